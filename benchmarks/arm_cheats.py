@@ -17,10 +17,10 @@ import gymnasium as gym
 import numpy as np
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.judge import Judge
+from visenv.envs.arm.env.judge import JudgingEnv
 from visenv.envs.arm.verdicts import verdicts, write_verdict
 
-Moves = Callable[[Judge], list[str]]
+Moves = Callable[[JudgingEnv], list[str]]
 """The turns of a policy before its answer."""
 
 CHECK = "check_whether_response_paragraph_number_in_range"
@@ -50,7 +50,7 @@ def call(name: str, thought: str = "look", **arguments: Any) -> str:
     return f"<think>{thought}</think><tool_call>{body}</tool_call>"
 
 
-def page(judge: Judge, number: int, document: str = "") -> str:
+def page(judge: JudgingEnv, number: int, document: str = "") -> str:
     """A turn that asks for a page, of the sample's document by default."""
     name = document or judge.truth.document
     return call("doc_page_retrieval_by_index", filename=name, image_idx=number)
@@ -61,16 +61,16 @@ def crop(*box: int, image: str = "original_image") -> str:
     return call("image_zoom_in_tool", image=image, bbox_2d=list(box))
 
 
-def _useless_page(judge: Judge) -> int:
+def _useless_page(judge: JudgingEnv) -> int:
     return next(number for number in range(2, 5) if number not in judge.truth.evidence_pages)
 
 
-def _any_page(judge: Judge) -> str:
+def _any_page(judge: JudgingEnv) -> str:
     pages = len(judge.source.library.document(judge.truth.document))  # type: ignore[union-attr]
     return page(judge, int(_rng(judge).integers(1, pages + 1)))
 
 
-def _any_quarter(judge: Judge) -> str:
+def _any_quarter(judge: JudgingEnv) -> str:
     x, y = (500 * int(each) for each in _rng(judge).integers(0, 2, 2))
     return crop(x, y, x + 500, y + 500)
 
@@ -81,7 +81,7 @@ def _quarters(number: int) -> list[str]:
     return [crop(x, y, x + 500, y + 500) for x, y in corners[:number]]
 
 
-def _ask(judge: Judge) -> str:
+def _ask(judge: JudgingEnv) -> str:
     """A search for the question itself."""
     return call(
         "doc_page_retrieval_by_query",
@@ -90,12 +90,12 @@ def _ask(judge: Judge) -> str:
     )
 
 
-def _rng(judge: Judge) -> np.random.Generator:
+def _rng(judge: JudgingEnv) -> np.random.Generator:
     """The same for every verdict of a sample."""
     return np.random.default_rng(list(judge.sample.id.encode()))
 
 
-def _elsewhere(judge: Judge) -> str:
+def _elsewhere(judge: JudgingEnv) -> str:
     """A zoom into the quarter of the image that is farthest from the target."""
     left, top, right, bottom = judge.truth.target_box or (0, 0, 1, 1)
     width, height = judge.sample.images[0].size
@@ -104,7 +104,7 @@ def _elsewhere(judge: Judge) -> str:
     return crop(x, y, x + 500, y + 500)
 
 
-def _other_bounds(judge: Judge) -> str:
+def _other_bounds(judge: JudgingEnv) -> str:
     """The deciding check with arguments that say something else."""
     check = judge.truth.check
     assert check is not None
@@ -190,7 +190,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
 }
 
 
-def played(env: Any, judge: Judge, policy: Policy, seed: int, verdict: str) -> float:
+def played(env: Any, judge: JudgingEnv, policy: Policy, seed: int, verdict: str) -> float:
     """The reward of a policy that gives that verdict at last."""
     env.reset(seed=seed)
     for turn in policy.moves(judge):
@@ -199,7 +199,7 @@ def played(env: Any, judge: Judge, policy: Policy, seed: int, verdict: str) -> f
     return float(env.step(f"<think>{policy.thought}</think><answer>{answer}</answer>")[1])
 
 
-def expected(env: Any, judge: Judge, policy: Policy, samples: int) -> float:
+def expected(env: Any, judge: JudgingEnv, policy: Policy, samples: int) -> float:
     """The mean reward over samples and all verdicts of each."""
     paid: list[float] = []
     for seed in range(samples):
@@ -209,7 +209,7 @@ def expected(env: Any, judge: Judge, policy: Policy, samples: int) -> float:
     return sum(paid) / len(paid)
 
 
-def honest(env: Any, judge: Judge, samples: int) -> float:
+def honest(env: Any, judge: JudgingEnv, samples: int) -> float:
     """The mean reward of one that verifies and then gives the right verdict."""
     paid = 0.0
     for seed in range(samples):
@@ -240,7 +240,7 @@ def rows(samples: int, reward: str = "stage2") -> Iterator[Row]:
             gym.make(f"visenv/{name}-v0", call_rule=rule, reward=reward)
             for rule in ("evidence", "published")
         ]
-        judges: list[Judge] = [env.unwrapped for env in made]  # type: ignore[misc]
+        judges: list[JudgingEnv] = [env.unwrapped for env in made]  # type: ignore[misc]
         pairs = list(zip(made, judges, strict=True))
         yield Row(name, "verify, then judge", "honest", *(honest(*pair, samples) for pair in pairs))
         for policy in (*EVERYWHERE, *policies):

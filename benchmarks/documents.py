@@ -192,8 +192,8 @@ def write_pages(root: Path, names: int, pages: int, size: tuple[int, int]) -> No
         for page in range(1, pages + 1):
             coarse = rng.random((size[1] // 12, size[0] // 6)) < 0.35
             coarse[::2] = False
-            grey = PIL.Image.fromarray(np.where(coarse, 30, 255).astype(np.uint8))
-            grey.resize(size, PIL.Image.Resampling.NEAREST).convert("RGB").save(
+            gray = PIL.Image.fromarray(np.where(coarse, 30, 255).astype(np.uint8))
+            gray.resize(size, PIL.Image.Resampling.NEAREST).convert("RGB").save(
                 root / f"d{name}_{page}.jpg", quality=85
             )
             (root / f"d{name}_{page}.txt").write_text(f"common word{page}")

@@ -34,7 +34,7 @@ from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.planner import plan
 from visenv.envs.embodied.world.tasks import TaskOptions
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL
 
 EPISODES = 8
@@ -123,7 +123,7 @@ def turns_of(env: gym.Env[Any, Any], seed: int) -> list[str]:
     env.reset(seed=seed)
     base: Any = env.unwrapped
     names = base.simulation.dialect.names
-    calls = [Call(TOOL, {"action_id": index, "action_name": names[index]})
+    calls = [ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
              for index in base.truth.plan]  # fmt: skip
     return [base.grammar.compose(ParsedTurn("", (call,))) for call in calls]
 

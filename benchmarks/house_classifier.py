@@ -24,10 +24,10 @@ from torch import nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from visenv.envs.embodied.world.house import House
+from visenv.envs.embodied.world.house import FurnishedHouse
 from visenv.envs.embodied.world.items import COLORS, ITEMS, PATTERNS
 from visenv.envs.embodied.world.render import HouseRenderer
-from visenv.envs.embodied.world.state import OK, Place, State
+from visenv.envs.embodied.world.state import OK, HouseState, ItemPlace
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 from visenv.types import Pixels
 
@@ -55,7 +55,7 @@ class Photographer:
         seed: Which states are shown.
     """
 
-    def __init__(self, house: House, seed: int) -> None:
+    def __init__(self, house: FurnishedHouse, seed: int) -> None:
         self.house = house
         self.rng = np.random.default_rng(seed)
         self.renderer = HouseRenderer(house)
@@ -68,9 +68,9 @@ class Photographer:
             if fixture.type.opening or fixture.type.switch:
                 yield from self._appliance(name)
 
-    def _state(self) -> State:
+    def _state(self) -> HouseState:
         """Return the first state with all doors open and nothing dirty."""
-        state = State(self.house)
+        state = HouseState(self.house)
         state.open = {name for name, each in self.house.fixtures.items() if each.type.opening}
         state.dirty.clear()
         return state
@@ -90,7 +90,7 @@ class Photographer:
             state.go_to(str(self.rng.choice([*self.house.fixtures])))
             labels["held"] = 1
         elif where < 0.35 and (holder := self._holder(state, name)):
-            state.places[name] = Place(holder, 0)
+            state.places[name] = ItemPlace(holder, 0)
             state.go_to(name)
             labels["contained"] = 1
         look = item.look
@@ -98,7 +98,7 @@ class Photographer:
             labels[head] = CLASSES[head].index(word)
         yield from self._cut(state, name, labels)
 
-    def _holder(self, state: State, name: str) -> str:
+    def _holder(self, state: HouseState, name: str) -> str:
         """Return an empty object that can hold others, ``""`` if there is none."""
         holders = [other for other, each in self.house.items.items()
                    if each.type.holds and other != name]  # fmt: skip
@@ -106,7 +106,7 @@ class Photographer:
 
     def _appliance(self, name: str) -> Iterator[Crop]:
         spec = self.house.fixtures[name].type
-        state, labels = State(self.house), dict[str, int]()
+        state, labels = HouseState(self.house), dict[str, int]()
         state.go_to(name)
         if spec.opening:
             labels["open"] = int(self.rng.integers(2))
@@ -118,7 +118,7 @@ class Photographer:
                 assert state.turn(name, True) == OK
         yield from self._cut(state, name, labels)
 
-    def _cut(self, state: State, name: str, labels: dict[str, int]) -> Iterator[Crop]:
+    def _cut(self, state: HouseState, name: str, labels: dict[str, int]) -> Iterator[Crop]:
         """Yield the crop, nothing if the object cannot be seen."""
         box = self.renderer.visible(state, SIDE).get(name)
         if box is None:

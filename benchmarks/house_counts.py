@@ -15,7 +15,7 @@ from visenv.envs.embodied.dialects import DIALECTS
 from visenv.envs.embodied.world.checker import reaches
 from visenv.envs.embodied.world.goals import is_reached
 from visenv.envs.embodied.world.measure import flaws
-from visenv.envs.embodied.world.state import State
+from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import SUBSETS, TaskOptions, make_task
 
 HOUSES = 1_000
@@ -41,7 +41,7 @@ def main() -> None:
         dialect = ("alfred", "habitat")[number % 2]
         task = make_task(10**6 + number, TaskOptions(dialect))
         actions = DIALECTS[dialect](task.house)
-        state = State(task.house)
+        state = HouseState(task.house)
         ok = all(actions.perform(state, index).ok for index in task.plan)
         reached = ok and is_reached(state, task.goal)
         names = [actions.names[index] for index in task.plan]

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from visenv.envs.embodied.world.house import House, Item
-from visenv.envs.embodied.world.items import COLORS, ITEMS, PATTERNS, Look
+from visenv.envs.embodied.world.house import FurnishedHouse, Item
+from visenv.envs.embodied.world.items import COLORS, ITEMS, PATTERNS, ItemLook
 from visenv.envs.embodied.world.render import HouseRenderer
-from visenv.envs.embodied.world.state import Place, State
+from visenv.envs.embodied.world.state import HouseState, ItemPlace
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 
 SIDE, LARGE, MIDDLE = 160, 400, 96
@@ -35,13 +35,13 @@ class Sheet:
         house: The house in which they are taken.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.frames: list[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]] = []
         self.turn_to(house)
 
-    def turn_to(self, house: House) -> None:
+    def turn_to(self, house: FurnishedHouse) -> None:
         """Go on in another house, in its first state."""
-        self.state = State(house)
+        self.state = HouseState(house)
         self.renderer = HouseRenderer(house)
 
     def add(self) -> None:
@@ -90,7 +90,7 @@ def house_sheet() -> Sheet:
             getattr(state, word).add(name)
             sheet.add()
             getattr(state, word).discard(name)
-    state.places[OBJECTS[0]] = Place(HOLDER, 0)
+    state.places[OBJECTS[0]] = ItemPlace(HOLDER, 0)
     state.go_to(OBJECTS[0])
     sheet.add()
     state.pick(HOLDER)
@@ -108,7 +108,7 @@ def looks_sheet() -> Sheet:
     for number, kind in enumerate(ITEMS):
         for pattern in PATTERNS:
             color = [*COLORS][(number + PATTERNS.index(pattern) * 4) % len(COLORS)]
-            item = Item("it", kind, Look(color, pattern, "matte", "large"), yaw=0.4)
+            item = Item("it", kind, ItemLook(color, pattern, "matte", "large"), yaw=0.4)
             house = replace(task.house, items={"it": item}, places={"it": (table, 0)})
             sheet.turn_to(house)
             sheet.state.go_to("it")

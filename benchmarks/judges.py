@@ -30,7 +30,7 @@ from typing_extensions import override
 from visenv.policies.oracle import OraclePolicy
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
 from visenv.rollout import Collector, Env, Executor, InlineExecutor, ThreadExecutor
-from visenv.scorers import Backend, Scorer, ScoreRequest, ServiceLimits
+from visenv.scorers import Scorer, ScorerBackend, ScoreRequest, ServiceLimits
 from visenv.testing import toy
 
 ROUNDS = 3
@@ -46,7 +46,7 @@ class Question(ScoreRequest):
     number: int
 
 
-class SlowJudge(Backend):
+class SlowJudge(ScorerBackend):
     """Takes some time for a batch.
 
     Args:

@@ -152,7 +152,9 @@ def used(pid: int) -> float:
 def call() -> None:
     """A call to a child that only makes frames."""
     host = ChildHost(
-        SimulatorSpec("visenv.testing.blank_simulator:Blank", interpreter=find_interpreter())
+        SimulatorSpec(
+            "visenv.testing.blank_simulator:BlankSimulator", interpreter=find_interpreter()
+        )
     )
     host.start()
     host.reset({})

@@ -24,7 +24,7 @@ import numpy as np
 from visenv.envs.libero.datasets.tasks import task_names
 from visenv.envs.libero.presets import SETTLING_STEPS, STEP_LIMITS, SUITES
 from visenv.envs.libero.tools import PLANNED_STEPS, TARGET
-from visenv.simulators.host import Host
+from visenv.simulators.host import SimulatorHost
 from visenv.simulators.pool import SimulatorPool
 from visenv.simulators.settings import HostLimits, SimulatorSpec
 
@@ -91,7 +91,7 @@ def resets(pool: SimulatorPool) -> None:
     print(f"resets equal to a fresh simulator, bit for bit: {equal} of {3 * len(tasks)}")
 
 
-def course(host: Host, wanted: dict[str, Any]) -> Iterator[Any]:
+def course(host: SimulatorHost, wanted: dict[str, Any]) -> Iterator[Any]:
     """Yield state, snapshot and frames at the start and after ten actions."""
     begun = host.reset(wanted, frames=FRAMES)
     yield begun.facts
@@ -124,7 +124,7 @@ def expert(pool: SimulatorPool, solved: Path | None) -> None:
         solved.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
-def is_solved(host: Host, suite: str, number: int, state: int) -> bool:
+def is_solved(host: SimulatorHost, suite: str, number: int, state: int) -> bool:
     steps, limit, facts = 0, STEP_LIMITS[suite], {"success": False}
     host.reset(task(suite, number, state))
     while steps < limit and not facts["success"]:

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from benchmarks.meter import most, now, rest
-from visenv.policies.transformers.head import CHUNK, Exclusions, Head, Places
+from visenv.policies.transformers.head import CHUNK, ExcludedTokens, LogprobHead, TokenPositions
 
 WAYS = ("ours", "trl", "plain")
 POINTS = [(vocabulary, places) for vocabulary in (32768, 131072) for places in (2048, 8192)]
@@ -34,9 +34,9 @@ _LARGEST = 2**30
 def ours(hidden: torch.Tensor, linear: torch.nn.Linear, tokens: torch.Tensor) -> torch.Tensor:
     none = torch.zeros(len(linear.weight), dtype=torch.bool, device=hidden.device)
     weight: Any = linear.weight  # torch types it as a tensor
-    head = Head(weight, none)
-    exclusions = Exclusions(none[None], torch.zeros_like(tokens))
-    places = Places(tokens, torch.ones(len(tokens), device=hidden.device), exclusions)
+    head = LogprobHead(weight, none)
+    exclusions = ExcludedTokens(none[None], torch.zeros_like(tokens))
+    places = TokenPositions(tokens, torch.ones(len(tokens), device=hidden.device), exclusions)
     picked: torch.Tensor = head(hidden, places)[0]
     return picked
 

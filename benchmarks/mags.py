@@ -31,7 +31,7 @@ import PIL.Image
 import tyro
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.mags.magnifier.magnify import Network
+from visenv.envs.mags.magnifier.magnify import NetworkMagnifier
 from visenv.envs.mags.world import SCENES, MagsWorld
 from visenv.scorers.services import resolve
 
@@ -129,10 +129,10 @@ def environments() -> None:
     print(f"128 environments: {len(networks)} network, {added:.2f} MiB added by each")
 
 
-def network_of(env: gym.Env[Any, Any]) -> Network:
+def network_of(env: gym.Env[Any, Any]) -> NetworkMagnifier:
     base: Any = env.unwrapped
     network = base.tools["zoom"].magnifier
-    assert isinstance(network, Network)
+    assert isinstance(network, NetworkMagnifier)
     return network
 
 

@@ -38,7 +38,7 @@ from typing_extensions import override
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
-from visenv.rollout.stats import Gauge
+from visenv.rollout.stats import ConcurrencyGauge
 from visenv.types import Image, Message, Reply, Sampling, StepResult, TurnRequest
 
 EPISODES = 64
@@ -133,7 +133,7 @@ def by_collector(policy: Policy[Any], seeds: range) -> Measured:
 
 
 def by_lock_step(policy: Policy[Any], seeds: range, *, at_once: bool) -> Measured:
-    gauge = Gauge()
+    gauge = ConcurrencyGauge()
     start = time.perf_counter()
     with ThreadPoolExecutor(len(seeds)) as threads:
         tools = threads.map if at_once else map
@@ -142,7 +142,7 @@ def by_lock_step(policy: Policy[Any], seeds: range, *, at_once: bool) -> Measure
     return Measured(seconds, gauge.busy / seconds, tokens)
 
 
-async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any) -> int:
+async def lock_step(policy: Policy[Any], seeds: range, gauge: ConcurrencyGauge, tools: Any) -> int:
     """TRL's loop, without its reading the whole conversation again for each turn."""
     envs = [Errand() for _ in seeds]
     records = [env.reset(seed=seed)[1]["step"] for env, seed in zip(envs, seeds, strict=True)]

@@ -23,8 +23,8 @@ import tyro
 
 from visenv.algos.costs import (
     QWEN2_5_VL,
-    Model,
-    Work,
+    ModelSize,
+    StepWork,
     activation_bytes,
     exchanged_bytes,
     read_flops,
@@ -113,8 +113,8 @@ class Plan:
         apart: Whether it is a server on other GPUs than the trainer, as many as those.
     """
 
-    model: Model
-    work: Work
+    model: ModelSize
+    work: StepWork
     gpus: int
     batch: int
     stage: int
@@ -129,7 +129,7 @@ class Plan:
 
     @property
     def state(self) -> float:
-        """Bytes of weights, gradients and optimiser on a GPU."""
+        """Bytes of weights, gradients and optimizer on a GPU."""
         return state_bytes(self.model.parameters, self.trained, self.stage, self.gpus)
 
     @property
@@ -168,7 +168,7 @@ class Plan:
 
 
 def engine_for(
-    model: Model, work: Work, gpus: int, room: float, *, apart: bool = False
+    model: ModelSize, work: StepWork, gpus: int, room: float, *, apart: bool = False
 ) -> Engine | None:
     """The fewest GPUs in whose `room` bytes each the weights and enough sequences fit.
 
@@ -183,7 +183,7 @@ def engine_for(
     return None
 
 
-def plan(model: Model, work: Work, gpus: int, batch: int, usable: float) -> Plan | None:
+def plan(model: ModelSize, work: StepWork, gpus: int, batch: int, usable: float) -> Plan | None:
     """The least sharding that fits into `usable` bytes, all weights before LoRA; or None.
 
     Where no engine has room beside the trainer, half of the GPUs train and servers sample on the
@@ -223,7 +223,9 @@ def row(made: Plan, rates: Rates) -> str:
     )
 
 
-def show(model: Model, work: Work, rates: Rates, batch: int, sizes: tuple[int, ...]) -> None:
+def show(
+    model: ModelSize, work: StepWork, rates: Rates, batch: int, sizes: tuple[int, ...]
+) -> None:
     shared, separate = (update_flops(model, work, each) / 1e15 for each in (True, False))
     print(
         f"\nQwen2.5-VL-{model.name}: {model.parameters / 1e9:.2f} G parameters, "
@@ -244,7 +246,7 @@ def show(model: Model, work: Work, rates: Rates, batch: int, sizes: tuple[int, .
 
 
 def main(
-    work: tyro.conf.OmitArgPrefixes[Work] = Work(),  # noqa: B008 - frozen
+    work: tyro.conf.OmitArgPrefixes[StepWork] = StepWork(),  # noqa: B008 - frozen
     mfu: float | None = None,
     batch: int = 16384,
     gpus: tuple[int, ...] = (1, 8, 64),

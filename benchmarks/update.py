@@ -55,7 +55,7 @@ from benchmarks.peer_trl import Peer
 from benchmarks.random_vlm import SHAPES, Shape, build, group, weights
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.pack import pack
-from visenv.policy import Scores
+from visenv.policy import TokenScores
 
 WAYS = ("shared", "padded", "loop", "trl", "trl-cpu")
 
@@ -119,7 +119,7 @@ class Step:
             def loss() -> torch.Tensor:
                 self.policy.network.vision.forget()  # or it would be free from the second step on
                 packed = pack(self.policy.codec, segments, images, share=way == "shared")
-                scores: Scores = self.policy.module(packed)
+                scores: TokenScores = self.policy.module(packed)
                 ratio = torch.exp(scores.logprobs - scores.logprobs.detach())
                 value: torch.Tensor = -(advantages[:, None] * ratio * scores.mask).sum()
                 return value / scores.mask.sum()

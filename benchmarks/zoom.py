@@ -69,7 +69,7 @@ def photograph(width: int, height: int) -> np.ndarray:
 
 
 def timed(act: Callable[[], object]) -> float:
-    """Seconds of this process's one core: neighbours on a shared machine cost it none."""
+    """Seconds of this process's one core: neighbors on a shared machine cost it none."""
     start = time.process_time()
     act()
     return time.process_time() - start

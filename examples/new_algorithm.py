@@ -24,7 +24,7 @@ from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algorithm import Algorithm, Batch, Loss
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.registration import load
 from visenv.types import Group
 
@@ -65,9 +65,9 @@ class Args:
     """A checkpoint to begin with; a tiny one with random weights by default."""
     steps: int = 100
     """Steps to train."""
-    groups: int = 4
+    prompts_per_step: int = 4
     """Scenes in a step."""
-    group_size: int = 4
+    num_generations: int = 4
     """Episodes on each scene."""
     learning_rate: float = 3e-4
     """Of AdamW."""
@@ -87,8 +87,12 @@ def main(args: Args) -> None:
     config = TrainerConfig(
         steps=args.steps,
         seed=args.seed,
-        rollouts=Rollouts(groups=args.groups, group_size=args.group_size, max_tokens=32),
-        optimisation=Optimisation(learning_rate=args.learning_rate),
+        rollouts=RolloutConfig(
+            prompts_per_step=args.prompts_per_step,
+            num_generations=args.num_generations,
+            max_tokens=32,
+        ),
+        optimization=OptimizationConfig(learning_rate=args.learning_rate),
     )
     policy = load("policy", "transformers")(model, threads=args.threads)
     trainer = Trainer(policy, OPO(), config, folder=args.folder, resume=args.resume)

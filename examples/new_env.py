@@ -1,4 +1,4 @@
-"""An environment of your own, in a page: turn over one of four cards, then name its colour.
+"""An environment of your own, in a page: turn over one of four cards, then name its color.
 
     python examples/new_env.py                   # check it against the contract, and play it
     cd examples
@@ -21,14 +21,14 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from visenv.env import Limits, VisEnv
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.env import EpisodeLimits, VisEnv
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.registration import RECORD_TYPES, load, register
 from visenv.rollout import EpisodeSpec, play
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Message, Sample, TurnRequest
 
-COLOURS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
+COLORS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class CardTable:
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Deal."""
-        cards = tuple(str(card) for card in rng.choice(list(COLOURS), size=4))
+        cards = tuple(str(card) for card in rng.choice(list(COLORS), size=4))
         asked = int(rng.integers(1, 5))
         back = Image.from_pixels(np.full((64, 256, 3), 90, np.uint8))
         question = f"Which colour is card {asked}, counted from the left?"
@@ -79,7 +79,7 @@ class TurnOver(Tool[CardNumber]):
     @override
     def call(self, arguments: CardNumber, store: Store) -> ToolResult:
         """An image of the card's front."""
-        front = np.full((64, 64, 3), COLOURS[self._cards[arguments.number - 1]], np.uint8)
+        front = np.full((64, 64, 3), COLORS[self._cards[arguments.number - 1]], np.uint8)
         return ToolResult((Image.from_pixels(front),))
 
     @override
@@ -99,7 +99,7 @@ class Cards(VisEnv):
     ground_truths = (CardsTruth,)
 
     def __init__(self, render_mode: str | None = None) -> None:
-        tools, limits = [TurnOver()], Limits(turns=2)
+        tools, limits = [TurnOver()], EpisodeLimits(turns=2)
         super().__init__(
             source=CardTable(),
             grammar=KeyValueGrammar(),
@@ -121,21 +121,21 @@ class Cards(VisEnv):
 
     @override
     def task_score(self) -> float:
-        """1 for the right colour."""
+        """1 for the right color."""
         return float(self.log.answer in self.sample.answers)
 
     @override
     def oracle_turn(self) -> ParsedTurn:
         """Turn over the right card, then name it."""
         if self.turns_left > 1:
-            call = Call("turn_over", {"number": self.sample.truth_as(CardsTruth).asked})
+            call = ToolCall("turn_over", {"number": self.sample.truth_as(CardsTruth).asked})
             return ParsedTurn(" I look at the card. ", calls=(call,))
         return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Any colour."""
-        return str(rng.choice(list(COLOURS)))
+        """Any color."""
+        return str(rng.choice(list(COLORS)))
 
 
 register("mine/Cards-v0", "new_env:Cards")

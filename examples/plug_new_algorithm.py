@@ -25,7 +25,7 @@ from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer import RolloutConfig, Trainer, TrainerConfig
 from visenv.registration import load
 from visenv.rollout import Collector
 from visenv.seeding import seeds
@@ -46,9 +46,9 @@ class Args:
     """A checkpoint to begin with; a tiny one with random weights by default."""
     steps: int = 50
     """Steps to train."""
-    groups: int = 4
+    prompts_per_step: int = 4
     """Scenes in a step."""
-    group_size: int = 4
+    num_generations: int = 4
     """Episodes on each scene."""
     learning_rate: float = 3e-4
     """Of AdamW."""
@@ -84,7 +84,11 @@ def with_our_trainer(args: Args) -> None:
     """Sampling, micro-batches, DeepSpeed, checkpoints and metrics are the trainer's."""
     config = TrainerConfig(
         steps=args.steps,
-        rollouts=Rollouts(groups=args.groups, group_size=args.group_size, max_tokens=32),
+        rollouts=RolloutConfig(
+            prompts_per_step=args.prompts_per_step,
+            num_generations=args.num_generations,
+            max_tokens=32,
+        ),
     )
     Trainer(make_policy(args), BetterHalf(), config, folder=args.folder / "run").train(make_env)
 
@@ -113,8 +117,8 @@ def with_your_loop(args: Args) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
     collector = Collector(make_env, policy, Sampling(temperature=1.0, max_tokens=32))
     for step in range(args.steps):
-        drawn = seeds(np.random.SeedSequence(step), args.groups)
-        groups = collector.groups(drawn, args.group_size)
+        drawn = seeds(np.random.SeedSequence(step), args.prompts_per_step)
+        groups = collector.groups(drawn, args.num_generations)
         rewards = [episode.reward for group in groups for episode in group]
         optimizer.zero_grad()
         for group in groups:
@@ -152,7 +156,7 @@ def with_gymnasium(args: Args) -> None:
     baseline = 0.0
     for step in range(args.steps):
         total = 0.0
-        for episode in range(args.groups * args.group_size):
+        for episode in range(args.prompts_per_step * args.num_generations):
             seen, info = env.reset(seed=1000 * step + episode)
             taken: list[tuple[int, int]] = []
             reward, over = 0.0, False
@@ -174,7 +178,7 @@ def with_gymnasium(args: Args) -> None:
                 gradient[choice] += 1
                 likings[turn] += 0.1 * (reward - baseline) * gradient
             baseline += 0.02 * (reward - baseline)
-            total += reward / (args.groups * args.group_size)
+            total += reward / (args.prompts_per_step * args.num_generations)
         print(f"step {step + 1}: reward {total:.3f}")
     env.close()
 

@@ -42,9 +42,9 @@ class Args:
     """Where TRL writes, and the tiny model goes."""
     steps: int = 20
     """Steps to train."""
-    groups: int = 2
+    prompts_per_step: int = 2
     """Samples in a step."""
-    group_size: int = 4
+    num_generations: int = 4
     """Episodes on each sample."""
     completion_tokens: int = 256
     """Most tokens after the prompt, those of the environment included (TRL's own loop)."""
@@ -59,8 +59,8 @@ def config(args: Args, **more: Any) -> GRPOConfig:
     return GRPOConfig(
         output_dir=str(args.folder / "trl"),
         max_steps=args.steps,
-        num_generations=args.group_size,
-        per_device_train_batch_size=args.groups * args.group_size,
+        num_generations=args.num_generations,
+        per_device_train_batch_size=args.prompts_per_step * args.num_generations,
         max_completion_length=args.completion_tokens,
         learning_rate=1e-6 if args.model else 3e-4,
         loss_type="dapo",

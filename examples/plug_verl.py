@@ -38,9 +38,9 @@ class Args:
     """Preset of the environment."""
     steps: int = 100
     """Steps to train."""
-    groups: int = 64
+    prompts_per_step: int = 64
     """Samples in a step."""
-    group_size: int = 8
+    num_generations: int = 8
     """Episodes on each sample."""
     turn_tokens: int = 512
     """Most tokens in a turn."""
@@ -74,15 +74,15 @@ def settings(args: Args) -> dict[str, object]:
         "algorithm.adv_estimator": "grpo",
         "data.train_files": args.folder / "train.parquet",
         "data.val_files": args.folder / "val.parquet",
-        "data.train_batch_size": args.groups,
+        "data.train_batch_size": args.prompts_per_step,
         "data.max_prompt_length": 4096,
         "data.max_response_length": 4096,  # all turns, the images of later ones included
         "actor_rollout_ref.model.path": args.model,
         "actor_rollout_ref.actor.use_kl_loss": False,
-        "actor_rollout_ref.actor.ppo_mini_batch_size": args.groups,
+        "actor_rollout_ref.actor.ppo_mini_batch_size": args.prompts_per_step,
         "actor_rollout_ref.actor.use_dynamic_bsz": True,
         f"{rollout}.name": "vllm",
-        f"{rollout}.n": args.group_size,
+        f"{rollout}.n": args.num_generations,
         f"{rollout}.calculate_log_probs": True,
         f"{rollout}.log_prob_use_dynamic_bsz": True,
         f"{rollout}.agent.agent_loop_config_path": args.folder / "loops.yaml",
@@ -96,7 +96,7 @@ def settings(args: Args) -> dict[str, object]:
 def main(args: Args) -> None:
     """Write the files; say how verl is started, or start it."""
     args.folder.mkdir(parents=True, exist_ok=True)
-    write_rows(args.folder / "train.parquet", range(args.steps * args.groups))
+    write_rows(args.folder / "train.parquet", range(args.steps * args.prompts_per_step))
     write_rows(args.folder / "val.parquet", range(10**9, 10**9 + 64))
     write_loops(args.folder / "loops.yaml", args)
     command = [sys.executable, "-m", "verl.trainer.main_ppo"]

@@ -21,13 +21,13 @@ from typing_extensions import override
 
 from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import PlanGrammar
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.types import (
     Context,
-    Description,
+    DescriptionRequest,
     Message,
     Part,
     Reply,
@@ -105,7 +105,7 @@ class _Baseline(Policy[BaselineSession]):
         ConfigurationError: If there are further options for a policy that is not named.
     """
 
-    advice_request = Description()
+    advice_request = DescriptionRequest()
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class RetrievalPolicy(_Baseline):
             session.tell(self.prompts.look)
             seen = await self.policy.respond(session.inner, TurnRequest(max_tokens=64), sampling)
             query = f"{query} {_plain(seen.text)}"
-        return ParsedTurn(None, (Call("search", {"query": query}),))
+        return ParsedTurn(None, (ToolCall("search", {"query": query}),))
 
 
 class ZoomRefinePolicy(_Baseline):
@@ -272,7 +272,7 @@ class ZoomRefinePolicy(_Baseline):
         session.tell(self.prompts.look if self.instruct else "")
         said = (await self.policy.respond(session.inner, TurnRequest(), sampling)).text
         box = _grown_box(said, images[0].size) if images else None
-        calls = () if box is None else (Call("zoom", {"boxes": [box]}),)
+        calls = () if box is None else (ToolCall("zoom", {"boxes": [box]}),)
         return ParsedTurn(_plain(_BOX.sub("", said)), calls)
 
 

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.policy import Policy, Session
-from visenv.types import Demonstration, Reply, Sampling, TurnRequest
+from visenv.types import DemonstrationRequest, Reply, Sampling, TurnRequest
 
 from .advised import reply_with_advice
 
@@ -16,19 +16,21 @@ class OraclePolicy(Policy[Session]):
 
     Args:
         thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        care: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
+        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
             demonstrator answers at once, without a tool.
         guess: Without care the demonstrator answers at random (`VisEnv.random_answer`) instead of
             giving up.
 
     Raises:
-        ConfigurationError: If `care` is not between 0 and 1.
+        ConfigurationError: If `expert_rate` is not between 0 and 1.
     """
 
-    def __init__(self, thought: str | None = None, care: float = 1.0, guess: bool = False) -> None:
-        if not 0 <= care <= 1:
-            raise ConfigurationError(f"care must lie between 0 and 1, got {care!r}.")
-        self.advice_request = Demonstration(thought, care, guess)
+    def __init__(
+        self, thought: str | None = None, expert_rate: float = 1.0, guess: bool = False
+    ) -> None:
+        if not 0 <= expert_rate <= 1:
+            raise ConfigurationError(f"expert_rate must lie between 0 and 1, got {expert_rate!r}.")
+        self.advice_request = DemonstrationRequest(thought, expert_rate, guess)
 
     @override
     def open(self, seed: int) -> Session:

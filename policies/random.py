@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing_extensions import override
 
 from visenv.policy import Policy, Session
-from visenv.types import RandomTurn, Reply, Sampling, TurnRequest
+from visenv.types import RandomTurnRequest, Reply, Sampling, TurnRequest
 
 from .advised import reply_with_advice
 
 
 class RandomPolicy(Policy[Session]):
-    """Takes random turns, which are repeatable by seed (`visenv.types.RandomTurn`)."""
+    """Takes random turns, which are repeatable by seed (`visenv.types.RandomTurnRequest`)."""
 
-    advice_request = RandomTurn()
+    advice_request = RandomTurnRequest()
 
     @override
     def open(self, seed: int) -> Session:

@@ -68,9 +68,9 @@ def test_private_names_without_an_entry_are_found() -> None:
     """One of each kind, to show that the search sees them."""
     found = {(use.file, use.name) for use in unlisted([])}
     assert {
-        ("algos/trainer/processes.py", "_set_pg_timeout"),
+        ("algos/trainer/distributed.py", "_set_pg_timeout"),
         ("algos/trainer/zero.py", "_get_norm_groups"),  # in a string
-        ("algos/trainer/parts.py", "_parameters"),  # of PyTorch; `Replicated` has one of its own
+        ("algos/trainer/parts.py", "_parameters"),  # of PyTorch; `DDPBackend` has one of its own
         ("algos/trainer/zero.py", "parameter_offload"),  # of an engine, without an underscore
         ("algos/bridges/trl/trainer.py", "_generate"),  # overridden
         ("algos/bridges/trl/trainer.py", "_log_metric"),  # inherited
@@ -78,7 +78,10 @@ def test_private_names_without_an_entry_are_found() -> None:
         ("policies/vllm/engine.py", "engine_dead"),
         ("policies/vllm/executor.py", "_distributed_args"),
         ("policies/vllm/processor.py", "vllm.v1.sample.logits_processor:LogitsProcessor"),
-        ("policies/vllm/world.py", "vllm.distributed.parallel_state"),  # a module, in a string
+        (
+            "policies/vllm/process_groups.py",
+            "vllm.distributed.parallel_state",
+        ),  # a module, in a string
         ("policies/vllm/worker.py", "quant_method"),
     } <= found
     assert not any(file.startswith(("visenv/", "envs/")) for file, _ in found)
@@ -88,7 +91,7 @@ def test_private_names_without_an_entry_are_found() -> None:
 
 
 def start_processes() -> None:
-    import_module("visenv.algos.trainer.processes").Processes(timeout=1.0)
+    import_module("visenv.algos.trainer.distributed").Processes(timeout=1.0)
 
 
 def start_zero() -> None:
@@ -96,7 +99,7 @@ def start_zero() -> None:
 
 
 def start_world() -> None:
-    with import_module("visenv.policies.vllm.world").World().entered():
+    with import_module("visenv.policies.vllm.process_groups").World().entered():
         raise AssertionError("an engine starts")
 
 

@@ -23,7 +23,7 @@ _PUBLIC = {
     "Algorithm": "visenv.algorithm",
     "Batch": "visenv.algorithm",
     "Loss": "visenv.algorithm",
-    "Limits": "visenv.env",
+    "EpisodeLimits": "visenv.env",
     "VisEnv": "visenv.env",
     "Policy": "visenv.policy",
     "Session": "visenv.policy",

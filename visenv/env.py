@@ -21,7 +21,7 @@ from typing_extensions import override
 from visenv import background
 from visenv.data.source import Source, check_declared_truth, check_truth, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
-from visenv.grammar.base import Call, Grammar, ParsedTurn
+from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.scorers.recording import using
@@ -33,9 +33,9 @@ from visenv.types import (
     Answered,
     CallSkipped,
     Event,
+    EventLog,
     Failure,
     Image,
-    Log,
     Malformed,
     Message,
     Part,
@@ -60,7 +60,7 @@ class Observation(TypedDict):
     images: tuple[Pixels, ...]
 
 
-class Limits(NamedTuple):
+class EpisodeLimits(NamedTuple):
     """The limits of an episode.
 
     Attributes:
@@ -87,7 +87,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     A task passes its parts to the constructor and overrides `initial_messages`, `turn_request`,
     `task_score` and `oracle_turn`. The other hooks have defaults: `is_done`, `end_episode`,
-    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `hasty_turn`,
+    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `direct_turn`,
     `random_answer`, `metrics` and `media_hashes`.
 
     Args:
@@ -134,7 +134,7 @@ class VisEnv(gym.Env[Observation, str]):
         source: Source,
         grammar: Grammar,
         tools: Sequence[Tool[Any]] = (),
-        limits: Limits,
+        limits: EpisodeLimits,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
@@ -157,7 +157,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.action_space = Unicode()
         self.turn = 0
         self.env_steps = 0
-        self.log = Log()
+        self.log = EventLog()
         self.store = Store()
         self.sample: Sample
         self.defers = False
@@ -211,7 +211,7 @@ class VisEnv(gym.Env[Observation, str]):
         """
         return ""
 
-    def reject_call(self, call: Call) -> str:
+    def reject_call(self, call: ToolCall) -> str:
         """Return why a call is not carried out in turn `self.turn`, or ``""``."""
         return ""
 
@@ -242,7 +242,7 @@ class VisEnv(gym.Env[Observation, str]):
         """Return what is shown before turn `self.turn`, after the result of the turn before."""
         return ()
 
-    def hasty_turn(self, answer: str) -> ParsedTurn:
+    def direct_turn(self, answer: str) -> ParsedTurn:
         """Return the next turn of a demonstrator that gives this answer without using a tool.
 
         It answers at once by default. A task in which a turn cannot answer overrides it.
@@ -287,7 +287,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.sample = draw(self.source, self.np_random, options or {})
         check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
-        self.log = Log()
+        self.log = EventLog()
         self.turn = self.env_steps = self._invalid = 0
         self._prepare_tools()
         messages = self._within_pixels(tuple(self.initial_messages()))
@@ -507,13 +507,13 @@ class VisEnv(gym.Env[Observation, str]):
         self._invalid += 1
         return self.grammar.render_error(message)
 
-    def _skip(self, calls: Sequence[Call], reason: str) -> tuple[Part, ...]:
+    def _skip(self, calls: Sequence[ToolCall], reason: str) -> tuple[Part, ...]:
         for call in calls:
             self.log.append(CallSkipped(self.turn, call.name, call.arguments, reason))
         what = "call of this turn was" if len(calls) == 1 else "calls of this turn were"
         return self.grammar.render_error(f"{len(calls)} further {what} not carried out: {reason}.")
 
-    def _call(self, call: Call) -> tuple[Part, ...]:
+    def _call(self, call: ToolCall) -> tuple[Part, ...]:
         if call.name in self.tools and (message := self.reject_call(call)):
             return self._fail(call, message)
         try:
@@ -531,13 +531,13 @@ class VisEnv(gym.Env[Observation, str]):
             raise
         return self._show(call, result)
 
-    def _fail(self, call: Call, message: str) -> tuple[Part, ...]:
+    def _fail(self, call: ToolCall, message: str) -> tuple[Part, ...]:
         self._invalid += 1
         message = _cut(message, self.limits.tool_characters)
         self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
         return self.grammar.render_error(message)
 
-    def _show(self, call: Call, result: ToolResult) -> tuple[Part, ...]:
+    def _show(self, call: ToolCall, result: ToolResult) -> tuple[Part, ...]:
         parts: list[Part] = []
         names: list[str] = []
         for part in result.parts:

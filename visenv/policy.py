@@ -108,7 +108,7 @@ class Policy(ABC, Generic[SessionT]):
         """Release the resources of the policy."""
 
 
-class Scores(NamedTuple):
+class TokenScores(NamedTuple):
     """Log-probabilities and entropies of the sampled tokens of a batch of segments.
 
     Attributes:
@@ -127,7 +127,7 @@ class Scores(NamedTuple):
     mask: torch.Tensor
 
 
-class Budget(NamedTuple):
+class BatchBudget(NamedTuple):
     """The limits of one forward pass; a segment that exceeds a limit gets a pass of its own.
 
     Attributes:
@@ -153,7 +153,7 @@ class Adapter(NamedTuple):
     weights: Mapping[str, torch.Tensor]
 
 
-def as_they_are(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+def no_gather(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
     """Return an empty context: the parameters are not sharded and need no gathering."""
     return nullcontext()
 
@@ -164,7 +164,7 @@ class TrainablePolicy(Policy[SessionT]):
     Attributes:
         version: Number of weight updates; every sampled token carries the version that sampled it.
         module: The module that holds all weights. Its `forward` takes the result of `collate` and
-            returns `Scores` with gradient, so that DeepSpeed can wrap the module.
+            returns `TokenScores` with gradient, so that DeepSpeed can wrap the module.
     """
 
     version: int
@@ -175,7 +175,7 @@ class TrainablePolicy(Policy[SessionT]):
         """Return the episode with `segments`, as if this policy had sampled its turns (for SFT)."""
 
     @abstractmethod
-    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+    def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
         """Distribute segments over forward passes.
 
         Args:
@@ -202,14 +202,14 @@ class TrainablePolicy(Policy[SessionT]):
             PolicyError: If a segment comes from another processor, or an image or video is missing.
         """
 
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Scores:
+    def score(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> TokenScores:
         """Return the log-probabilities of the sampled tokens, with gradient.
 
         Args:
             segments: Segments that this policy's processor encoded.
             images: Every image and video of the segments, by `Image.sha256` or `Video.sha256`.
         """
-        scores: Scores = self.module(self.collate(segments, images))
+        scores: TokenScores = self.module(self.collate(segments, images))
         return scores
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
@@ -218,7 +218,7 @@ class TrainablePolicy(Policy[SessionT]):
 
     def named_weights(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
         *,
         merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
@@ -243,7 +243,7 @@ class TrainablePolicy(Policy[SessionT]):
 
     def adapter(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
     ) -> Adapter | None:
         """Return a copy of the adapter that is trained; None where the weights themselves are.
 

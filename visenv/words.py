@@ -1,6 +1,6 @@
 """The words of a task: the texts that the tokenizer of a tiny model is trained on.
 
-A family builds a `Words` from its own prompts, and `WORDS` of `visenv.registration` names it. Each
+A family builds a `TokenizerWords` from its own prompts, and `WORDS` of `visenv.registration` names it. Each
 word of the task then becomes one token, so that a turn is 20 to 40 tokens long.
 """
 
@@ -22,7 +22,7 @@ ROLES = ("system", "user", "assistant")
 _TAGS = re.compile(r"(?:</?\w+>)+ ?")
 
 
-class Words(NamedTuple):
+class TokenizerWords(NamedTuple):
     """Holds what a tokenizer is made of.
 
     Attributes:

@@ -11,7 +11,7 @@ from visenv.errors import ConfigurationError
 from visenv.types import Image, Segment
 
 
-class Stream(NamedTuple):
+class PromptCompletion(NamedTuple):
     """Holds one segment, cut before its first sampled token.
 
     Attributes:
@@ -30,7 +30,7 @@ class Stream(NamedTuple):
     images: list[Image]
 
 
-def cut(segment: Segment, images: Mapping[str, Image]) -> Stream:
+def cut(segment: Segment, images: Mapping[str, Image]) -> PromptCompletion:
     """Cut a segment before its first sampled token.
 
     Where none was sampled (an engine gave an empty reply) the response is the last token shown,
@@ -51,7 +51,7 @@ def cut(segment: Segment, images: Mapping[str, Image]) -> Stream:
         )
     sampled = np.flatnonzero(segment.loss_mask)
     start = int(sampled[0]) if len(sampled) else len(segment) - 1
-    return Stream(
+    return PromptCompletion(
         segment.token_ids[:start].tolist(),
         segment.token_ids[start:].tolist(),
         segment.loss_mask[start:].astype(int).tolist(),

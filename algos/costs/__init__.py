@@ -1,13 +1,13 @@
 """Estimates the cost of a step: tokens, FLOPs and bytes, from the sizes of model and work."""
 
 from .memory import activation_bytes, exchanged_bytes, state_bytes
-from .model import QWEN2_5_VL, Model
-from .work import Work, read_flops, update_flops
+from .model import QWEN2_5_VL, ModelSize
+from .work import StepWork, read_flops, update_flops
 
 __all__ = [
     "QWEN2_5_VL",
-    "Model",
-    "Work",
+    "ModelSize",
+    "StepWork",
     "activation_bytes",
     "exchanged_bytes",
     "read_flops",

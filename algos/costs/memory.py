@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Model
+from .model import ModelSize
 
 
 def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
@@ -10,7 +10,7 @@ def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
 
     bf16 weights (2 bytes) and gradients (2); fp32 master weights and Adam's two moments (12), as
     in ZeRO (arXiv:1910.02054, section 3.1 and figure 1). Each stage splits one more of them over
-    the GPUs: 1 the optimiser, 2 the gradients, 3 the weights.
+    the GPUs: 1 the optimizer, 2 the gradients, 3 the weights.
 
     Args:
         weights: Parameters in all.
@@ -22,7 +22,7 @@ def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
     return sum(each / gpus if stage >= splits else each for splits, each in held)
 
 
-def activation_bytes(model: Model, tokens: int, chunk: int = 1024) -> int:
+def activation_bytes(model: ModelSize, tokens: int, chunk: int = 1024) -> int:
     """Return the bytes that one forward pass of `tokens` holds, in bf16, every layer checkpointed.
 
     Each layer keeps its input. One layer at a time has all its tensors: input, two norms, q, the

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _PATCH_VALUES = 3 * 2 * 14 * 14
-"""Colours, frames, rows and columns of one patch."""
+"""Colors, frames, rows and columns of one patch."""
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelSize:
     """A Qwen2.5-VL by the numbers of its published ``config.json``.
 
     Attributes:
@@ -93,9 +93,9 @@ class Model:
 QWEN2_5_VL = {
     model.name: model
     for model in (
-        Model("3B", 2048, 36, 2 * 128, 11008, 151936, True, 3420),
-        Model("7B", 3584, 28, 4 * 128, 18944, 152064, False, 3420),
-        Model("72B", 8192, 80, 8 * 128, 29568, 152064, False, 3456),
+        ModelSize("3B", 2048, 36, 2 * 128, 11008, 151936, True, 3420),
+        ModelSize("7B", 3584, 28, 4 * 128, 18944, 152064, False, 3420),
+        ModelSize("72B", 8192, 80, 8 * 128, 29568, 152064, False, 3456),
     )
 }
 """``Qwen/Qwen2.5-VL-{3B,7B,72B}-Instruct``: their config.json."""

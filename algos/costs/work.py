@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .model import Model
+from .model import ModelSize
 
 _WINDOW = 64
 """Patches in a window of the vision tower's attention: 112 x 112 px."""
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """Describes what a step plays; lengths are means, and episodes are taken to be alike.
 
     The defaults are TextVQA shown at 1024 px (1024 x 768: 37 x 27 tokens) with one zoom.
@@ -62,7 +62,7 @@ class Work:
         return prompts * (prompt * (prompt + 1) // 2) + self.episodes * after
 
 
-def image_flops(model: Model, tokens: int) -> int:
+def image_flops(model: ModelSize, tokens: int) -> int:
     """Return the forward FLOPs of the vision tower for one image; a token is four patches."""
     if not tokens:
         return 0
@@ -74,14 +74,14 @@ def image_flops(model: Model, tokens: int) -> int:
     return patches * per_patch + tokens * 2 * model.merger_matrices
 
 
-def vision_flops(model: Model, work: Work, shared: bool) -> int:
+def vision_flops(model: ModelSize, work: StepWork, shared: bool) -> int:
     """Return the forward FLOPs of the vision tower for a step; shared prompts count once."""
     prompts = work.groups if shared else work.episodes
     opening = prompts * image_flops(model, work.image)
     return opening + work.episodes * image_flops(model, work.tool_image)
 
 
-def language_flops(model: Model, work: Work, shared: bool) -> int:
+def language_flops(model: ModelSize, work: StepWork, shared: bool) -> int:
     """Return the forward FLOPs of the language model's layers.
 
     2 for each weight and token; 4 for each channel, layer and attended pair (scores and values).
@@ -90,12 +90,12 @@ def language_flops(model: Model, work: Work, shared: bool) -> int:
     return matrices + 4 * model.hidden * model.layers * work.pairs(shared)
 
 
-def head_flops(model: Model, tokens: int) -> int:
+def head_flops(model: ModelSize, tokens: int) -> int:
     """Return the forward FLOPs of the log-probabilities of so many tokens."""
     return 2 * model.hidden * model.vocabulary * tokens
 
 
-def read_flops(model: Model, work: Work) -> int:
+def read_flops(model: ModelSize, work: StepWork) -> int:
     """Return the forward FLOPs of a step's tokens: prompts once for a group, tools' images too.
 
     What they sample is read too, but token by token, at the speed of memory.
@@ -105,7 +105,12 @@ def read_flops(model: Model, work: Work) -> int:
 
 
 def update_flops(
-    model: Model, work: Work, shared: bool, *, lora: bool = False, frozen_vision: bool = True
+    model: ModelSize,
+    work: StepWork,
+    shared: bool,
+    *,
+    lora: bool = False,
+    frozen_vision: bool = True,
 ) -> int:
     """Return the forward and backward FLOPs of a step's update; the numerator of its MFU.
 

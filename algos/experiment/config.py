@@ -70,12 +70,12 @@ class SamplerConfig:
 
 
 @dataclass(frozen=True)
-class Demonstrations:
+class DemonstrationConfig:
     """Describes the episodes that SFT learns from."""
 
     episodes: int = 0
     """Episodes that the oracle plays."""
-    care: float = 1.0
+    expert_rate: float = 1.0
     """Share of them played with care; in the others the oracle does not look."""
     guess: bool = False
     """Whether an oracle that does not look guesses an answer, in place of giving up."""
@@ -90,8 +90,10 @@ class Demonstrations:
     """Demonstrations in a step."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.care <= 1:
-            raise ConfigurationError(f"care must lie between 0 and 1, got {self.care!r}.")
+        if not 0 <= self.expert_rate <= 1:
+            raise ConfigurationError(
+                f"expert_rate must lie between 0 and 1, got {self.expert_rate!r}."
+            )
         if self.episodes < 0 or self.batch_size < 1:
             raise ConfigurationError(
                 "episodes must be 0 or more and batch_size 1 or more, got "
@@ -103,7 +105,7 @@ class Demonstrations:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationConfig:
     """Sets how the model is evaluated before and after each phase."""
 
     episodes: int = 256

@@ -15,7 +15,7 @@ from visenv.seeding import seeds
 from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
-from ..trainer.supply.samples import SampleOrder
+from ..trainer.episode_sources.samples import SampleOrder
 from .parts import training_mixture
 from .recipe import Phase, Recipe
 
@@ -47,7 +47,7 @@ def find_demonstrations(
         phase: The phase of SFT.
 
     Raises:
-        RunError: If no demonstration has a reward of `Demonstrations.min_reward`.
+        RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`.
     """
     told = phase.demonstrations
     found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
@@ -66,7 +66,7 @@ def find_demonstrations(
 def _of_oracle(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    oracle = load("policy", "oracle")(care=told.care, guess=told.guess)
+    oracle = load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
     mixture = training_mixture(recipe, phase)
     return play_demonstrations(policy, oracle, mixture, seeds(stream, told.episodes))
 
@@ -76,16 +76,16 @@ def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[
     phase = recipe.phases[name]
     rollouts = phase.rollouts
     mixture = training_mixture(recipe, phase)
-    samples = SampleOrder(mixture, rollouts.groups, phase_seed(recipe, name))
+    samples = SampleOrder(mixture, rollouts.prompts_per_step, phase_seed(recipe, name))
     chosen = [
         samples.choose(step, number)
         for step in range(phase.steps)
-        for number in range(rollouts.groups)
+        for number in range(rollouts.prompts_per_step)
     ]
     specs = [
         EpisodeSpec(each.seed, group, member, each.row, each.env)
         for group, each in enumerate(chosen)
-        for member in range(rollouts.group_size)
+        for member in range(rollouts.num_generations)
     ]
     policy.train_mode(False)
     sampling = Sampling(rollouts.temperature, rollouts.max_tokens)

@@ -17,8 +17,8 @@ from visenv.types import Episode
 from visenv.viewer import write_report
 
 from ..trainer import Trainer
+from ..trainer.distributed import DistributedContext
 from ..trainer.interrupt import sigterm_interrupts
-from ..trainer.processes import Processes
 from . import parts
 from .curves import draw_curves
 from .demonstrations import find_demonstrations, phase_seed
@@ -27,7 +27,7 @@ from .recipe import MODEL, Phase, Recipe
 from .results import Results, measure
 
 
-def run_recipe(recipe: Recipe, shared: Shared | None = None) -> None:
+def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
     """Run the phases of a recipe, its evaluations and its controls, in the run's folder.
 
     Args:
@@ -42,7 +42,7 @@ def run_recipe(recipe: Recipe, shared: Shared | None = None) -> None:
     with sigterm_interrupts():
         check_folder(recipe)
         parts.check_parts(recipe)
-        processes = Processes(max(phase.timeout for phase in recipe.phases.values()))
+        processes = DistributedContext(max(phase.timeout for phase in recipe.phases.values()))
         with claimed(recipe) as folder:
             if shared is not None and processes.first:
                 link_shared(shared.folder, folder, shared.phases)
@@ -55,7 +55,7 @@ def run_recipe(recipe: Recipe, shared: Shared | None = None) -> None:
                 raise KeyboardInterrupt(f"Stopped {folder}; continue with --resume.") from None
 
 
-class Shared(NamedTuple):
+class SharedPhases(NamedTuple):
     """Names phases that another run has done.
 
     Attributes:
@@ -80,7 +80,7 @@ class Experiment:
         policy: What is trained.
     """
 
-    def __init__(self, recipe: Recipe, folder: Path, processes: Processes) -> None:
+    def __init__(self, recipe: Recipe, folder: Path, processes: DistributedContext) -> None:
         self.recipe = recipe
         self.folder = folder
         self.processes = processes

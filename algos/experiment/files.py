@@ -17,7 +17,7 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import settings
 
 from .recipe import Recipe
-from .sweep import Arm, Run, Sweep, merged
+from .sweep import Sweep, SweepArm, SweepRun, merged
 
 FOLDER = Path(visenv.__file__).parent / "recipes"
 """The folder of the recipes that visenv ships."""
@@ -63,7 +63,7 @@ def read_recipe(path: str | Path, words: Sequence[str] = ()) -> Recipe:
     return _recipe(table, words, str(path))
 
 
-def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, list[Run], float]:
+def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, list[SweepRun], float]:
     """Read a recipe with the arms of its table ``sweep``.
 
     Args:
@@ -83,7 +83,7 @@ def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, lis
         raise ConfigurationError(f"{path} has no arms; a sweep has tables [sweep.arms.<name>].")
     base = _recipe(table, words, str(path))
     runs = [
-        (place, Run(name, _of_arm(base, table, words, name, arm, seed)))
+        (place, SweepRun(name, _of_arm(base, table, words, name, arm, seed)))
         for name, arm in sweep.arms.items()
         for place, seed in enumerate(arm.seeds)
     ]
@@ -92,7 +92,12 @@ def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, lis
 
 
 def _of_arm(
-    base: Recipe, table: Mapping[str, Any], words: Sequence[str], name: str, arm: Arm, seed: int
+    base: Recipe,
+    table: Mapping[str, Any],
+    words: Sequence[str],
+    name: str,
+    arm: SweepArm,
+    seed: int,
 ) -> Recipe:
     recipe = _recipe(merged(table, arm.changes), words, f"sweep.arms.{name}")
     return replace(recipe, runs=base.folder / name, name=f"seed-{seed}", seed=seed)

@@ -13,9 +13,9 @@ from pathlib import Path
 from visenv.errors import RunError
 from visenv.files import replacing
 
+from ..trainer.distributed import is_first
 from ..trainer.identity import differences
 from ..trainer.lock import locked
-from ..trainer.processes import is_first
 from .recipe import Recipe
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from visenv.curation.difficulty import Subset
+from visenv.curation.difficulty import SourceSubset
 from visenv.curation.lines import JsonLines
 from visenv.data.open import open_data
 from visenv.data.source import Source
@@ -62,7 +62,7 @@ def _training_data(told: EnvironmentConfig) -> str | Source | None:
             "difficulty` writes."
         ) from error
     source: Any = open_data(told.data)
-    return Subset(source, rows)
+    return SourceSubset(source, rows)
 
 
 def evaluation_makers(recipe: Recipe, control: str = "") -> dict[str, Callable[[], Env]]:
@@ -215,7 +215,7 @@ def check_parts(recipe: Recipe) -> None:
         if phase.reference and not algorithm.needs_reference:
             raise ConfigurationError(
                 f"phases.{name}: a reference needs an algorithm with a KL term; set "
-                "algorithm_options.kl_weight."
+                "algorithm_options.kl_coef."
             )
         for file in phase.demonstrations.files:
             if not file.is_file():

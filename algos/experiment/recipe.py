@@ -9,9 +9,15 @@ from typing import Any, Literal
 
 from visenv.errors import ConfigurationError, UnknownNameError
 
-from ..trainer import Optimisation, Rollouts, TrainerConfig
-from ..trainer.config import Saving
-from .config import Demonstrations, EnvironmentConfig, Evaluation, ModelConfig, SamplerConfig
+from ..trainer import OptimizationConfig, RolloutConfig, TrainerConfig
+from ..trainer.config import SavingConfig
+from .config import (
+    DemonstrationConfig,
+    EnvironmentConfig,
+    EvaluationConfig,
+    ModelConfig,
+    SamplerConfig,
+)
 
 MODEL = "model"
 """Names the model before training as the reference policy of a phase."""
@@ -36,7 +42,7 @@ class Phase:
     """Arguments of every environment that differ in this phase, for example the reward."""
     environment_options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Arguments of one environment of a mixture that differ in this phase, by its name."""
-    demonstrations: Demonstrations = field(default_factory=Demonstrations)
+    demonstrations: DemonstrationConfig = field(default_factory=DemonstrationConfig)
     """What SFT learns from."""
     freeze_vision: bool | None = None
     """Leave the vision tower as it is in this phase; None is the setting of the model."""
@@ -51,11 +57,11 @@ class Phase:
     """A phase of RL: as many steps are taken as fit into its time, in place of `steps`."""
     steps: int = 200
     """Steps of the phase."""
-    rollouts: Rollouts = field(default_factory=Rollouts)
+    rollouts: RolloutConfig = field(default_factory=RolloutConfig)
     """How episodes are played."""
-    optimisation: Optimisation = field(default_factory=Optimisation)
+    optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     """How weights are changed."""
-    saving: Saving = field(default_factory=Saving)
+    saving: SavingConfig = field(default_factory=SavingConfig)
     """What is written, and how often."""
     timeout: float = 1800.0
     """Seconds that one process waits for another."""
@@ -87,7 +93,7 @@ class Phase:
             steps=self.steps if steps is None else steps,
             seed=seed,
             rollouts=self.rollouts,
-            optimisation=self.optimisation,
+            optimization=self.optimization,
             saving=self.saving,
             timeout=self.timeout,
         )
@@ -132,7 +138,7 @@ class Recipe:
     """Where environments run."""
     phases: dict[str, Phase] = field(default_factory=dict)
     """The phases in their order, by name."""
-    evaluation: Evaluation = field(default_factory=Evaluation)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     """How the model is evaluated."""
     controls: bool = True
     """Run the controls too."""

@@ -15,8 +15,8 @@ from visenv.files import replacing
 from visenv.policy import Policy
 from visenv.rollout import MakeEnv
 
-from ..trainer.evaluation import WAYS, Score, Scores, play_held_out
-from ..trainer.processes import Processes, is_first
+from ..trainer.distributed import DistributedContext, is_first
+from ..trainer.evaluation import WAYS, HeldOutScore, Scores, play_held_out
 
 
 def measure(
@@ -26,8 +26,8 @@ def measure(
     max_tokens: int,
     temperature: float,
     folder: Path,
-    processes: Processes,
-) -> dict[str, dict[str, Score]]:
+    processes: DistributedContext,
+) -> dict[str, dict[str, HeldOutScore]]:
     """Play the held-out episodes of each environment, and return their scores.
 
     Every process plays its share, and all return the scores of all episodes.
@@ -41,11 +41,11 @@ def measure(
         folder: The greedy episodes are kept here, in a file for each environment.
         processes: The processes that take part.
     """
-    scores: dict[str, dict[str, Score]] = {name: {} for name in make_envs}
+    scores: dict[str, dict[str, HeldOutScore]] = {name: {} for name in make_envs}
     numbers = (episodes, max_tokens, temperature, processes.rank, processes.count)
     for name, way, played in play_held_out(policy, make_envs, *numbers):
         everyones = processes.gather([episode.without_messages() for episode in played])
-        scores[name][way] = Score.of([episode for each in everyones for episode in each])
+        scores[name][way] = HeldOutScore.of([episode for each in everyones for episode in each])
         if way == "greedy":
             collected = processes.collect(played)
             if processes.first:
@@ -74,7 +74,7 @@ class Results:
         kept: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
         self.scores: dict[str, Scores] = {
             label: {
-                env: {way: Score(**score) for way, score in ways.items()}
+                env: {way: HeldOutScore(**score) for way, score in ways.items()}
                 for env, ways in envs.items()
             }
             for label, envs in kept.get("scores", {}).items()
@@ -137,7 +137,7 @@ class Results:
             partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
-def _cell(ways: Mapping[str, Score], name: str) -> str:
+def _cell(ways: Mapping[str, HeldOutScore], name: str) -> str:
     scores = (ways[way] for way in WAYS)
     values = (each.value(name) for each in scores)
     return " / ".join("–" if value is None else f"{value:.3f}" for value in values)

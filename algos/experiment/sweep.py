@@ -16,8 +16,8 @@ from rich.table import Table
 from visenv.errors import ConfigurationError, DivergedError, RunError
 from visenv.files import replacing
 
-from ..trainer.processes import Processes
-from .experiment import Shared, headline_metrics, run_recipe
+from ..trainer.distributed import DistributedContext
+from .experiment import SharedPhases, headline_metrics, run_recipe
 from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
@@ -28,7 +28,7 @@ SHARED = "shared"
 
 
 @dataclass(frozen=True)
-class Arm:
+class SweepArm:
     """Holds one arm of a sweep.
 
     Attributes:
@@ -53,7 +53,7 @@ class Sweep:
         minutes: No arm is begun after so many minutes of training in all.
     """
 
-    arms: dict[str, Arm] = field(default_factory=dict)
+    arms: dict[str, SweepArm] = field(default_factory=dict)
     minutes: float = math.inf
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Run:
+class SweepRun:
     """Names one arm with one seed.
 
     Attributes:
@@ -77,7 +77,7 @@ class Run:
     recipe: Recipe
 
 
-def run_sweep(base: Recipe, runs: Sequence[Run], minutes: float) -> None:
+def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
     """Run the arms that are not done, and print one table of all of them.
 
     The phases with which all arms begin alike are run once for each seed, in a folder of their own,
@@ -99,7 +99,7 @@ def run_sweep(base: Recipe, runs: Sequence[Run], minutes: float) -> None:
         if alike:
             check_folder(_resumed(_shared_recipe(run.recipe, base.folder, alike)))
         check_parts(run.recipe)
-    processes = Processes(max(phase.timeout for phase in base.phases.values()))
+    processes = DistributedContext(max(phase.timeout for phase in base.phases.values()))
     failed: dict[str, str] = {}
     for run in runs:
         is_due = not _is_done(run.recipe) and _minutes(base.folder) < minutes
@@ -149,11 +149,13 @@ def _shared_recipe(recipe: Recipe, folder: Path, alike: Sequence[str]) -> Recipe
     )
 
 
-def _run_shared(recipe: Recipe, folder: Path, alike: Sequence[str], processes: Processes) -> Shared:
+def _run_shared(
+    recipe: Recipe, folder: Path, alike: Sequence[str], processes: DistributedContext
+) -> SharedPhases:
     shared = _shared_recipe(recipe, folder, alike)
     if processes.broadcast(not _is_done(shared)):
         run_recipe(_resumed(shared))
-    return Shared(shared.folder, alike)
+    return SharedPhases(shared.folder, alike)
 
 
 def _resumed(recipe: Recipe) -> Recipe:
@@ -178,7 +180,7 @@ def _minutes(folder: Path) -> float:
 # ---------------------------------------------------------------------- the table
 
 
-def _report(base: Recipe, runs: Sequence[Run], failed: Mapping[str, str]) -> None:
+def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -> None:
     metrics = headline_metrics(base)
     rows = sweep_rows(runs, metrics)
     with replacing(base.folder / "sweep.json") as partial:
@@ -199,7 +201,7 @@ def _report(base: Recipe, runs: Sequence[Run], failed: Mapping[str, str]) -> Non
         console.print(f"{run} failed: {problem}", markup=False)
 
 
-def sweep_rows(runs: Sequence[Run], metrics: Sequence[str]) -> dict[str, dict[str, Any]]:
+def sweep_rows(runs: Sequence[SweepRun], metrics: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return, for each arm, the seeds that were run and the values of each metric, by seed.
 
     The value of a seed is the mean over environments of the greedy scores after the last phase that

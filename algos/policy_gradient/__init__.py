@@ -2,7 +2,7 @@
 
 `base.PolicyGradient` holds what is common: corrected token losses plus a divergence, aggregated.
 The blocks: `advantage` and `credit` (how good was it), `ratio` (ratios and the clip), `kl`,
-`correction` (sampler against trainer), `aggregation` (normalisers), `overlong`.
+`correction` (sampler against trainer), `aggregation` (normalizers), `overlong`.
 """
 
 from .base import Clipped, GroupRelative, PolicyGradient

@@ -34,10 +34,11 @@ def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[
     """
     values = [np.asarray(group, np.float64) for group in groups]
     if scale == "none":
-        return [_centred(each) for each in values]
+        return [_centered(each) for each in values]
     whole = np.concatenate(values) if scale == "batch" else None
     return [
-        _centred(each) / (_deviation(each if whole is None else whole) + EPSILON) for each in values
+        _centered(each) / (_deviation(each if whole is None else whole) + EPSILON)
+        for each in values
     ]
 
 
@@ -46,8 +47,8 @@ def leave_one_out(rewards: ArrayLike) -> Floats:
 
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
-    centred = _centred(np.asarray(rewards, np.float64))
-    return centred * (len(centred) / max(len(centred) - 1, 1))
+    centered = _centered(np.asarray(rewards, np.float64))
+    return centered * (len(centered) / max(len(centered) - 1, 1))
 
 
 def whitened(values: Floats, counts: NDArray[np.int64]) -> Floats:
@@ -66,16 +67,16 @@ def whitened(values: Floats, counts: NDArray[np.int64]) -> Floats:
     counted = values[counts > 0]
     if len(counted) == 0 or counted.min() == counted.max():
         return np.zeros(len(values))
-    centred: Floats = values - np.average(values, weights=counts)
-    variance = (counts * centred**2).sum() / (counts.sum() - 1)
-    return centred / float(np.sqrt(variance + 1e-8))
+    centered: Floats = values - np.average(values, weights=counts)
+    variance = (counts * centered**2).sum() / (counts.sum() - 1)
+    return centered / float(np.sqrt(variance + 1e-8))
 
 
-def _centred(values: Floats) -> Floats:
+def _centered(values: Floats) -> Floats:
     if len(values) < 2 or values.min() == values.max():
         return np.zeros(len(values))
-    centred: Floats = values - values.mean()
-    return centred
+    centered: Floats = values - values.mean()
+    return centered
 
 
 def _deviation(values: Floats) -> float:

@@ -25,13 +25,13 @@ from .ratio import TokenLosses, clipped, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(Algorithm):
-    """Computes ``aggregate(token_losses · correction + kl_weight · divergence)``.
+    """Computes ``aggregate(token_losses · correction + kl_coef · divergence)``.
 
     An algorithm says what a token costs, how tokens are aggregated, and what the advantages are;
     the options here are the same for all of them.
     """
 
-    kl_weight: float = 0.0
+    kl_coef: float = 0.0
     """Weight of the divergence from the reference policy in the loss; 0 keeps no reference."""
     kl_estimator: Estimator = "k3"
     """How that divergence is estimated."""
@@ -58,7 +58,7 @@ class PolicyGradient(Algorithm):
 
     def __post_init__(self) -> None:
         check(self)
-        object.__setattr__(self, "needs_reference", self.kl_weight > 0)
+        object.__setattr__(self, "needs_reference", self.kl_coef > 0)
 
     @abstractmethod
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
@@ -107,13 +107,13 @@ class PolicyGradient(Algorithm):
             watched["importance_outside"] = outside(weights, *limits)
         if self.needs_reference:
             watched["kl"] = self._divergence(batch)
-            values = values + self.kl_weight * watched["kl"]
+            values = values + self.kl_coef * watched["kl"]
         return Loss(self.aggregate(values, batch), _means(watched, batch))
 
     def _divergence(self, batch: Batch) -> torch.Tensor:
         if batch.reference_logprobs is None:
             raise ConfigurationError(
-                f"kl_weight is {self.kl_weight}, but the batch has no reference_logprobs."
+                f"kl_coef is {self.kl_coef}, but the batch has no reference_logprobs."
             )
         divergence = ESTIMATORS[self.kl_estimator](batch.logprobs, batch.reference_logprobs)
         return divergence * token_ratio(batch) if self.kl_ratio else divergence

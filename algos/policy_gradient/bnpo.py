@@ -1,4 +1,4 @@
-"""GRPO normalised by the tokens of the batch (TRL's ``bnpo``)."""
+"""GRPO normalized by the tokens of the batch (TRL's ``bnpo``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BNPO(GroupRelative, Clipped):
 
     ``A_i = (r_i - mean) / std`` in the group. TRL divides by the tokens of the batch in memory, so
     that its result depends on how a step is cut; here the batch is the step. That leaves DAPO's
-    normaliser with PPO's clip. It is not the Beta normalisation of arXiv:2506.02864, which is
+    normalizer with PPO's clip. It is not the Beta normalization of arXiv:2506.02864, which is
     called BNPO too.
 
     Source: TRL 1.16, ``loss_type="bnpo"``.

@@ -1,4 +1,4 @@
-"""Clipped importance sampling policy optimisation (CISPO)."""
+"""Clipped importance sampling policy optimization (CISPO)."""
 
 from __future__ import annotations
 

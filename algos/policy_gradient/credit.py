@@ -25,7 +25,7 @@ def by_episode(groups: Sequence[Group], scale: Scale) -> list[list[Floats]]:
 def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list[Floats]]:
     """Return one advantage for each turn: arrays of shape ``[turns]``.
 
-    The returns to go of all turns of a group are normalised together. Where only the last turn is
+    The returns to go of all turns of a group are normalized together. Where only the last turn is
     rewarded and all episodes are as long, that is `by_episode`; where they are not, the group's
     mean counts a longer episode more often.
     """

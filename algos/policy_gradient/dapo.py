@@ -1,4 +1,4 @@
-"""Decoupled clip and dynamic sampling policy optimisation (DAPO)."""
+"""Decoupled clip and dynamic sampling policy optimization (DAPO)."""
 
 from __future__ import annotations
 

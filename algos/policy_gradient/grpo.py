@@ -1,4 +1,4 @@
-"""Group relative policy optimisation (GRPO)."""
+"""Group relative policy optimization (GRPO)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class GRPO(GroupRelative, Clipped):
-    """``1/G Σ_i 1/|o_i| Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i) + kl_weight D_it``.
+    """``1/G Σ_i 1/|o_i| Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i) + kl_coef D_it``.
 
     ``A_i = (r_i - mean) / std`` in the group. The defaults are Groundlight's: clip-higher, no
     reference.

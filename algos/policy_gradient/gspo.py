@@ -1,4 +1,4 @@
-"""Group sequence policy optimisation (GSPO)."""
+"""Group sequence policy optimization (GSPO)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ RANGES = {
     "correction_high": (0.0, math.inf),
     "correction_low": (0.0, math.inf),
     "discount": (0.0, 1.0),
-    "kl_weight": (0.0, math.inf),
+    "kl_coef": (0.0, math.inf),
     "max_ratio": (1.0, math.inf),
     "max_tokens": (1, math.inf),
     "min_ratio": (0.0, 1.0),

@@ -26,7 +26,7 @@ class ReinforcePlusPlus(Clipped):
 
     ``A_it = (R_it - mean) / std``, where ``R_it`` is the return to go, and mean and standard
     deviation are over all sampled tokens of the step: groups of one will do. The paper's divergence
-    is a part of the reward; here it is a part of the loss (`kl_weight`), as in its variant with a
+    is a part of the reward; here it is a part of the loss (`kl_coef`), as in its variant with a
     baseline, which takes k2.
 
     Source: REINFORCE++ (arXiv:2501.03262), section 3.

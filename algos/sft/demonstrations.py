@@ -11,7 +11,7 @@ from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Collector, Env, EpisodeSpec, Mixture
 from visenv.types import Episode
 
-from ..trainer.supply.rows import RowOrder
+from ..trainer.episode_sources.rows import RowOrder
 
 
 def play_demonstrations(

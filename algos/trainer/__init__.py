@@ -1,18 +1,18 @@
 """The trainer: any trainable policy, any environment, any algorithm."""
 
 from .callbacks import Callback, TrainerState
-from .config import Optimisation, Rollouts, Saving, TrainerConfig
+from .config import OptimizationConfig, RolloutConfig, SavingConfig, TrainerConfig
+from .episode_sources import SelectionConfig
 from .evaluation import HeldOut
-from .supply import Selection
 from .trainer import Trainer
 
 __all__ = [
     "Callback",
     "HeldOut",
-    "Optimisation",
-    "Rollouts",
-    "Saving",
-    "Selection",
+    "OptimizationConfig",
+    "RolloutConfig",
+    "SavingConfig",
+    "SelectionConfig",
     "Trainer",
     "TrainerConfig",
     "TrainerState",

@@ -13,20 +13,20 @@ from accelerate.utils import DistributedType
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
-from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
+from visenv.policy import Policy, TokenScores, TrainablePolicy, no_gather
 
-from .config import Optimisation
+from .config import OptimizationConfig
+from .distributed import DistributedContext
 from .optimizer_shards import Slot, load_shards, save_shard
-from .processes import Processes
 
 Accept = Callable[[float], bool]
 """Gets the norm of the gradient, before clipping; returns whether to take the step."""
 
 
-class Backend(ABC):
-    """A policy's module and its optimiser, prepared by accelerate.
+class TrainingBackend(ABC):
+    """A policy's module and its optimizer, prepared by accelerate.
 
-    An optimiser step is: `begin`; for each micro-batch, inside `micro_batch`, a forward pass by
+    An optimizer step is: `begin`; for each micro-batch, inside `micro_batch`, a forward pass by
     calling the backend, and `backward`; then `step`. Every process makes the same calls; gradients
     are added up over micro-batches and processes.
 
@@ -38,12 +38,12 @@ class Backend(ABC):
     _policy: TrainablePolicy[Any]
 
     @abstractmethod
-    def __call__(self, collated: Any) -> Scores:
+    def __call__(self, collated: Any) -> TokenScores:
         """Return the module's output for a batch that `TrainablePolicy.collate` made."""
 
     @abstractmethod
     def begin(self, learning_rate: float) -> None:
-        """Begin an optimiser step."""
+        """Begin an optimizer step."""
 
     @abstractmethod
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
@@ -87,7 +87,7 @@ class Backend(ABC):
 
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
         """Return a context in which these parameters are whole on every process."""
-        return as_they_are(parameters)
+        return no_gather(parameters)
 
     def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
         """Return a context in which `player` samples, each process on its own.
@@ -112,10 +112,10 @@ class Backend(ABC):
         Where they are in parts, all processes must call `refer` equally often.
         """
 
-    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
+    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> TokenScores:
         """Run a frozen policy forward on what its `collate` gave, without gradient."""
         with torch.no_grad():
-            scores: Scores = reference.module(collated)
+            scores: TokenScores = reference.module(collated)
         return scores
 
     @abstractmethod
@@ -123,17 +123,19 @@ class Backend(ABC):
         """Leave the policy's module as if nothing had ever wrapped it."""
 
 
-def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> torch.optim.AdamW:
+def make_optimizer(
+    policy: TrainablePolicy[Any], optimization: OptimizationConfig
+) -> torch.optim.AdamW:
     """Return AdamW for the policy's parameters; only matrices have weight decay."""
     return torch.optim.AdamW(
-        parameter_groups(policy, optimisation),
-        lr=optimisation.learning_rate,
-        betas=(optimisation.beta1, optimisation.beta2),
+        parameter_groups(policy, optimization),
+        lr=optimization.learning_rate,
+        betas=(optimization.beta1, optimization.beta2),
     )
 
 
 def parameter_groups(
-    policy: TrainablePolicy[Any], optimisation: Optimisation
+    policy: TrainablePolicy[Any], optimization: OptimizationConfig
 ) -> list[dict[str, Any]]:
     """Return the policy's matrices and vectors as separate groups, none of which is empty."""
     parameters = [each for each in policy.parameters() if each.requires_grad]
@@ -142,7 +144,7 @@ def parameter_groups(
     matrices = [each for each in parameters if _dimensions(each) >= 2]
     vectors = [each for each in parameters if _dimensions(each) < 2]
     groups = [
-        {"params": matrices, "weight_decay": optimisation.weight_decay},
+        {"params": matrices, "weight_decay": optimization.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
@@ -153,30 +155,33 @@ def _dimensions(parameter: torch.nn.Parameter) -> int:
     return len(getattr(parameter, "ds_shape", parameter.shape))
 
 
-class Replicated(Backend):
+class DDPBackend(TrainingBackend):
     """Holds all weights in every process: one alone, or several whose gradients are averaged.
 
     Args:
         policy: Whose weights change.
-        optimisation: How they change.
+        optimization: How they change.
         processes: Who takes part.
     """
 
     def __init__(
-        self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+        self,
+        policy: TrainablePolicy[Any],
+        optimization: OptimizationConfig,
+        processes: DistributedContext,
     ) -> None:
         self._policy = policy
         self._processes = processes
-        self._max_grad_norm = optimisation.max_grad_norm
-        optimizer = make_optimizer(policy, optimisation)
+        self._max_grad_norm = optimization.max_grad_norm
+        optimizer = make_optimizer(policy, optimization)
         self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
         _check_dtype(self._parameters)
         _check_device(self._parameters[0], processes)
         self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
 
     @override
-    def __call__(self, collated: Any) -> Scores:
-        scores: Scores = self._module(collated)
+    def __call__(self, collated: Any) -> TokenScores:
+        scores: TokenScores = self._module(collated)
         return scores
 
     @override
@@ -237,11 +242,11 @@ def _check_dtype(parameters: Sequence[torch.nn.Parameter]) -> None:
         raise ConfigurationError(
             f"The trained weights are {', '.join(sorted(map(str, narrow)))}: small updates would "
             "be rounded away. Keep them in float32, or launch with configs/zero2.yaml (one process "
-            "is enough), where the optimiser holds a float32 copy."
+            "is enough), where the optimizer holds a float32 copy."
         )
 
 
-def _check_device(parameter: torch.nn.Parameter, processes: Processes) -> None:
+def _check_device(parameter: torch.nn.Parameter, processes: DistributedContext) -> None:
     expected = processes.accelerator.device
     places = {(each.type, each.index or 0) for each in (parameter.device, expected)}
     if processes.count > 1 and len(places) > 1:
@@ -252,22 +257,22 @@ def _check_device(parameter: torch.nn.Parameter, processes: Processes) -> None:
 
 
 def make_backend(
-    policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
-) -> Backend:
+    policy: TrainablePolicy[Any], optimization: OptimizationConfig, processes: DistributedContext
+) -> TrainingBackend:
     """Return the backend that this process was launched for."""
     if processes.accelerator.distributed_type == DistributedType.DEEPSPEED:
-        from .zero import Partitioned
+        from .zero import ZeroBackend
 
-        return Partitioned(policy, optimisation, processes)
-    return Replicated(policy, optimisation, processes)
+        return ZeroBackend(policy, optimization, processes)
+    return DDPBackend(policy, optimization, processes)
 
 
 @contextmanager
 def preparing(
-    policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
-) -> Iterator[Backend]:
+    policy: TrainablePolicy[Any], optimization: OptimizationConfig, processes: DistributedContext
+) -> Iterator[TrainingBackend]:
     """Yield the backend of `make_backend`, and close it at the end."""
-    backend = make_backend(policy, optimisation, processes)
+    backend = make_backend(policy, optimization, processes)
     try:
         yield backend
     finally:

@@ -23,11 +23,11 @@ from typing import Any
 from visenv.errors import RunError
 from visenv.policy import TrainablePolicy
 
-from .backend import Backend
-from .guard import Guard
+from .backend import TrainingBackend
+from .distributed import DistributedContext
+from .divergence import DivergenceCheck
+from .episode_sources.samples import SampleOrder
 from .identity import Identity, differences
-from .processes import Processes
-from .supply.samples import SampleOrder
 
 
 class Checkpoints:
@@ -51,10 +51,10 @@ class Checkpoints:
         identity: Identity,
         *,
         policy: TrainablePolicy[Any],
-        backend: Backend,
-        guard: Guard,
+        backend: TrainingBackend,
+        guard: DivergenceCheck,
         samples: SampleOrder | None,
-        processes: Processes,
+        processes: DistributedContext,
     ) -> None:
         self.folder = folder
         self._keep = keep
@@ -95,7 +95,7 @@ class Checkpoints:
         return final
 
     def load(self, path: Path) -> int:
-        """Put the policy and the optimiser back to where they were; return the steps taken.
+        """Put the policy and the optimizer back to where they were; return the steps taken.
 
         Raises:
             RunError: If the checkpoint is of another model or another run, or cannot be read.

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from visenv.errors import ConfigurationError
 
-from .supply.selection import Selection
+from .episode_sources.selection import SelectionConfig
 
 Schedule = Literal["constant", "linear", "cosine"]
 OldLogprobs = Literal["sampler", "trainer"]
@@ -29,12 +29,12 @@ def _within(config: object, low: float, high: float, *names: str) -> None:
 
 
 @dataclass(frozen=True)
-class Rollouts:
+class RolloutConfig:
     """Sets how episodes are played."""
 
-    groups: int = 8
+    prompts_per_step: int = 8
     """Samples in a step."""
-    group_size: int = 8
+    num_generations: int = 8
     """Episodes played on each sample."""
     temperature: float = 1.0
     """Sampling temperature."""
@@ -42,20 +42,20 @@ class Rollouts:
     """Most tokens in a turn; the environment may ask for fewer."""
     concurrency: int = 128
     """Most episodes in flight."""
-    retries: int = 2
+    episode_retries: int = 2
     """How often an episode that was aborted is played again."""
-    selection: Selection = field(default_factory=Selection)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
     """Which of the groups that are played a step learns from."""
     max_staleness: int = 0
     """Most steps that a sampling engine plays ahead, with weights so many steps old."""
     sleep: bool = False
     """Whether a sampling engine gives its memory back while weights are changed (colocated)."""
-    restarts: int = 3
+    engine_restarts: int = 3
     """How often in a run a sampling engine that died is started again."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "groups", "group_size", "max_tokens", "concurrency")
-        _at_least(self, 0, "retries", "max_staleness", "restarts")
+        _at_least(self, 1, "prompts_per_step", "num_generations", "max_tokens", "concurrency")
+        _at_least(self, 0, "episode_retries", "max_staleness", "engine_restarts")
         if self.sleep and self.max_staleness:
             raise ConfigurationError(
                 "An engine that sleeps during the update cannot play ahead meanwhile: leave sleep "
@@ -69,7 +69,7 @@ class Rollouts:
 
 
 @dataclass(frozen=True)
-class Optimisation:
+class OptimizationConfig:
     """Sets how weights are changed."""
 
     learning_rate: float = 1e-6
@@ -86,10 +86,10 @@ class Optimisation:
     """Decay of matrices; vectors (norms, biases) never decay."""
     max_grad_norm: float = 1.0
     """Larger gradients are scaled down to this Euclidean norm."""
-    passes: int = 1
+    num_epochs: int = 1
     """How often the episodes of a step are used."""
-    minibatches: int = 1
-    """Optimiser steps in a pass."""
+    num_minibatches: int = 1
+    """Optimizer steps in a pass."""
     tokens_per_batch: int = 16384
     """Most tokens that one forward pass reads; a longer segment goes alone."""
     patches_per_batch: int | None = None
@@ -101,9 +101,9 @@ class Optimisation:
     """Largest mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens sampled with the
     present weights; a larger one stops the run before weights change. Where fewer than 64 such
     tokens can be compared, the run goes on. None: never."""
-    spike: float | None = None
+    max_grad_norm_ratio: float | None = None
     """A gradient norm that many times the median of the latest 50 stops the run; None: never."""
-    reference_every: int | None = None
+    ref_sync_steps: int | None = None
     """Steps after which the reference becomes the present policy; None: never."""
 
     def __post_init__(self) -> None:
@@ -113,12 +113,12 @@ class Optimisation:
                     f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r}."
                 )
         _at_least(self, 0.0, "learning_rate", "warmup_steps", "weight_decay")
-        _at_least(self, 1, "passes", "minibatches", "tokens_per_batch")
+        _at_least(self, 1, "num_epochs", "num_minibatches", "tokens_per_batch")
         if self.max_sampler_distance is not None and not self.max_sampler_distance > 0:
             raise ConfigurationError(
                 f"max_sampler_distance must be above 0, got {self.max_sampler_distance}."
             )
-        for name in ("patches_per_batch", "reference_every", "spike"):
+        for name in ("patches_per_batch", "ref_sync_steps", "max_grad_norm_ratio"):
             if getattr(self, name) is not None:
                 _at_least(self, 1, name)
         _within(self, 0.0, 1.0, "beta1", "beta2")
@@ -127,7 +127,7 @@ class Optimisation:
 
 
 @dataclass(frozen=True)
-class Saving:
+class SavingConfig:
     """Sets what is written into the run's folder, and how often."""
 
     checkpoint_every: int = 50
@@ -149,11 +149,11 @@ class TrainerConfig:
     """Steps of the run: each plays, or takes, a batch of episodes and learns from it."""
     seed: int = 0
     """Decides the scenes, the sampling and the order of everything."""
-    rollouts: Rollouts = field(default_factory=Rollouts)
+    rollouts: RolloutConfig = field(default_factory=RolloutConfig)
     """How episodes are played."""
-    optimisation: Optimisation = field(default_factory=Optimisation)
+    optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     """How weights are changed."""
-    saving: Saving = field(default_factory=Saving)
+    saving: SavingConfig = field(default_factory=SavingConfig)
     """What is written, and how often."""
     timeout: float = 1800.0
     """Seconds that one process waits for another before the run stops with an error; sampling may
@@ -164,13 +164,13 @@ class TrainerConfig:
         _at_least(self, 0, "seed")
 
 
-def learning_rate(optimisation: Optimisation, step: int, steps: int) -> float:
+def learning_rate(optimization: OptimizationConfig, step: int, steps: int) -> float:
     """Return the learning rate of step `step` (from 0) of `steps`.
 
     It rises to its largest value in the last warm-up step, then follows the schedule, which would
     reach 0 at step `steps`, the first that is not taken.
     """
-    peak, warmup = optimisation.learning_rate, optimisation.warmup_steps
+    peak, warmup = optimization.learning_rate, optimization.warmup_steps
     if step < warmup:
         return peak * (step + 1) / warmup
     progress = (step - warmup) / max(steps - warmup, 1)
@@ -179,4 +179,4 @@ def learning_rate(optimisation: Optimisation, step: int, steps: int) -> float:
         "linear": 1 - progress,
         "cosine": (1 + math.cos(math.pi * progress)) / 2,
     }
-    return peak * factors[optimisation.schedule]
+    return peak * factors[optimization.schedule]

@@ -18,7 +18,7 @@ from .metrics import advantages_by_tool
 
 
 @dataclass(frozen=True, slots=True)
-class Credited:
+class TrainingSegment:
     """A segment with the credit of its tokens.
 
     Attributes:
@@ -36,14 +36,14 @@ class Credited:
     old_logprobs: NDArray[np.float32] | None = None
 
 
-class Size(NamedTuple):
+class TokenCounts(NamedTuple):
     """Counts what a group holds: sampled tokens, and segments."""
 
     tokens: int
     segments: int
 
 
-class Credits(NamedTuple):
+class StepData(NamedTuple):
     """Holds what one process learns from in a step.
 
     Attributes:
@@ -52,8 +52,8 @@ class Credits(NamedTuple):
         metrics: `advantages_by_tool` of all groups of the step.
     """
 
-    own: list[Credited]
-    sizes: list[Size]
+    own: list[TrainingSegment]
+    sizes: list[TokenCounts]
     metrics: Mapping[str, float] = EMPTY
 
 
@@ -61,7 +61,7 @@ def credit(
     algorithm: Algorithm,
     groups: Sequence[Group],
     is_own: Callable[[Group], bool] = lambda _: True,
-) -> Credits:
+) -> StepData:
     """Return the algorithm's advantages, assigned to the turns of every segment.
 
     Args:
@@ -87,22 +87,22 @@ def credit(
         for credited in _credit_episode(algorithm, episode, np.asarray(advantage), number)
     ]
     sizes = [_size(group) for group in groups]
-    return Credits(own, sizes, advantages_by_tool(groups, advantages))
+    return StepData(own, sizes, advantages_by_tool(groups, advantages))
 
 
 def with_advantages(
-    algorithm: Algorithm, groups: Sequence[Group], learnt: Sequence[Group]
+    algorithm: Algorithm, groups: Sequence[Group], learned: Sequence[Group]
 ) -> list[Episode]:
     """Return all episodes, with advantages in the turns of those that were trained on.
 
     Args:
         algorithm: Gives the advantages.
         groups: The groups of a step.
-        learnt: Those that were trained on: groups that hold the same episode objects.
+        learned: Those that were trained on: groups that hold the same episode objects.
     """
     by_episode = {
         id(episode): np.broadcast_to(np.asarray(advantage), (len(episode.turns),)).tolist()
-        for group, given in zip(learnt, algorithm.advantages(learnt), strict=True)
+        for group, given in zip(learned, algorithm.advantages(learned), strict=True)
         for episode, advantage in zip(group, given, strict=True)
     }
     return [
@@ -118,14 +118,14 @@ def _with_advantage(turn: Turn, advantage: float) -> Turn:
     return replace(turn, advantage=advantage)
 
 
-def _size(group: Group) -> Size:
+def _size(group: Group) -> TokenCounts:
     segments = [segment for episode in group for segment in episode.segments]
-    return Size(sum(int(each.loss_mask.sum()) for each in segments), len(segments))
+    return TokenCounts(sum(int(each.loss_mask.sum()) for each in segments), len(segments))
 
 
 def _credit_episode(
     algorithm: Algorithm, episode: Episode, advantage: NDArray[np.float64], group: int
-) -> list[Credited]:
+) -> list[TrainingSegment]:
     turns = len(episode.turns)
     if advantage.shape not in ((), (turns,)) or not np.isfinite(advantage).all():
         raise ConfigurationError(
@@ -138,7 +138,7 @@ def _credit_episode(
     if any(segment.videos for segment in episode.segments):
         images |= {video.sha256: video for video in episode.videos}
     return [
-        Credited(segment, _by_token(segment, by_turn), images, group)
+        TrainingSegment(segment, _by_token(segment, by_turn), images, group)
         for segment in episode.segments
     ]
 

@@ -15,21 +15,21 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError
 from visenv.evaluation import places
 from visenv.evaluation.intervals import NOTHING
-from visenv.evaluation.summary import summarise
+from visenv.evaluation.summary import summarize
 from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Collector, MakeEnv
 from visenv.types import Episode, Sampling
 
-from .backend import Backend
+from .backend import TrainingBackend
 from .checkpoint import publish
+from .distributed import DistributedContext
 from .metrics import MetricsLog
-from .processes import Processes
 
 WAYS = ("greedy", "sampled")
 """The ways in which held-out samples are played."""
 
 
-class Played(NamedTuple):
+class HeldOutEpisodes(NamedTuple):
     """The held-out episodes of one environment, played in one way.
 
     Attributes:
@@ -44,7 +44,7 @@ class Played(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Score:
+class HeldOutScore:
     """Holds means over the held-out episodes of one environment, played in one way.
 
     Attributes:
@@ -62,9 +62,9 @@ class Score:
     kinds: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, episodes: Sequence[Episode]) -> Score:
+    def of(cls, episodes: Sequence[Episode]) -> HeldOutScore:
         """Return the means over episodes."""
-        first, *rows = summarise(episodes).rows
+        first, *rows = summarize(episodes).rows
         metrics = {name: mean for name, mean in first.means.items() if name != "reward"}
         names = {name for episode in episodes for name in episode.metrics}
         return cls(
@@ -90,7 +90,7 @@ class Score:
         return f"{said}reward {self.reward:.3f}"
 
 
-Scores = Mapping[str, Mapping[str, Score]]
+Scores = Mapping[str, Mapping[str, HeldOutScore]]
 """Scores by environment and by one of `WAYS`."""
 
 
@@ -146,7 +146,7 @@ def play_held_out(
     temperature: float,
     rank: int = 0,
     count: int = 1,
-) -> Iterator[Played]:
+) -> Iterator[HeldOutEpisodes]:
     """Play the held-out samples of each environment greedily and sampled.
 
     Args:
@@ -164,7 +164,7 @@ def play_held_out(
         env.close()
         for way, heat in zip(WAYS, (0.0, temperature), strict=True):
             collector = Collector(make_env, policy, Sampling(heat, max_tokens))
-            yield Played(name, way, collector.episodes(specs))
+            yield HeldOutEpisodes(name, way, collector.episodes(specs))
             collector.close()
 
 
@@ -181,7 +181,7 @@ def flattened(scores: Scores) -> dict[str, float]:
     return flat
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
     """Holds one evaluation of `Evaluator`.
 
     Attributes:
@@ -220,8 +220,8 @@ class Evaluator:
         *,
         policy: TrainablePolicy[Any],
         player: Policy[Any],
-        backend: Backend,
-        processes: Processes,
+        backend: TrainingBackend,
+        processes: DistributedContext,
     ) -> None:
         self._held_out = held_out
         self._steps = steps
@@ -238,21 +238,23 @@ class Evaluator:
             return False
         return self._processes.broadcast(self._log is None or step not in self._log.steps)
 
-    def evaluate(self, step: int) -> Evaluated:
+    def evaluate(self, step: int) -> EvaluationResult:
         """Evaluate the policy after `step` steps; every process makes this call."""
         self._policy.train_mode(False)
         with self._backend.playing(self._player):
             shares, examples = self._play()
-        scores: dict[str, dict[str, Score]] = {name: {} for name in self._held_out.make_envs}
+        scores: dict[str, dict[str, HeldOutScore]] = {name: {} for name in self._held_out.make_envs}
         for name, way in shares:
             everyones = self._processes.gather(shares[name, way])
-            scores[name][way] = Score.of([episode for share in everyones for episode in share])
+            scores[name][way] = HeldOutScore.of(
+                [episode for share in everyones for episode in share]
+            )
         headline = self._held_out.headline(scores)
         self._keep_best(step, headline)
         metrics = {"eval/headline": headline, **flattened(scores)}
         if self._log is not None:
             self._log.write(step, metrics)
-        return Evaluated(metrics, examples)
+        return EvaluationResult(metrics, examples)
 
     def close(self) -> None:
         """Close the log."""

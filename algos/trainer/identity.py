@@ -9,20 +9,22 @@ from typing import Any
 from visenv.algorithm import Algorithm
 
 from .config import TrainerConfig
-from .supply import Supply
+from .episode_sources import EpisodeSource
 
 Identity = Mapping[str, Any]
 """JSON-like; a checkpoint continues only a run with the same settings."""
 
 
-def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Identity:
+def identify(
+    config: TrainerConfig, algorithm: Algorithm, episode_source: EpisodeSource
+) -> Identity:
     """Return all settings of a run, except how often it saves and how long it waits."""
     told = asdict(config)
     for name in ("saving", "timeout"):
         del told[name]
     for name in ("sleep", "restarts", "retries"):
         del told["rollouts"][name]
-    if config.optimisation.schedule == "constant":
+    if config.optimization.schedule == "constant":
         del told["steps"]  # then a longer run begins like a shorter one
     given: Any = algorithm
     options = (
@@ -33,8 +35,8 @@ def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Ide
     return {
         "algorithm": {"name": type(algorithm).__qualname__, **options},
         "config": told,
-        "episodes": {"from": type(supply).__name__, "in_step": supply.size},
-        "mixture": None if supply.samples is None else supply.samples.identity,
+        "episodes": {"from": type(episode_source).__name__, "in_step": episode_source.size},
+        "mixture": None if episode_source.samples is None else episode_source.samples.identity,
     }
 
 

@@ -12,14 +12,14 @@ from visenv.episodes import write_episodes
 from visenv.errors import EpisodeError
 from visenv.types import Episode, Group
 
-from .credit import Credited
-from .processes import Processes
+from .credit import TrainingSegment
+from .distributed import DistributedContext
 
-Scored = Sequence[tuple[Credited, torch.Tensor]]
+Scored = Sequence[tuple[TrainingSegment, torch.Tensor]]
 
 
 def save_step(
-    folder: Path, step: int, groups: Sequence[Group], scored: Scored, processes: Processes
+    folder: Path, step: int, groups: Sequence[Group], scored: Scored, processes: DistributedContext
 ) -> Path:
     """Write a step's episodes and scores; every process makes the same call.
 
@@ -27,7 +27,7 @@ def save_step(
         folder: Where to.
         step: Its number, from 1.
         groups: This process's groups.
-        scored: What its latest optimiser step read (`Updater.latest`).
+        scored: What its latest optimizer step read (`Updater.latest`).
         processes: Who takes part.
 
     Returns:
@@ -47,7 +47,7 @@ def save_step(
     return path
 
 
-def _row(credited: Credited, logprobs: torch.Tensor) -> dict[str, object]:
+def _row(credited: TrainingSegment, logprobs: torch.Tensor) -> dict[str, object]:
     segment = credited.segment
     arrays = {
         "token_ids": segment.token_ids,

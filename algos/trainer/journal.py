@@ -36,7 +36,7 @@ _SYNC_SECONDS = 1.0
 """A power cut loses at most this much; a killed process loses nothing that was added."""
 
 
-class Entries(NamedTuple):
+class JournalEntries(NamedTuple):
     """Holds what a journal knows of one step.
 
     Attributes:
@@ -49,7 +49,7 @@ class Entries(NamedTuple):
     kept: list[Group] | None
 
 
-class Journal:
+class EpisodeJournal:
     """Reads and extends the journal of one run.
 
     Args:
@@ -100,7 +100,7 @@ class Journal:
                 " Give the old ones to continue it, or another run name to start a new run."
             )
 
-    def read(self, step: int) -> Entries:
+    def read(self, step: int) -> JournalEntries:
         """Return the episodes of a step from all processes, and the groups that it keeps.
 
         What `exact` forbids to use is removed.
@@ -114,7 +114,7 @@ class Journal:
         if self.exact and kept is None:
             own.unlink(missing_ok=True)
             episodes = {}
-        return Entries(episodes, kept)
+        return JournalEntries(episodes, kept)
 
     def add(self, step: int, episode: Episode) -> Future[None]:
         """Keep a finished episode, unless it was aborted; written by another thread.

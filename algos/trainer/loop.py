@@ -23,17 +23,17 @@ from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
+from .distributed import DistributedContext
+from .divergence import DivergenceCheck
+from .episode_sources import EpisodeSource, OfflineSource, Shard, random_stream, trainable_groups
 from .evaluation import Evaluator, HeldOut
-from .guard import Guard
 from .identity import identify
 from .inspection import require_finite_rewards, save_step
 from .interrupt import collected_interrupts, uninterrupted
-from .journal import Journal
+from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
-from .processes import Processes
-from .reference import Reference
-from .supply import Share, Supply, Taken, random_stream, usable
+from .reference import ReferencePolicy
 from .sync import WeightSync
 from .update import Updater
 
@@ -41,11 +41,11 @@ _TORCH, _MINIBATCHES = 3, 4
 
 
 Revive = Callable[[], Awaitable[None]]
-MakeSupply = Callable[[Share, Revive], Supply]
+MakeSupply = Callable[[Shard, Revive], EpisodeSource]
 """Gets this process's share, and how to restart its engine."""
 
 
-class Loop:
+class TrainingLoop:
     """Runs a `Trainer` once, from where the run begins or is resumed.
 
     Args:
@@ -78,9 +78,9 @@ class Loop:
         config: TrainerConfig,
         folder: Path,
         engine: EnginePolicy[Any] | None,
-        make_supply: MakeSupply,
+        make_episode_source: MakeSupply,
         resume: bool,
-        processes: Processes,
+        processes: DistributedContext,
         stage: str,
         reference: TrainablePolicy[Any] | None = None,
         held_out: HeldOut | None = None,
@@ -95,20 +95,22 @@ class Loop:
         self._config = config
         self._folder = folder
         self._processes = processes
-        self._guard = Guard(config.optimisation.spike)
+        self._guard = DivergenceCheck(config.optimization.max_grad_norm_ratio)
         if engine is not None and config.rollouts.sleep:
             engine.sleep()  # reference and optimizer need its memory; the first `send` wakes it
         self._reference = (
-            Reference(folder / "reference", policy, reference, processes)
+            ReferencePolicy(folder / "reference", policy, reference, processes)
             if algorithm.needs_reference
             else None
         )
-        self._backend = make_backend(policy, config.optimisation, processes)
+        self._backend = make_backend(policy, config.optimization, processes)
         if self._reference is not None:
             self._backend.hold(self._reference.policy)
         self._sync = WeightSync(engine, policy, self._backend, processes, config.rollouts)
-        self._supply = make_supply(Share(processes.rank, processes.count), self._sync.revive)
-        identity = identify(config, algorithm, self._supply)
+        self._episode_source = make_episode_source(
+            Shard(processes.rank, processes.count), self._sync.revive
+        )
+        identity = identify(config, algorithm, self._episode_source)
         self._checkpoints = Checkpoints(
             folder / "checkpoints",
             config.saving.keep_checkpoints,
@@ -116,12 +118,12 @@ class Loop:
             policy=policy,
             backend=self._backend,
             guard=self._guard,
-            samples=self._supply.samples,
+            samples=self._episode_source.samples,
             processes=processes,
         )
         self._restore(resume)
-        if not isinstance(self._supply, Taken):
-            self._supply.journal = Journal(
+        if not isinstance(self._episode_source, OfflineSource):
+            self._episode_source.journal = EpisodeJournal(
                 folder / "journal",
                 identity,
                 rank=processes.rank,
@@ -131,7 +133,7 @@ class Loop:
         self._updater = Updater(
             policy,
             algorithm,
-            config.optimisation,
+            config.optimization,
             self._backend,
             processes,
             self._guard,
@@ -206,7 +208,7 @@ class Loop:
                 raise self._processes.lost(error) from error
             raise
         finally:
-            self._supply.close()
+            self._episode_source.close()
             self._policy.train_mode(False)
             if self._evaluator is not None:
                 self._evaluator.close()
@@ -215,7 +217,7 @@ class Loop:
     def _observing(self) -> Observers:
         return Observers(
             type(self._algorithm).__name__,
-            self._supply.size // self._processes.count,
+            self._episode_source.size // self._processes.count,
             self._stage,
             trackers=self._trackers,
             state=self._state,
@@ -229,12 +231,12 @@ class Loop:
             torch.manual_seed(int(self._stream(_TORCH, processes.rank).generate_state(1)[0]))
             start = time.perf_counter()
             with self._backend.playing(self._player):
-                groups = self._supply.groups(self.step, observers.episode)
+                groups = self._episode_source.groups(self.step, observers.episode)
             played = time.perf_counter()
             if processes.count == 1:
                 held.enter_context(uninterrupted())
             metrics = self._learn(groups)
-            metrics |= reduced(processes.gather(self._supply.report()))
+            metrics |= reduced(processes.gather(self._episode_source.report()))
             metrics["seconds/play"] = played - start
             metrics["seconds/learn"] = time.perf_counter() - played
             self.step += 1
@@ -271,10 +273,10 @@ class Loop:
             require_finite_rewards(everyones)
             given = credit(
                 self._algorithm,
-                usable(everyones, step, self._config.rollouts.selection.on_exhausted),
+                trainable_groups(everyones, step, self._config.rollouts.selection.on_exhausted),
                 lambda group: id(group[0]) in own,
             )
-            rate = learning_rate(self._config.optimisation, self.step, self._config.steps)
+            rate = learning_rate(self._config.optimization, self.step, self._config.steps)
             rng = np.random.default_rng(self._stream(_MINIBATCHES))
             with self._sync.changing():
                 metrics = self._updater.update(given, rate, rng) | {"learning_rate": rate}
@@ -282,10 +284,10 @@ class Loop:
             raise self._inspected(error, groups) from error
         self._sync.send()
         parts = measure_by_env_and_kind(
-            everyones, lambda group: self._supply.env_of(self.step, group)
+            everyones, lambda group: self._episode_source.env_of(self.step, group)
         )
-        if self._supply.samples is not None:
-            self._supply.samples.observe(self.step, everyones)
+        if self._episode_source.samples is not None:
+            self._episode_source.samples.observe(self.step, everyones)
         return measure(everyones) | dict(given.metrics) | metrics | parts
 
     def _inspected(
@@ -304,7 +306,7 @@ class Loop:
         return type(error)(f"In step {step} {error}. Its episodes are in {path}.{advice}")
 
     def _renew_reference(self) -> None:
-        every = self._config.optimisation.reference_every
+        every = self._config.optimization.ref_sync_steps
         if self._reference is not None and every is not None and self.step % every == 0:
             self._reference.renew(self.step, self._backend)
 
@@ -318,8 +320,8 @@ class Loop:
             if self._processes.first:
                 together = [group for each in everyones for group in each]
                 on_exhausted = self._config.rollouts.selection.on_exhausted
-                learnt = usable(together, self.step, on_exhausted)
-                episodes = with_advantages(self._algorithm, together, learnt)
+                learned = trainable_groups(together, self.step, on_exhausted)
+                episodes = with_advantages(self._algorithm, together, learned)
                 write_episodes(self._folder / "episodes" / f"step_{self.step:06d}.jsonl", episodes)
                 observers.example("train", episodes[0])
         if last or self.step % saving.checkpoint_every == 0:
@@ -330,7 +332,7 @@ class Loop:
         if self._reference is not None:
             self._reference.saved(self.step)
         if self._processes.first:
-            self._supply.prune(self.step)
+            self._episode_source.prune(self.step)
         for callback in self._callbacks:
             callback.on_save(self._state, path)
         return path

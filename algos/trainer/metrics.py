@@ -23,7 +23,7 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
         ``metrics/…`` by name; ``tools/…`` (`tool_metrics`);
         ``episodes/aborted`` (a count),
         ``episodes/truncated`` (a share), ``episodes/turns`` and ``episodes/tokens`` (sampled);
-        ``groups/alike``, the share of groups of several in which all got one reward.
+        ``groups/zero_std``, the share of groups of several in which all got one reward.
     """
     whole = [[each for each in group if each.status != "aborted"] for group in groups]
     episodes = [episode for group in whole for episode in group]
@@ -33,7 +33,7 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
             values[name].append(value)
     several = [group for group in whole if len(group) > 1]
     if several:
-        values["groups/alike"] = [len({each.reward for each in group}) == 1 for group in several]
+        values["groups/zero_std"] = [len({each.reward for each in group}) == 1 for group in several]
     measures = {name: float(np.mean(each)) for name, each in values.items()}
     return measures | {"episodes/aborted": sum(map(len, groups)) - len(episodes)}
 
@@ -116,7 +116,7 @@ _LARGEST = ("longest_seconds", "stalest", "waited_seconds")
 
 
 def reduced(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Combine the reports of several processes (`Supply.report`) into one.
+    """Combine the reports of several processes (`EpisodeSource.report`) into one.
 
     Counts and rates add up; shares and times of an episode are averaged; of what the step waits
     for, the largest counts.

@@ -1,4 +1,4 @@
-"""Micro-batches: the forward passes of an optimiser step, as many on every process.
+"""Micro-batches: the forward passes of an optimizer step, as many on every process.
 
 Where several processes share a model, each must run the same parts of it equally often, or they
 wait for one another for ever. So a process with fewer micro-batches runs one more on a filler, and
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from visenv.policy import Budget, TrainablePolicy
+from visenv.policy import BatchBudget, TrainablePolicy
 from visenv.types import Segment, Visual
 
-from .credit import Credited
-from .processes import Processes
+from .credit import TrainingSegment
+from .distributed import DistributedContext
 
 
-class Filler(NamedTuple):
+class DummySegment(NamedTuple):
     """A segment that is only run."""
 
     segment: Segment
@@ -38,8 +38,8 @@ class MicroBatch(NamedTuple):
         filler: One that does not, or None.
     """
 
-    own: Sequence[Credited]
-    filler: Filler | None = None
+    own: Sequence[TrainingSegment]
+    filler: DummySegment | None = None
 
     def collated(self, policy: TrainablePolicy[Any]) -> Any:
         """Return the output of `TrainablePolicy.collate`, with the filler last."""
@@ -61,9 +61,9 @@ class _Need(NamedTuple):
 
 def micro_batches(
     policy: TrainablePolicy[Any],
-    credited: Sequence[Credited],
-    budget: Budget,
-    processes: Processes,
+    credited: Sequence[TrainingSegment],
+    budget: BatchBudget,
+    processes: DistributedContext,
 ) -> list[MicroBatch]:
     """Return the micro-batches of this process; every process gets the same number.
 
@@ -96,12 +96,12 @@ def micro_batches(
     ]
 
 
-def _shows_images(part: Sequence[Credited]) -> bool:
+def _shows_images(part: Sequence[TrainingSegment]) -> bool:
     return any(each.segment.spans for each in part)
 
 
-def _candidate(credited: Sequence[Credited]) -> Filler | None:
+def _candidate(credited: Sequence[TrainingSegment]) -> DummySegment | None:
     """Return the best filler; a segment without a sampled token has no backward pass."""
-    fillers = [Filler(each.segment, each.images) for each in credited]
+    fillers = [DummySegment(each.segment, each.images) for each in credited]
     usable = [each for each in fillers if each.segment.loss_mask.any()]
     return min(usable, key=lambda each: each.cost, default=None)

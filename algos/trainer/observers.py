@@ -10,9 +10,9 @@ from visenv.types import Episode, Group
 
 from .callbacks import Callback, TrainerState
 from .display import Display
-from .evaluation import Evaluated
+from .distributed import DistributedContext
+from .evaluation import EvaluationResult
 from .metrics import MetricsLog
-from .processes import Processes
 from .trackers import Trackers
 
 
@@ -40,7 +40,7 @@ class Observers:
         trackers: Sequence[str],
         state: TrainerState,
         callbacks: Sequence[Callback],
-        processes: Processes,
+        processes: DistributedContext,
     ) -> None:
         self._state = state
         self._callbacks = callbacks
@@ -94,7 +94,7 @@ class Observers:
         """Send an example episode to the trackers."""
         self._trackers.log_example(self._state.step, f"examples/{name}", episode)
 
-    def evaluated(self, evaluated: Evaluated) -> None:
+    def evaluated(self, evaluated: EvaluationResult) -> None:
         """Notify that the policy was evaluated after the present step."""
         step = self._state.step
         if self._processes.first:

@@ -20,7 +20,7 @@ PROCESS_NAMES: Final = (
         "removes it, because transformers shards every model that is loaded while it exists",
     ),
 )
-"""Checked by `Processes`, for every run."""
+"""Checked by `DistributedContext`, for every run."""
 
 TRACKER_NAMES: Final = members(
     "accelerate.tracking:",

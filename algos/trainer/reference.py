@@ -13,12 +13,12 @@ from typing import Any
 
 from visenv.policy import TrainablePolicy
 
-from .backend import Backend
+from .backend import TrainingBackend
 from .checkpoint import publish
-from .processes import Processes
+from .distributed import DistributedContext
 
 
-class Reference:
+class ReferencePolicy:
     """A frozen policy; every process makes the same calls.
 
     Make it before the backend of the trained policy, whose weights may be in parts afterwards.
@@ -39,7 +39,7 @@ class Reference:
         folder: Path,
         policy: TrainablePolicy[Any],
         start: TrainablePolicy[Any] | None,
-        processes: Processes,
+        processes: DistributedContext,
     ) -> None:
         self.policy = policy.copy_frozen() if start is None else start
         self._given = start is not None
@@ -47,7 +47,7 @@ class Reference:
         self._trained = policy
         self._processes = processes
 
-    def begin(self, backend: Backend) -> None:
+    def begin(self, backend: TrainingBackend) -> None:
         """Write the reference of a run that begins."""
         if self._given:
             with backend.reading(self.policy):
@@ -70,7 +70,7 @@ class Reference:
         self.policy.load_weights(kept[-1])
         return True
 
-    def renew(self, step: int, backend: Backend) -> None:
+    def renew(self, step: int, backend: TrainingBackend) -> None:
         """Copy the weights of the trained policy, as they are after `step` steps."""
         with backend.reading():
             written = self._write(step, self._trained)

@@ -16,9 +16,9 @@ import torch
 from visenv.errors import PolicyError, RunError
 from visenv.policy import Adapter, EnginePolicy, TrainablePolicy
 
-from .backend import Backend
-from .config import Rollouts
-from .processes import Processes
+from .backend import TrainingBackend
+from .config import RolloutConfig
+from .distributed import DistributedContext
 
 
 class WeightSync:
@@ -39,16 +39,16 @@ class WeightSync:
         self,
         engine: EnginePolicy[Any] | None,
         policy: TrainablePolicy[Any],
-        backend: Backend,
-        processes: Processes,
-        rollouts: Rollouts,
+        backend: TrainingBackend,
+        processes: DistributedContext,
+        rollouts: RolloutConfig,
     ) -> None:
         self._engine = engine
         self._policy = policy
         self._backend = backend
         self._processes = processes
         self._sleeps = rollouts.sleep
-        self._restarts = rollouts.restarts
+        self._restarts = rollouts.engine_restarts
         self._sent = False  # whether every engine was sent whole weights
         self._changing = threading.Lock()
 

@@ -15,12 +15,12 @@ from visenv.types import Episode, Sampling
 
 from .callbacks import Callback
 from .config import TrainerConfig
+from .distributed import DistributedContext, is_first
+from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
 from .interrupt import sigterm_interrupts
 from .lock import locked
-from .loop import Loop, MakeSupply, Revive
-from .processes import Processes, is_first
-from .supply import Ahead, Played, Share, Supply, Taken
+from .loop import MakeSupply, Revive, TrainingLoop
 from .trackers import check_trackers
 
 
@@ -122,37 +122,37 @@ class Trainer:
         rollouts = self.config.rollouts
         collectors: list[Collector] = []
 
-        def make_supply(share: Share, revive: Revive) -> Supply:
+        def make_episode_source(share: Shard, revive: Revive) -> EpisodeSource:
             collector = Collector(
                 make_env,
                 self.sampler or self.policy,
                 Sampling(rollouts.temperature, rollouts.max_tokens),
                 rollouts.concurrency,
                 executor=self.executor,
-                retries=rollouts.retries,
+                retries=rollouts.episode_retries,
                 revive=revive,
                 # With an engine of its own, a run is not repeatable to the bit anyway.
                 deterministic=self.sampler is None,
             )
             collectors.append(collector)
-            return self._supply(collector, share)
+            return self._episode_source(collector, share)
 
         try:
-            self._run(make_supply)
+            self._run(make_episode_source)
         finally:
             for collector in collectors:
                 collector.close()
 
-    def _supply(self, collector: Collector, share: Share) -> Supply:
-        rollouts, optimisation = self.config.rollouts, self.config.optimisation
-        sizes = (rollouts.groups, rollouts.group_size, self.config.seed)
+    def _episode_source(self, collector: Collector, share: Shard) -> EpisodeSource:
+        rollouts, optimization = self.config.rollouts, self.config.optimization
+        sizes = (rollouts.prompts_per_step, rollouts.num_generations, self.config.seed)
         told = (collector, self.policy, *sizes, share, rollouts.selection)
         if not rollouts.max_staleness:
-            return Played(*told)
-        return Ahead(
+            return RolloutSource(*told)
+        return AsyncRolloutSource(
             *told,
             max_staleness=rollouts.max_staleness,
-            updates=optimisation.passes * optimisation.minibatches,
+            updates=optimization.num_epochs * optimization.num_minibatches,
             steps=self.config.steps,
         )
 
@@ -171,27 +171,27 @@ class Trainer:
             DivergedError: If a loss or gradient is not finite, or leaps; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
-        self._run(lambda share, _: Taken(episodes, batch_size, self.config.seed, share))
+        self._run(lambda share, _: OfflineSource(episodes, batch_size, self.config.seed, share))
 
-    def _run(self, make_supply: MakeSupply) -> None:
+    def _run(self, make_episode_source: MakeSupply) -> None:
         with ExitStack() as held:
             held.enter_context(sigterm_interrupts())
             if is_first():
                 held.enter_context(locked(self.folder))
                 # Another process may have trained since this trainer was made.
                 _check_folder(self.folder, self._resume)
-            self._run_loop(make_supply)
+            self._run_loop(make_episode_source)
 
-    def _run_loop(self, make_supply: MakeSupply) -> None:
-        processes = Processes(self.config.timeout)
+    def _run_loop(self, make_episode_source: MakeSupply) -> None:
+        processes = DistributedContext(self.config.timeout)
         try:
-            loop = Loop(
+            loop = TrainingLoop(
                 policy=self.policy,
                 algorithm=self.algorithm,
                 config=self.config,
                 folder=self.folder,
                 engine=self.sampler,
-                make_supply=make_supply,
+                make_episode_source=make_episode_source,
                 resume=processes.broadcast(self._resume),
                 processes=processes,
                 stage=self._stage,

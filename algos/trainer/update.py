@@ -1,4 +1,4 @@
-"""The update: credited segments in, optimiser steps taken, the same for every algorithm."""
+"""The update: credited segments in, optimizer steps taken, the same for every algorithm."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 
 from visenv.algorithm import Algorithm, Batch
 from visenv.errors import ConfigurationError, DivergedError
-from visenv.policy import Budget, Scores, TrainablePolicy
+from visenv.policy import BatchBudget, TokenScores, TrainablePolicy
 
-from .agreement import Agreement
-from .backend import Backend
-from .config import Optimisation
-from .credit import Credited, Credits, Size
-from .guard import Guard
+from .backend import TrainingBackend
+from .config import OptimizationConfig
+from .credit import StepData, TokenCounts, TrainingSegment
+from .distributed import DistributedContext
+from .divergence import DivergenceCheck
+from .logprob_mismatch import LogprobMismatch
 from .micro import MicroBatch, micro_batches
 from .prefetch import pinned, prefetched
-from .processes import Processes
 
 Metrics = dict[str, float]
 
 
 class _Minibatch(NamedTuple):
-    """The segments of one optimiser step that are this process's, and the size of all of it."""
+    """The segments of one optimizer step that are this process's, and the size of all of it."""
 
-    own: list[Credited]
-    size: Size
+    own: list[TrainingSegment]
+    size: TokenCounts
 
 
 class _Ready(NamedTuple):
@@ -49,14 +49,14 @@ class Updater:
     Args:
         policy: Whose weights change.
         algorithm: What the loss is.
-        optimisation: How the weights change.
+        optimization: How the weights change.
         backend: Of this policy.
         processes: Who takes part; all of them make the same calls.
         guard: Refuses steps.
         reference: The frozen policy of a KL term, where the algorithm needs one.
 
     Attributes:
-        latest: What the latest optimiser step read: segments, each with its log-probabilities
+        latest: What the latest optimizer step read: segments, each with its log-probabilities
             float32 ``[length]``, padded right.
     """
 
@@ -64,29 +64,29 @@ class Updater:
         self,
         policy: TrainablePolicy[Any],
         algorithm: Algorithm,
-        optimisation: Optimisation,
-        backend: Backend,
-        processes: Processes,
-        guard: Guard | None = None,
+        optimization: OptimizationConfig,
+        backend: TrainingBackend,
+        processes: DistributedContext,
+        guard: DivergenceCheck | None = None,
         reference: TrainablePolicy[Any] | None = None,
     ) -> None:
         self._policy = policy
         self._algorithm = algorithm
-        self._optimisation = optimisation
+        self._optimization = optimization
         self._backend = backend
         self._processes = processes
-        self._guard = guard or Guard(optimisation.spike)
+        self._guard = guard or DivergenceCheck(optimization.max_grad_norm_ratio)
         self._reference = reference
-        self._budget = Budget(optimisation.tokens_per_batch, optimisation.patches_per_batch)
-        self.latest: list[tuple[Credited, torch.Tensor]] = []
+        self._budget = BatchBudget(optimization.tokens_per_batch, optimization.patches_per_batch)
+        self.latest: list[tuple[TrainingSegment, torch.Tensor]] = []
 
     def update(
-        self, given: Credits, learning_rate: float, rng: np.random.Generator
+        self, given: StepData, learning_rate: float, rng: np.random.Generator
     ) -> dict[str, float]:
         """Take all optimizer steps for the segments of one step of the run.
 
         A step whose gradient is exactly 0, for example because no episode was better than another,
-        leaves weights and optimiser alone.
+        leaves weights and optimizer alone.
 
         Args:
             given: The segments.
@@ -95,9 +95,9 @@ class Updater:
 
         Returns:
             ``loss``, ``grad_norm`` (before clipping) and the algorithm's metrics, each the mean
-            over the optimiser steps; ``skipped``, the share of them that had no gradient; where
+            over the optimizer steps; ``skipped``, the share of them that had no gradient; where
             there is an importance correction, ``importance_effective``, the share of the sample
-            that counts: ``importance² / importance_square``; and `Agreement.measures`.
+            that counts: ``importance² / importance_square``; and `LogprobMismatch.measures`.
 
         Raises:
             DivergedError: If a loss or a gradient is not finite, or the norm leaps; the weights
@@ -105,41 +105,45 @@ class Updater:
             SamplerError: If the sampler holds other weights than the trainer; nothing has changed.
             ConfigurationError: If tokens without log-probabilities are to be used more than once.
         """
-        optimisation = self._optimisation
+        optimization = self._optimization
         own = given.own
         self.latest = []
         self._policy.train_mode(True)
-        agreement = Agreement()
-        if optimisation.old_logprobs == "trainer":
+        agreement = LogprobMismatch()
+        if optimization.old_logprobs == "trainer":
             own = self._with_old_logprobs(own, agreement)
-            agreement.require(self._processes, optimisation.max_sampler_distance)
-        elif optimisation.passes * optimisation.minibatches > 1:
+            agreement.require(self._processes, optimization.max_sampler_distance)
+        elif optimization.num_epochs * optimization.num_minibatches > 1:
             _require_logprobs(own)
         taken: list[Metrics] = []
         for minibatch in self._minibatches(own, given.sizes, rng):
-            first = not taken and optimisation.old_logprobs == "sampler"
-            taken.append(self._optimise(minibatch, learning_rate, agreement if first else None))
+            first = not taken and optimization.old_logprobs == "sampler"
+            taken.append(self._optimize(minibatch, learning_rate, agreement if first else None))
         means = {name: value / len(taken) for name, value in _added(taken).items()}
         if square := means.get("importance_square"):
             means["importance_effective"] = means["importance"] ** 2 / square
         return means | agreement.measures(self._processes)
 
     def _minibatches(
-        self, own: Sequence[Credited], sizes: Sequence[Size], rng: np.random.Generator
+        self, own: Sequence[TrainingSegment], sizes: Sequence[TokenCounts], rng: np.random.Generator
     ) -> Iterator[_Minibatch]:
         """Split the step into mini-batches of whole groups, whose shared prefixes are read once."""
-        for _ in range(self._optimisation.passes):
-            for part in np.array_split(rng.permutation(len(sizes)), self._optimisation.minibatches):
+        for _ in range(self._optimization.num_epochs):
+            for part in np.array_split(
+                rng.permutation(len(sizes)), self._optimization.num_minibatches
+            ):
                 if not len(part):
                     continue
                 places = {int(group): place for place, group in enumerate(part)}
                 chosen = [each for each in own if each.group in places]
                 chosen.sort(key=lambda each: places[each.group])
-                size = Size(*(sum(each) for each in zip(*(sizes[g] for g in places), strict=True)))
+                size = TokenCounts(
+                    *(sum(each) for each in zip(*(sizes[g] for g in places), strict=True))
+                )
                 yield _Minibatch(chosen, size)
 
-    def _optimise(
-        self, minibatch: _Minibatch, learning_rate: float, agreement: Agreement | None
+    def _optimize(
+        self, minibatch: _Minibatch, learning_rate: float, agreement: LogprobMismatch | None
     ) -> Metrics:
         """Take one optimizer step; return loss, gradient norm and metrics over all processes."""
         parts = micro_batches(self._policy, minibatch.own, self._budget, self._processes)
@@ -153,7 +157,7 @@ class Updater:
                     shares.append({"loss": loss.item(), **metrics})
                     self._backend.backward(loss)
         if agreement is not None:
-            agreement.require(self._processes, self._optimisation.max_sampler_distance)
+            agreement.require(self._processes, self._optimization.max_sampler_distance)
         totals = _added(self._processes.gather(_added(shares)))
         loss_value = totals["loss"]
         norm = self._backend.step(
@@ -177,7 +181,7 @@ class Updater:
         return _Ready(part, pinned(part.collated(self._policy)))
 
     def _loss(
-        self, ready: _Ready, size: Size, agreement: Agreement | None
+        self, ready: _Ready, size: TokenCounts, agreement: LogprobMismatch | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the loss of a micro-batch and its metrics."""
         part = ready.part
@@ -191,25 +195,25 @@ class Updater:
             self._compare(part.own, scores, agreement)
         return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
 
-    def _score(self, ready: _Ready) -> tuple[Scores, torch.Tensor]:
+    def _score(self, ready: _Ready) -> tuple[TokenScores, torch.Tensor]:
         """Return the scores of the segments, and a 0 from the filler, for the graph."""
         scores = self._backend(ready.collated)
         if ready.part.filler is None:
             return scores, scores.logprobs.new_zeros(())
         # [segments + 1, length]: the filler is the last row.
-        return Scores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
+        return TokenScores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
 
     def _batch(
         self,
-        part: Sequence[Credited],
-        scores: Scores,
-        size: Size,
+        part: Sequence[TrainingSegment],
+        scores: TokenScores,
+        size: TokenCounts,
         reference: torch.Tensor | None,
     ) -> Batch:
         logprobs = scores.logprobs  # [segments, length], as all that follow
         sampling = _padded([each.segment.logprobs for each in part], logprobs)
         old = sampling
-        if self._optimisation.old_logprobs == "trainer":
+        if self._optimization.old_logprobs == "trainer":
             old = _padded([_known(each.old_logprobs) for each in part], logprobs)
         # Where the engine gave none: this is the first use, so the weights are those.
         old = torch.where(old.isnan(), logprobs.detach(), old)
@@ -235,7 +239,9 @@ class Updater:
         scores = self._backend.refer(self._reference, ready.for_reference)
         return scores.logprobs if ready.part.filler is None else scores.logprobs[:-1]
 
-    def _with_old_logprobs(self, own: Sequence[Credited], agreement: Agreement) -> list[Credited]:
+    def _with_old_logprobs(
+        self, own: Sequence[TrainingSegment], agreement: LogprobMismatch
+    ) -> list[TrainingSegment]:
         """Return the segments with their log-probabilities under the present weights."""
         known: dict[int, NDArray[np.float32]] = {}
         parts = micro_batches(self._policy, own, self._budget, self._processes)
@@ -250,7 +256,9 @@ class Updater:
                     self._compare(part.own, scores, agreement)
         return [replace(each, old_logprobs=known[id(each)]) for each in own]
 
-    def _compare(self, part: Sequence[Credited], scores: Scores, agreement: Agreement) -> None:
+    def _compare(
+        self, part: Sequence[TrainingSegment], scores: TokenScores, agreement: LogprobMismatch
+    ) -> None:
         version = self._policy.version
         segments = [each.segment for each in part]
         fresh = [each.loss_mask & (each.policy_version == version) for each in segments]
@@ -270,11 +278,11 @@ def _added(shares: Sequence[Metrics]) -> Metrics:
     return dict(totals)
 
 
-def _require_logprobs(own: Sequence[Credited]) -> None:
+def _require_logprobs(own: Sequence[TrainingSegment]) -> None:
     if any(np.isnan(each.segment.logprobs).any() for each in own):
         raise ConfigurationError(
-            "These episodes hold no log-probabilities, so a second optimiser step could not tell "
-            "how far the policy has moved: set passes and minibatches to 1, or old_logprobs to "
+            "These episodes hold no log-probabilities, so a second optimizer step could not tell "
+            "how far the policy has moved: set num_epochs and num_minibatches to 1, or old_logprobs to "
             "'trainer'."
         )
 

@@ -1,8 +1,8 @@
-"""DeepSpeed's ZeRO stages 1, 2 and 3 as a `Backend`: optimiser, gradients, weights held in parts.
+"""DeepSpeed's ZeRO stages 1, 2 and 3 as a `TrainingBackend`: optimizer, gradients, weights held in parts.
 
 Read from DeepSpeed 0.19.8: `engine.backward` reduces the gradients of each micro-batch,
 `engine.step` changes the weights at the boundary that `set_gradient_accumulation_boundary` marked;
-an optimiser step whose norm is not finite is skipped and cleaned up by DeepSpeed itself, which is
+an optimizer step whose norm is not finite is skipped and cleaned up by DeepSpeed itself, which is
 how a step is refused here.
 """
 
@@ -21,28 +21,28 @@ from accelerate.utils import DummyOptim
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
-from visenv.policy import Policy, Scores, TrainablePolicy
+from visenv.policy import Policy, TokenScores, TrainablePolicy
 from visenv.private_names import check_private_names
 
-from .backend import Accept, Backend, make_optimizer, parameter_groups
-from .config import Optimisation
+from .backend import Accept, TrainingBackend, make_optimizer, parameter_groups
+from .config import OptimizationConfig
+from .distributed import DistributedContext
 from .optimizer_shards import load_shards, save_shard
 from .parts import PartedModule, frozen_config, is_in_parts, optimizer_slots
 from .private_names import ZERO_NAMES
-from .processes import Processes
 
 _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_batch_size_per_gpu")
 """What a run decides, whatever a configuration says."""
 
 
-class Partitioned(Backend):
+class ZeroBackend(TrainingBackend):
     """Holds a part of optimizer state and gradients in every process, in stage 3 of weights too.
 
     The module must call its parts equally often on all processes, whatever it is given.
 
     Args:
         policy: Whose weights change.
-        optimisation: How they change; its clipping is DeepSpeed's.
+        optimization: How they change; its clipping is DeepSpeed's.
         processes: Who takes part.
 
     Raises:
@@ -51,7 +51,10 @@ class Partitioned(Backend):
     """
 
     def __init__(
-        self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+        self,
+        policy: TrainablePolicy[Any],
+        optimization: OptimizationConfig,
+        processes: DistributedContext,
     ) -> None:
         check_private_names(ZERO_NAMES)
         self._policy = policy
@@ -59,13 +62,13 @@ class Partitioned(Backend):
         accelerator = processes.accelerator
         config = self._config = accelerator.deepspeed_plugin.deepspeed_config
         self._told = {name: config.get(name, "auto") for name in _DECIDED}
-        self._stage = _configure(config, optimisation)
+        self._stage = _configure(config, optimization)
         self.partitioned = self._stage == 3
         own = "optimizer" in config
         optimizer: Any = (
-            DummyOptim(parameter_groups(policy, optimisation), optimisation.learning_rate)
+            DummyOptim(parameter_groups(policy, optimization), optimization.learning_rate)
             if own
-            else make_optimizer(policy, optimisation)
+            else make_optimizer(policy, optimization)
         )
         self._module = PartedModule(policy.module)
         self._held: dict[int, tuple[Any, PartedModule]] = {}  # engines of references
@@ -77,8 +80,8 @@ class Partitioned(Backend):
     # ------------------------------------------------------------------------ a step
 
     @override
-    def __call__(self, collated: Any) -> Scores:
-        scores: Scores = self._engine(collated)
+    def __call__(self, collated: Any) -> TokenScores:
+        scores: TokenScores = self._engine(collated)
         return scores
 
     @override
@@ -180,10 +183,10 @@ class Partitioned(Backend):
         self._held[id(reference.module)] = engine, module
 
     @override
-    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
+    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> TokenScores:
         engine, _ = self._held.get(id(reference.module), (reference.module, None))
         with torch.no_grad():
-            scores: Scores = engine(collated)
+            scores: TokenScores = engine(collated)
         return scores
 
     @override
@@ -235,8 +238,8 @@ class Partitioned(Backend):
         self._config.update(self._told)  # the next run of this process may decide otherwise
 
 
-def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
-    """Make DeepSpeed's configuration say what `Optimisation` says; the ZeRO stage.
+def _configure(config: dict[str, Any], optimization: OptimizationConfig) -> int:
+    """Make DeepSpeed's configuration say what `OptimizationConfig` says; the ZeRO stage.
 
     Raises:
         ConfigurationError: If it says otherwise, or what cannot be done.
@@ -265,7 +268,7 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
             "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."
         )
     # What each micro-batch holds and when a step is due is decided step by step.
-    for name, value in zip(_DECIDED, (optimisation.max_grad_norm, 1, 1), strict=True):
+    for name, value in zip(_DECIDED, (optimization.max_grad_norm, 1, 1), strict=True):
         if config.get(name, "auto") not in ("auto", value):
             raise ConfigurationError(
                 f"DeepSpeed's {name} is {config[name]!r}, but this run decides it, here {value}: "
@@ -273,6 +276,6 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
             )
         config[name] = value
     if "optimizer" in config:
-        told = {"betas": [optimisation.beta1, optimisation.beta2], "weight_decay": 0.0}
+        told = {"betas": [optimization.beta1, optimization.beta2], "weight_decay": 0.0}
         config["optimizer"].setdefault("params", {}).update(told)
     return int(stage)

@@ -10,15 +10,15 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
-from visenv.grammar import Call
+from visenv.env import EpisodeLimits, VisEnv
+from visenv.grammar import ToolCall
 from visenv.grammar.tags import TagGrammar
 from visenv.images import fit
 from visenv.tools import Tool
 from visenv.types import Image, Part, QuestionTruth, ToolCalled, TurnRequest
 
 from . import prompts
-from .presets import PRESETS, Preset
+from .presets import PRESETS, ArftPreset
 from .rewards.qa import Compat, exact_match, token_f1
 
 
@@ -44,7 +44,7 @@ class ArftEnv(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
+        preset: ArftPreset,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
@@ -54,7 +54,7 @@ class ArftEnv(VisEnv):
             source=source,
             grammar=self.tags,
             tools=self.make_tools(),
-            limits=Limits(
+            limits=EpisodeLimits(
                 turns=preset.turns,
                 tool_characters=preset.tool_characters,
                 image_pixels=preset.image_pixels,
@@ -91,7 +91,7 @@ class ArftEnv(VisEnv):
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
     @override
-    def reject_call(self, call: Call) -> str:
+    def reject_call(self, call: ToolCall) -> str:
         """Reject a call in the last turn: its result could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 

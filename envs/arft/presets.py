@@ -23,7 +23,7 @@ PASSAGES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class ArftPreset:
     """One preset.
 
     Attributes:
@@ -44,14 +44,14 @@ class Preset:
 
 PRESETS = {
     # The public code: 401,408 pixels in training, no limit of its own in evaluation, 5 turns.
-    "train": Preset(
+    "train": ArftPreset(
         image_pixels=TRAIN_PIXELS,
         turns=5,
         tool_characters=2000,
         prompt="full",
         world="default",
     ),
-    "eval": Preset(
+    "eval": ArftPreset(
         image_pixels=QWEN_PIXELS,
         turns=5,
         tool_characters=2000,
@@ -59,7 +59,7 @@ PRESETS = {
         world="default",
     ),
     # Three steps to take, and one turn to spare.
-    "tiny": Preset(
+    "tiny": ArftPreset(
         image_pixels=96 * 96,
         turns=4,
         tool_characters=400,
@@ -70,7 +70,7 @@ PRESETS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPreset(Preset):
+class ArftSearchPreset(ArftPreset):
     """One preset of searching.
 
     Attributes:
@@ -82,7 +82,7 @@ class SearchPreset(Preset):
 
 SEARCH_PRESETS = {
     # The public code: 4 results of a search, 5 turns.
-    "train": SearchPreset(
+    "train": ArftSearchPreset(
         image_pixels=TRAIN_PIXELS,
         turns=5,
         tool_characters=4000,
@@ -90,7 +90,7 @@ SEARCH_PRESETS = {
         world="default",
         passages=PASSAGES,
     ),
-    "eval": SearchPreset(
+    "eval": ArftSearchPreset(
         image_pixels=QWEN_PIXELS,
         turns=5,
         tool_characters=4000,
@@ -99,7 +99,7 @@ SEARCH_PRESETS = {
         passages=PASSAGES,
     ),
     # Two searches and an answer, and one turn to spare.
-    "tiny": SearchPreset(
+    "tiny": ArftSearchPreset(
         image_pixels=96 * 96,
         turns=4,
         tool_characters=400,
@@ -110,12 +110,12 @@ SEARCH_PRESETS = {
 }
 
 
-class Settings(TypedDict, total=False):
-    """Settings of both environments, beside the fields of `Preset`.
+class ArftSettings(TypedDict, total=False):
+    """Settings of both environments, beside the fields of `ArftPreset`.
 
     Args:
         preset: ``"train"`` (the paper's 401,408 pixels), ``"eval"`` (12.8 megapixels, with data
-            sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `Preset` may be
+            sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `ArftPreset` may be
             given to change it, for example ``turns=6``.
         reward: ``"f1"`` (the paper's), ``"em"`` (its ablation, table 3) or ``"outcome"``.
         compat: ``"arft"`` does as the public code: its rewards, its prompt that is made again every
@@ -136,8 +136,8 @@ class Settings(TypedDict, total=False):
     world: str
 
 
-class SearchSettings(Settings, total=False):
-    """`Settings` of searching.
+class ArftSearchSettings(ArftSettings, total=False):
+    """`ArftSettings` of searching.
 
     Args:
         passages: Most passages that a search shows.
@@ -146,10 +146,10 @@ class SearchSettings(Settings, total=False):
     passages: int
 
 
-PresetT = TypeVar("PresetT", bound=Preset)
+PresetT = TypeVar("PresetT", bound=ArftPreset)
 
 
-class Chosen(NamedTuple, Generic[PresetT]):
+class ArftConfig(NamedTuple, Generic[PresetT]):
     """Settings, checked.
 
     Attributes:
@@ -170,7 +170,7 @@ def choose(
     maker: Callable[..., Any],
     presets: Mapping[str, PresetT],
     settings: Mapping[str, Any],
-) -> Chosen[PresetT]:
+) -> ArftConfig[PresetT]:
     """Look the preset up, and check all settings.
 
     Args:
@@ -192,4 +192,4 @@ def choose(
     preset = choose_preset(env_id, maker, presets, name, changes)
     if preset.turns < 2:
         raise ConfigurationError("An episode needs 2 turns or more, one to act and one to answer.")
-    return Chosen(preset, reward, compat, env)
+    return ArftConfig(preset, reward, compat, env)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from visenv.words import COLORS, REPEATS, ROLES, Words, doubled, tags, untagged
+from visenv.words import COLORS, REPEATS, ROLES, TokenizerWords, doubled, tags, untagged
 
 from .coding.ground_truth import Distortion
 from .coding.prompts import looked, repairing, seen
@@ -39,4 +39,4 @@ def _corpus() -> Iterator[str]:
         yield from doubled((*COLORS, *ROLES, *SHAPES, *OWNERS, *TOWNS))
 
 
-WORDS = Words(tags("think", "search", "problem", "code", "answer", "information"), _corpus)
+WORDS = TokenizerWords(tags("think", "search", "problem", "code", "answer", "information"), _corpus)

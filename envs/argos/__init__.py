@@ -14,14 +14,14 @@ from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, choose_preset
 from visenv.rewards import RewardWrapper
-from visenv.verifier import Gate, Teachers, Verifier
+from visenv.verifier import GatedAggregate, Teachers, Verifier
 from visenv.verifier.reasoning import Mean
 from visenv.verifier.temporal import Categories
 
 from .env import ArgosImage, ArgosVideo
 from .env.base import ArgosEnv
 from .ground_truth import GroundedTruth, MediaTruth
-from .presets import PRESETS, Preset, Settings, TeacherNames
+from .presets import PRESETS, ArgosPreset, ArgosSettings, TeacherNames
 from .rewards import TERMS_OF, Reward
 from .teachers import make_extractor, make_selector, make_teachers
 from .world.images import ImageWorld
@@ -30,25 +30,25 @@ from .world.videos import VideoWorld
 __all__ = [
     "PRESETS",
     "ArgosImage",
+    "ArgosPreset",
+    "ArgosSettings",
     "ArgosVideo",
     "GroundedTruth",
     "ImageWorld",
     "MediaTruth",
-    "Preset",
-    "Settings",
     "VideoWorld",
     "make_image",
     "make_video",
 ]
 
 
-def make_image(**settings: Unpack[Settings]) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArgosImage-v0``; see `Settings` for the arguments."""
+def make_image(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArgosImage-v0``; see `ArgosSettings` for the arguments."""
     return make("visenv/ArgosImage-v0", ArgosImage, ImageWorld, **settings)
 
 
-def make_video(**settings: Unpack[Settings]) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArgosVideo-v0``; see `Settings` for the arguments."""
+def make_video(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArgosVideo-v0``; see `ArgosSettings` for the arguments."""
     return make("visenv/ArgosVideo-v0", ArgosVideo, VideoWorld, **settings)
 
 
@@ -77,7 +77,7 @@ def make(
 ) -> gym.Env[Observation, str]:
     """Make an Argos environment.
 
-    `Settings` describes the arguments; `env_class` and `world_class` are the environment and its
+    `ArgosSettings` describes the arguments; `env_class` and `world_class` are the environment and its
     procedural world.
 
     Raises:
@@ -110,7 +110,7 @@ def make(
         render_mode=render_mode,
         on_abort=on_abort,
     )
-    gate = Gate(threshold, weights or {})
+    gate = GatedAggregate(threshold, weights or {})
     verifier = Verifier(
         make_teachers(teachers, noise),
         TERMS_OF[reward],

@@ -16,9 +16,9 @@ from visenv.grammar.points import read_references, without_tags
 from visenv.types.ground_truth import STRICT, GroundTruth, Number, Texts
 from visenv.verifier.teachers import Box
 
-from .world.events import Event, Events, happens, supports
+from .world.events import Events, WorldEvent, happens, supports
 from .world.labels import names, normal_words
-from .world.things import Extent, Things, boxes, owners
+from .world.things import FrameSize, Things, boxes, owners
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
@@ -74,11 +74,11 @@ class GroundedTruth(MediaTruth):
 
     def owners(self, frame: int) -> NDArray[np.int8]:
         """Return the number of the thing that each pixel shows, -1 for none."""
-        return owners(self.frames[frame], Extent(self.width, self.height))
+        return owners(self.frames[frame], FrameSize(self.width, self.height))
 
     def visible(self, frame: int) -> Sequence[int]:
         """Return the numbers of the things of which at least one pixel is visible."""
-        return list(boxes(self.frames[frame], Extent(self.width, self.height)))
+        return list(boxes(self.frames[frame], FrameSize(self.width, self.height)))
 
     def named(self, frame: int, label: str) -> Sequence[int]:
         """Return the numbers of the visible things that a label names."""
@@ -87,7 +87,7 @@ class GroundedTruth(MediaTruth):
 
     def box(self, frame: int, number: int) -> Box:
         """Return the box around the visible pixels of a thing."""
-        return boxes(self.frames[frame], Extent(self.width, self.height))[number]
+        return boxes(self.frames[frame], FrameSize(self.width, self.height))[number]
 
     def shows(self, frame: int, label: str, x: float, y: float) -> bool:
         """Return whether a pixel belongs to something that the label names."""
@@ -108,7 +108,7 @@ class GroundedTruth(MediaTruth):
         """Return the first and the last frame of each event, from 0, and what happens."""
         return [(event.first, event.last, event.sentence) for event in self.events]
 
-    def event_named(self, description: str) -> Event | None:
+    def event_named(self, description: str) -> WorldEvent | None:
         """Return the event that a description names, if it names exactly one."""
         found = [event for event in self.events if event.is_named(normal_words(description))]
         return found[0] if len(found) == 1 else None

@@ -26,8 +26,8 @@ MAX_FRAMES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """A `Preset` says what is shown and how it is asked.
+class ArgosPreset:
+    """A `ArgosPreset` says what is shown and how it is asked.
 
     Attributes:
         prompt: How the task is put.
@@ -49,18 +49,18 @@ class Preset:
 
 
 PRESETS = {
-    "default": Preset(),
+    "default": ArgosPreset(),
     # The paper gives no pixel budget; the trainer that it uses, EasyR1, shows at most this much.
-    "train": Preset(image_pixels=4_194_304, observation_pixels=8_388_608, split="train"),
-    "direct": Preset(prompt="direct"),
-    "cot": Preset(prompt="cot"),
-    "qwen3": Preset(coordinates="relative1000"),
+    "train": ArgosPreset(image_pixels=4_194_304, observation_pixels=8_388_608, split="train"),
+    "direct": ArgosPreset(prompt="direct"),
+    "cot": ArgosPreset(prompt="cot"),
+    "qwen3": ArgosPreset(coordinates="relative1000"),
     # Small enough for a CPU.
-    "tiny": Preset(prompt="brief", world="tiny", split="train"),
+    "tiny": ArgosPreset(prompt="brief", world="tiny", split="train"),
 }
 
 
-class Settings(TypedDict, total=False):
+class ArgosSettings(TypedDict, total=False):
     """Lists the arguments of both environments.
 
     Args:
@@ -83,13 +83,13 @@ class Settings(TypedDict, total=False):
         kinds: Kinds of procedural questions; all by default.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        prompt: As the field of `Preset`; so are the following.
-        coordinates: See `Preset`.
-        view_side: See `Preset`.
-        image_pixels: See `Preset`.
-        observation_pixels: See `Preset`.
-        world: See `Preset`.
-        split: See `Preset`.
+        prompt: As the field of `ArgosPreset`; so are the following.
+        coordinates: See `ArgosPreset`.
+        view_side: See `ArgosPreset`.
+        image_pixels: See `ArgosPreset`.
+        observation_pixels: See `ArgosPreset`.
+        world: See `ArgosPreset`.
+        split: See `ArgosPreset`.
     """
 
     data: str | Source

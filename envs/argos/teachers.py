@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from visenv.errors import ConfigurationError
-from visenv.grammar.points import References
+from visenv.grammar.points import TraceReferences
 from visenv.presets import check_choice
 from visenv.scorers import JsonScore, Judge, Scorer, YesNo
 from visenv.verifier import Extractor, ModelSelector, Teachers, oracle_teachers, read_extraction
@@ -95,7 +95,7 @@ def make_extractor(line: str | None) -> Extractor | None:
     """Return the extractor behind a scorer, or None for the rules."""
     if line is None:
         return None
-    judge: Judge[References] = Judge(
+    judge: Judge[TraceReferences] = Judge(
         Scorer.parse(line), prompts.EXTRACTION, read_extraction, max_tokens=4096
     )
     return Extractor(judge)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from visenv.words import REPEATS, ROLES, Words, doubled, tags
+from visenv.words import REPEATS, ROLES, TokenizerWords, doubled, tags
 
 from .prompts import anchor
 from .world.things import COLORS, SHAPES
@@ -27,4 +27,4 @@ def _corpus() -> Iterator[str]:
         yield from doubled((*_COLORS, *SHAPES, *ROLES, "Error"))
 
 
-WORDS = Words(tags("think", "answer"), _corpus)
+WORDS = TokenizerWords(tags("think", "answer"), _corpus)

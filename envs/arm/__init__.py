@@ -19,19 +19,19 @@ from visenv.rewards import RewardTerm, RewardWrapper
 from visenv.tools import Tool
 from visenv.worlds.scenes import PRESETS as SCENES
 
-from .answer_judge import AnswerJudge
+from .answer_judge import ArmAnswerJudge
 from .answer_rewards import AnswerRewards
 from .env.answer import AnswerEnv
 from .env.base import ArmEnv
-from .env.judge import Judge
-from .presets import UNREADABLE, Chosen, Settings, choose
-from .rewards import TOP, Reading, terms
+from .env.judge import JudgingEnv
+from .presets import UNREADABLE, ArmConfig, ArmSettings, choose
+from .rewards import TOP, EpisodeReading, terms
 from .tools.crop import CropZoom, Dialect
 
 _TRACK = re.compile(r"[?&]track=([^&]*)")
 
 __all__ = [
-    "Settings",
+    "ArmSettings",
     "make_doc",
     "make_doc_vqa",
     "make_if",
@@ -46,7 +46,7 @@ def make_zoom(
     data: str | Source = "procedural",
     candidates: int = 2,
     dialect: Dialect = "qwen2.5",
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmZoom-v0``.
 
@@ -55,7 +55,7 @@ def make_zoom(
             such as ``"armbench:<folder>"``, or a `Source`.
         candidates: Responses to a procedural sample: 1, 2 or 4.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -83,7 +83,7 @@ def make_doc(
     documents: tuple[int, int] = (0, 10_000),
     ranker: str | PageRanker = "bm25",
     zoom: bool = False,
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmDoc-v0``.
 
@@ -97,7 +97,7 @@ def make_doc(
         ranker: What orders pages by a query: ``"bm25"`` over their text, ``"text:<index>"`` or
             ``"clip:<index>"`` by meaning (``visenv index`` makes the index), or a `PageRanker`.
         zoom: Whether pages that were shown can be enlarged, by the tool of ArmZoom.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -127,7 +127,7 @@ def make_if(
     *,
     data: str | Source = "procedural",
     dialect: Literal["strict", "arm", "mmif"] = "strict",
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmIF-v0``.
 
@@ -136,7 +136,7 @@ def make_if(
             in a local folder such as ``"armbench:<folder>"``, or a `Source`.
         dialect: How the text checks read a text, see `visenv.checks`; the verdicts of procedural
             texts follow it.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -160,7 +160,7 @@ def make_preference(
     data: str | Source = "procedural",
     candidates: int = 2,
     dialect: Dialect = "qwen2.5",
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmPreference-v0``.
 
@@ -169,7 +169,7 @@ def make_preference(
             ``"rewardbench2:<folder>"``, ``"llava_critic:<folder>"``, or a `Source`.
         candidates: Responses to a procedural sample: 1, 2 or 4.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -193,7 +193,7 @@ def make_vqa(
     data: str | Source = "procedural",
     dialect: Dialect = "qwen2.5",
     judge: str = "rules",
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmVQA-v0``.
 
@@ -204,7 +204,7 @@ def make_vqa(
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
         judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
             ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -228,7 +228,7 @@ def make_doc_vqa(
     ranker: str | PageRanker = "bm25",
     zoom: bool = False,
     judge: str = "rules",
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmDocVQA-v0``.
 
@@ -240,7 +240,7 @@ def make_doc_vqa(
         zoom: Whether pages that were shown can be enlarged, by the tool of ArmVQA.
         judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
             ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
-        **settings: See `Settings`.
+        **settings: See `ArmSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -264,13 +264,13 @@ def make_doc_vqa(
     return _finish_answer(ArmDocVQA, source, tools, judge, chosen)
 
 
-def _with_unreadable_overview(chosen: Chosen, settings: Settings) -> Chosen:
+def _with_unreadable_overview(chosen: ArmConfig, settings: ArmSettings) -> ArmConfig:
     """Return the settings with pages too small to read in overviews, unless a size was given."""
     side = settings.get("thumbnail", min(UNREADABLE, chosen.preset.thumbnail))
     return chosen._replace(preset=replace(chosen.preset, thumbnail=side))
 
 
-def _seen_small(chosen: Chosen) -> Chosen:
+def _seen_small(chosen: ArmConfig) -> ArmConfig:
     """Limit the view of procedural scenes to the size at which details cannot be read.
 
     Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
@@ -302,7 +302,7 @@ def _opened(data: str | Source, track: str = "all") -> Source:
 
 
 def _finish(
-    judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
+    judge: type[JudgingEnv], source: Source, tools: Sequence[Tool[Any]], chosen: ArmConfig
 ) -> gym.Env[Observation, str]:
     """Return the environment that judges responses, with its reward."""
     env = judge(**_arguments(source, tools, chosen))
@@ -310,14 +310,14 @@ def _finish(
 
 
 def _finish_answer(
-    task: type[AnswerEnv], source: Source, tools: Sequence[Tool[Any]], judge: str, chosen: Chosen
+    task: type[AnswerEnv], source: Source, tools: Sequence[Tool[Any]], judge: str, chosen: ArmConfig
 ) -> gym.Env[Observation, str]:
     """Return the environment that answers questions, with its reward."""
-    env = task(judge=AnswerJudge.parse(judge), **_arguments(source, tools, chosen))
+    env = task(judge=ArmAnswerJudge.parse(judge), **_arguments(source, tools, chosen))
     return _rewarded(env, chosen, AnswerRewards(env.rule, _reading(chosen, source)).terms)
 
 
-def _arguments(source: Source, tools: Sequence[Tool[Any]], chosen: Chosen) -> dict[str, Any]:
+def _arguments(source: Source, tools: Sequence[Tool[Any]], chosen: ArmConfig) -> dict[str, Any]:
     """Return the arguments that all environments of the family take."""
     return {
         "source": source,
@@ -328,17 +328,17 @@ def _arguments(source: Source, tools: Sequence[Tool[Any]], chosen: Chosen) -> di
     }
 
 
-def _reading(chosen: Chosen, source: Source) -> Reading:
+def _reading(chosen: ArmConfig, source: Source) -> EpisodeReading:
     """Return how the reward reads an episode.
 
     By default it asks for evidence where the source knows all of it.
     """
     call_rule = chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
-    return Reading.of(chosen.compat, call_rule)
+    return EpisodeReading.of(chosen.compat, call_rule)
 
 
 def _rewarded(
-    env: ArmEnv, chosen: Chosen, terms_of: Callable[[str], list[RewardTerm]]
+    env: ArmEnv, chosen: ArmConfig, terms_of: Callable[[str], list[RewardTerm]]
 ) -> gym.Env[Observation, str]:
     """Return the environment with the reward that was chosen."""
     if chosen.reward == "outcome":

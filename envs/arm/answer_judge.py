@@ -57,7 +57,7 @@ nothing else: {{"score": 1}} if the answer is right, {{"score": 0}} if it is wro
 
 
 @dataclass(frozen=True)
-class AnswerJudge:
+class ArmAnswerJudge:
     """Scores answers with the help of a language model.
 
     Args:
@@ -67,7 +67,7 @@ class AnswerJudge:
     scorer: Scorer
 
     @classmethod
-    def parse(cls, text: str) -> AnswerJudge | None:
+    def parse(cls, text: str) -> ArmAnswerJudge | None:
         """Return the judge that an option names; None for ``"rules"``.
 
         Args:

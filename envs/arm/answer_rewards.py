@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 from .answers import AnswerScore, score_of
 from .rewards import (
@@ -30,7 +30,7 @@ from .rewards import (
     R_FORMAT,
     R_SUCCESS,
     R_TRY,
-    Reading,
+    EpisodeReading,
     format_share,
     succeeded,
     tried,
@@ -47,12 +47,12 @@ class AnswerRewards:
     """
 
     rule: AnswerScore
-    reading: Reading
+    reading: EpisodeReading
 
     def terms(self, reward: str) -> list[RewardTerm]:
         """Return the terms of a reward of `visenv.envs.arm.rewards.REWARDS`."""
         answer = ("answer", R_ACCURACY, self.score)
-        listed: dict[str, tuple[tuple[str, float, Callable[[Log, Sample], float]], ...]] = {
+        listed: dict[str, tuple[tuple[str, float, Callable[[EventLog, Sample], float]], ...]] = {
             "stage1": (("try", R_TRY, self.tried),),
             "stage2": (
                 answer,
@@ -65,22 +65,22 @@ class AnswerRewards:
         named = (("format", R_FORMAT, self.form), *listed[reward])
         return [RewardTerm(name, weight, of_log(value)) for name, weight, value in named]
 
-    def form(self, log: Log, sample: Sample) -> float:
+    def form(self, log: EventLog, sample: Sample) -> float:
         """Return the share of well-formed turns."""
         return format_share(log, self.reading.compat)
 
-    def score(self, log: Log, sample: Sample) -> float:
+    def score(self, log: EventLog, sample: Sample) -> float:
         """Return the score of the answer, s."""
         return score_of(log, sample, self.rule) if self.form(log, sample) else 0.0
 
-    def tried(self, log: Log, sample: Sample) -> float:
+    def tried(self, log: EventLog, sample: Sample) -> float:
         """Return 1 if a tool was called in a way that counts."""
         return float(self.form(log, sample) > 0 and tried(log, sample, self.reading))
 
-    def tried_in_vain(self, log: Log, sample: Sample) -> float:
+    def tried_in_vain(self, log: EventLog, sample: Sample) -> float:
         """Return 1 - s if a tool was called in a way that counts."""
         return self.tried(log, sample) * (1 - self.score(log, sample))
 
-    def score_with_success(self, log: Log, sample: Sample) -> float:
+    def score_with_success(self, log: EventLog, sample: Sample) -> float:
         """Return the score of the answer if a call with a result counts."""
         return self.score(log, sample) * succeeded(log, sample, self.reading)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from visenv.data.source import Source
 from visenv.rewards.vqa import vqa_score
-from visenv.types import Log, QuestionTruth, Sample
+from visenv.types import EventLog, QuestionTruth, Sample
 
 AnswerScore = Callable[[str, Sample], float]
 """Scores an answer to a sample's question, 0 to 1."""
@@ -34,7 +34,7 @@ def rule_of(source: Source) -> AnswerScore:
     return _vqa_score if own is None else own
 
 
-def score_of(log: Log, sample: Sample, rule: AnswerScore) -> float:
+def score_of(log: EventLog, sample: Sample, rule: AnswerScore) -> float:
     """Return the score of an episode's answer, 0 without one; a judge's score goes first."""
     judged = log.of_type(AnswerJudged)
     if judged:
@@ -42,7 +42,7 @@ def score_of(log: Log, sample: Sample, rule: AnswerScore) -> float:
     return 0.0 if log.answer is None else float(rule(log.answer, sample))
 
 
-def short_answer(log: Log) -> str | None:
+def short_answer(log: EventLog) -> str | None:
     """Return the answer of an episode, None without one; what a judge extracted goes first."""
     judged = log.of_type(AnswerJudged)
     return judged[-1].extracted if judged else log.answer

@@ -24,10 +24,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from visenv.types import GroundTruth, Log, QuestionTruth, Sample, ToolCalled
+from visenv.types import EventLog, GroundTruth, QuestionTruth, Sample, ToolCalled
 from visenv.types.ground_truth import Box
 
-from .ground_truth import Check, DocumentTruth, JudgingTruth
+from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth
 from .samples import candidate_names
 from .tools.crop import original_name
 
@@ -54,7 +54,7 @@ OPEN_END = 1000
 """Upper bounds from here on mean that there is none."""
 
 
-def useful(log: Log, sample: Sample, rule: CallRule) -> bool:
+def useful(log: EventLog, sample: Sample, rule: CallRule) -> bool:
     """Return whether the calls of an episode count under a rule.
 
     Args:
@@ -68,7 +68,7 @@ def useful(log: Log, sample: Sample, rule: CallRule) -> bool:
     return bool(own) and (rule == "belongs" or shows_evidence(own, sample))
 
 
-def own_calls(log: Log, sample: Sample) -> list[ToolCalled]:
+def own_calls(log: EventLog, sample: Sample) -> list[ToolCalled]:
     """Return the successful calls whose result is of the sample and not empty."""
     images = {original_name(place) for place in range(max(1, len(sample.images)))}
     document = sample.truth_as(GroundTruth).document
@@ -166,7 +166,7 @@ def _area(box: Sequence[float]) -> float:
     return max(0.0, right - left) * max(0.0, bottom - top)
 
 
-def _decides(call: ToolCalled, check: Check, names: Sequence[str]) -> bool:
+def _decides(call: ToolCalled, check: ConstraintCheck, names: Sequence[str]) -> bool:
     """Return whether a call ran the deciding check on a response, with its arguments."""
     given = call.arguments
     return (

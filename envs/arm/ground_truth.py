@@ -17,7 +17,7 @@ Scale = Annotated[tuple[int, int], Strict(False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
-class Check:
+class ConstraintCheck:
     """A text check that decides a constraint.
 
     Attributes:
@@ -77,7 +77,7 @@ class JudgingTruth(GroundTruth):
     target_boxes: Boxes = ()
     detail_boxes: Boxes = ()
     constraint: str = ""
-    check: Check | None = None
+    check: ConstraintCheck | None = None
     case: str = ""
     rating: Scale | None = None
     answer: str = ""
@@ -129,7 +129,7 @@ class Constraint:
     key: str
     text: str
     method: str
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ConstraintCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)

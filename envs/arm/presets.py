@@ -23,7 +23,7 @@ is then 2 pixels high. Procedural reports are shown in outline, which tells noth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class ArmPreset:
     """One preset.
 
     Attributes:
@@ -54,7 +54,7 @@ class Preset:
 
 PRESETS = {
     # Published training: 5 turns, 4096 characters, 4096 visual tokens of 28x28 pixels.
-    "train": Preset(
+    "train": ArmPreset(
         view_side=None,
         image_pixels=ARM_PIXELS,
         overview_pixels=ARM_PIXELS,
@@ -67,7 +67,7 @@ PRESETS = {
         world="default",
     ),
     # Published evaluation: 8 rounds of tools, images as Qwen2.5-VL takes them by default.
-    "eval": Preset(
+    "eval": ArmPreset(
         view_side=None,
         image_pixels=QWEN_PIXELS,
         overview_pixels=ARM_PIXELS,
@@ -81,7 +81,7 @@ PRESETS = {
     ),
     # A view so small that a model of a million parameters reads it on a CPU. In thumbnails of a
     # third of a page's 96 px the stripes of its documents cannot be told apart.
-    "tiny": Preset(
+    "tiny": ArmPreset(
         view_side=96,
         image_pixels=96 * 96,
         overview_pixels=144 * 144,
@@ -96,14 +96,14 @@ PRESETS = {
 }
 
 
-class Settings(TypedDict, total=False):
-    """Settings of every ARM environment, beside the fields of `Preset`.
+class ArmSettings(TypedDict, total=False):
+    """Settings of every ARM environment, beside the fields of `ArmPreset`.
 
     Args:
         preset: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of
             tools and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a
             CPU).
-            Any field of `Preset` may be given to change it, for example ``turns=3``.
+            Any field of `ArmPreset` may be given to change it, for example ``turns=3``.
         reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
             ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
             ``"fixed_bonus"`` or ``"outcome"``.
@@ -135,7 +135,7 @@ class Settings(TypedDict, total=False):
     world: str
 
 
-class Chosen(NamedTuple):
+class ArmConfig(NamedTuple):
     """Settings, checked.
 
     Attributes:
@@ -147,7 +147,7 @@ class Chosen(NamedTuple):
         env: The arguments of `VisEnv` that were given.
     """
 
-    preset: Preset
+    preset: ArmPreset
     reward: str
     call_rule: CallRule | None
     agent: bool
@@ -155,7 +155,7 @@ class Chosen(NamedTuple):
     env: dict[str, Any]
 
 
-def choose(env_id: str, maker: Callable[..., Any], settings: Settings) -> Chosen:
+def choose(env_id: str, maker: Callable[..., Any], settings: ArmSettings) -> ArmConfig:
     """Look the preset up, and check all settings.
 
     Args:
@@ -185,4 +185,4 @@ def choose(env_id: str, maker: Callable[..., Any], settings: Settings) -> Chosen
             "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
             'mode="no_tool".'
         )
-    return Chosen(preset, reward, call_rule, agent, compat, env)
+    return ArmConfig(preset, reward, call_rule, agent, compat, env)

@@ -36,7 +36,7 @@ from typing import NamedTuple
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import Compat, scan
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import Log, Malformed, Sample
+from visenv.types import EventLog, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
 from .evidence import CallRule, useful
@@ -55,23 +55,23 @@ ARM_MARKERS = (
 _ARM_THOUGHT_TO_ANSWER = re.compile(r"</think>\s*<answer>", re.IGNORECASE)
 _ARM_BANNED = re.compile(r"</?tool_call>", re.IGNORECASE)
 
-Score = Callable[[Log, Sample, "Reading", float], float]
+Score = Callable[[EventLog, Sample, "EpisodeReading", float], float]
 """What is paid of a term, 0 to 1; the number is the share of well-formed turns."""
 
 
-class Reading(NamedTuple):
+class EpisodeReading(NamedTuple):
     """Describes how an episode is read: as in the public code or not, and which calls count."""
 
     compat: Compat = None
     call_rule: CallRule = "belongs"
 
     @classmethod
-    def of(cls, compat: Compat, call_rule: CallRule) -> Reading:
+    def of(cls, compat: Compat, call_rule: CallRule) -> EpisodeReading:
         """Return the reading; with ``compat="arm"`` the rule is always the published one."""
         return cls(compat, "published" if compat else call_rule)
 
 
-def terms(reward: str, reading: Reading) -> list[RewardTerm]:
+def terms(reward: str, reading: EpisodeReading) -> list[RewardTerm]:
     """Return the named terms of a reward; each is 0 to 1 and its weight one of the constants.
 
     Args:
@@ -89,7 +89,7 @@ def terms(reward: str, reading: Reading) -> list[RewardTerm]:
     ]
 
 
-def format_share(log: Log, compat: Compat = None) -> float:
+def format_share(log: EventLog, compat: Compat = None) -> float:
     """Return the share of well-formed turns, 0 to 1; 0 unless the last one is, and answers.
 
     A turn is well-formed if it is one thought and one action and nothing else, and the environment
@@ -104,7 +104,7 @@ def format_share(log: Log, compat: Compat = None) -> float:
     return sum(whole) / len(whole) if whole[-1] else 0.0
 
 
-def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
+def right(log: EventLog, sample: Sample, compat: Compat = None) -> bool:
     """Return whether the verdict is the sample's, or the rating lies in the right half."""
     if log.answer is None:
         return False
@@ -116,7 +116,7 @@ def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
     return verdict in sample.answers
 
 
-def tried(log: Log, sample: Sample, reading: Reading) -> bool:
+def tried(log: EventLog, sample: Sample, reading: EpisodeReading) -> bool:
     """Return whether a call counts; under the published rule every call does."""
     if reading.call_rule != "published":
         return useful(log, sample, reading.call_rule)
@@ -124,7 +124,7 @@ def tried(log: Log, sample: Sample, reading: Reading) -> bool:
     return spoofed or bool(log.tool_calls)
 
 
-def succeeded(log: Log, sample: Sample, reading: Reading) -> bool:
+def succeeded(log: EventLog, sample: Sample, reading: EpisodeReading) -> bool:
     """Return whether a tool was called with a result that counts."""
     if reading.compat == "arm" and any(
         mark in turn.text for turn in log.turns for mark in ARM_MARKERS
@@ -155,29 +155,31 @@ def _published_form(text: str) -> bool:
     )
 
 
-def _paid(log: Log, sample: Sample, score: Score, reading: Reading) -> float:
+def _paid(log: EventLog, sample: Sample, score: Score, reading: EpisodeReading) -> float:
     """Return what a term is paid, of an episode that ends in a well-formed answer."""
     share = format_share(log, reading.compat)
     return score(log, sample, reading, share) if share else 0.0
 
 
-def _format(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+def _format(log: EventLog, sample: Sample, reading: EpisodeReading, share: float) -> float:
     return share
 
 
-def _right(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+def _right(log: EventLog, sample: Sample, reading: EpisodeReading, share: float) -> float:
     return float(right(log, sample, reading.compat))
 
 
-def _tried(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+def _tried(log: EventLog, sample: Sample, reading: EpisodeReading, share: float) -> float:
     return float(tried(log, sample, reading))
 
 
-def _tried_in_vain(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+def _tried_in_vain(log: EventLog, sample: Sample, reading: EpisodeReading, share: float) -> float:
     return float(tried(log, sample, reading) and not right(log, sample, reading.compat))
 
 
-def _succeeded_and_right(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+def _succeeded_and_right(
+    log: EventLog, sample: Sample, reading: EpisodeReading, share: float
+) -> float:
     return float(succeeded(log, sample, reading) and right(log, sample, reading.compat))
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from visenv.evaluation.suite import Column, Suite
+from visenv.evaluation.suite import Suite, SuiteColumn
 
 _EVAL = {"preset": "eval"}
 
 
-def _vqa(name: str, data: str, total: str = "") -> Column:
-    return Column(name, "visenv/ArmVQA-v0", data, _EVAL, total)
+def _vqa(name: str, data: str, total: str = "") -> SuiteColumn:
+    return SuiteColumn(name, "visenv/ArmVQA-v0", data, _EVAL, total)
 
 
-def _track(name: str, env: str, track: str) -> Column:
-    return Column(name, env, f"armbench:{{armbench}}?track={track}", _EVAL)
+def _track(name: str, env: str, track: str) -> SuiteColumn:
+    return SuiteColumn(name, env, f"armbench:{{armbench}}?track={track}", _EVAL)
 
 
 ARMBENCH = Suite(

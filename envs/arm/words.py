@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from visenv.words import COLORS, REPEATS, ROLES, Words, doubled, tags, untagged
+from visenv.words import COLORS, REPEATS, ROLES, TokenizerWords, doubled, tags, untagged
 
 from .prompts import ANSWER_NOW, verifying
 from .tools.pages import PageByIndex, PageByQuery
@@ -42,4 +42,4 @@ def _corpus() -> Iterator[str]:
         yield f" {rng.randint(1, 9)} of 'cards-{rng.randrange(10_000)}'"
 
 
-WORDS = Words(tags("think", "tool_call", "answer", "tool_response"), _corpus)
+WORDS = TokenizerWords(tags("think", "tool_call", "answer", "tool_response"), _corpus)

@@ -18,9 +18,9 @@ from visenv.rewards import RewardWrapper
 
 from .datasets.published import PublishedTruth
 from .dialects import DIALECTS
-from .env import EBAlfred, EBHabitat, House
-from .options import Compat, Options
-from .presets import PRESETS, Preset
+from .env import EBAlfred, EBHabitat, HouseEnv
+from .options import Compat, EmbodiedOptions
+from .presets import PRESETS, EmbodiedPreset
 from .rewards import WEIGHTS, reward_terms
 from .simulation import HouseWorld, World
 from .simulators.habitat.options import HabitatOptions
@@ -32,8 +32,16 @@ from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
 
-__all__ = ["PRESETS", "EBAlfred", "EBHabitat", "House", "Preset", "make_eb_alfred",
-           "make_eb_habitat", "make_house"]  # fmt: skip
+__all__ = [
+    "PRESETS",
+    "EBAlfred",
+    "EBHabitat",
+    "EmbodiedPreset",
+    "HouseEnv",
+    "make_eb_alfred",
+    "make_eb_habitat",
+    "make_house",
+]  # fmt: skip
 
 _SMALLEST, _LARGEST = 96, 500
 
@@ -70,29 +78,29 @@ def make_house(
         split: ``"train"`` or ``"eval"``, which share no house, appearance or phrase.
         preset: ``"house"``, ``"embodiedbench"`` (500 px) or ``"tiny"``.
         reward: ``"default"``, ``"habitat"`` or ``"outcome"``.
-        n_shots: See `Options`, like the arguments up to `compat`.
-        examples: See `Options`.
-        feedback: See `Options`.
-        chat_history: See `Options`.
-        past_images: See `Options`.
-        language_only: See `Options`.
-        boxes: See `Options`.
-        blind: See `Options`.
-        compat: ``"embodiedbench"`` or None, see `Options`.
+        n_shots: See `EmbodiedOptions`, like the arguments up to `compat`.
+        examples: See `EmbodiedOptions`.
+        feedback: See `EmbodiedOptions`.
+        chat_history: See `EmbodiedOptions`.
+        past_images: See `EmbodiedOptions`.
+        language_only: See `EmbodiedOptions`.
+        boxes: See `EmbodiedOptions`.
+        blind: See `EmbodiedOptions`.
+        compat: ``"embodiedbench"`` or None, see `EmbodiedOptions`.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Preset` to change, for example ``side=300``.
+        **overrides: Fields of `EmbodiedPreset` to change, for example ``side=300``.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
     """
-    options = Options(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
+    options = EmbodiedOptions(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
                       blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
     check_choice("dialect", dialect, ("alfred", "habitat"))
     world = HouseWorld()
     source = _source("House", data, chosen, (dialect, subset, split), world.name)
-    return _finish(House, source, chosen, options, world, reward, render_mode, on_abort)
+    return _finish(HouseEnv, source, chosen, options, world, reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
@@ -225,16 +233,16 @@ def _is_published(data: str | Source, name: str) -> bool:
     return getattr(data, "ground_truth", None) is PublishedTruth
 
 
-def _house(preset: Preset, options: Options) -> World:
+def _house(preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
     """Return House in this process."""
     return HouseWorld()
 
 
 def _make_eb(
-    made: type[House],
+    made: type[HouseEnv],
     dialect: str,
     data: str | Source,
-    make_world: Callable[[Preset, Options], World],
+    make_world: Callable[[EmbodiedPreset, EmbodiedOptions], World],
     preset: str,
     settings: dict[str, Any],
 ) -> gym.Env[Observation, str]:
@@ -246,8 +254,10 @@ def _make_eb(
             f"data={data!r} are the published tasks, which need {_PLAYERS[published]}; "
             'House cannot play them. Use data="procedural".'
         )
-    defaults = Options()._asdict()
-    options = Options(**{name: settings.pop(name, value) for name, value in defaults.items()})
+    defaults = EmbodiedOptions()._asdict()
+    options = EmbodiedOptions(
+        **{name: settings.pop(name, value) for name, value in defaults.items()}
+    )
     reward = settings.pop("reward", "default")
     subset, split = settings.pop("subset", "all"), settings.pop("split", "train")
     render_mode = settings.pop("render_mode", None)
@@ -259,7 +269,11 @@ def _make_eb(
 
 
 def _source(
-    name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split], simulator: str
+    name: str,
+    data: str | Source,
+    preset: EmbodiedPreset,
+    kind: tuple[str, str, Split],
+    simulator: str,
 ) -> Source:
     """Return the samples of `data`, a source or its name."""
     if not isinstance(data, str):
@@ -279,10 +293,10 @@ def _source(
 
 
 def _finish(
-    made: type[House],
+    made: type[HouseEnv],
     source: Source,
-    preset: Preset,
-    options: Options,
+    preset: EmbodiedPreset,
+    options: EmbodiedOptions,
     world: World,
     reward: str,
     render_mode: str | None,

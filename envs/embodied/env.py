@@ -10,8 +10,8 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, Observation
-from visenv.grammar import Call, ParsedTurn
+from visenv.env import EpisodeLimits, Observation
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt
 from visenv.types import (
@@ -28,18 +28,18 @@ from visenv.types import (
 from . import prompts
 from .boxes import with_boxes
 from .ground_truth import HouseTruth
-from .options import Options
-from .presets import PRESETS, Preset
+from .options import EmbodiedOptions
+from .presets import PRESETS, EmbodiedPreset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
-from .simulation import Act, HouseSimulation, World
+from .simulation import ActTool, HouseSimulation, World
 from .simulators.habitat.player import HabitatWorld
 from .world.goals import with_target
 from .world.items import word_of
 from .world.tasks import next_action
 
 
-class House(RebuiltPrompt):
+class HouseEnv(RebuiltPrompt):
     """Do what an instruction says in a procedural house, seen through a camera.
 
     ### Description
@@ -90,15 +90,15 @@ class House(RebuiltPrompt):
         self,
         *,
         source: Source,
-        preset: Preset,
-        options: Options,
+        preset: EmbodiedPreset,
+        options: EmbodiedOptions,
         world: World,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.preset = preset
         self.options = options
-        self.act = Act(world)
+        self.act = ActTool(world)
         self._frames: list[Image] = []
         self._shown = 0
         self._examples: Sequence[str] = ()
@@ -106,7 +106,7 @@ class House(RebuiltPrompt):
             source=source,
             grammar=self._grammar(()),
             tools=[self.act],
-            limits=Limits(
+            limits=EpisodeLimits(
                 turns=preset.steps + preset.invalid_actions,
                 invalid_actions=preset.invalid_actions,
                 env_steps=preset.steps,
@@ -230,7 +230,7 @@ class House(RebuiltPrompt):
         return str(rng.choice(candidates)) if candidates else ""
 
     @override
-    def hasty_turn(self, answer: str) -> ParsedTurn:
+    def direct_turn(self, answer: str) -> ParsedTurn:
         """Return a plan that brings this object to its place, without a look at the others."""
         truth, simulation = self.truth, self.simulation
         if answer not in truth.others:
@@ -240,7 +240,7 @@ class House(RebuiltPrompt):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Return the rest of a plan, or the next look at an object (`Preset.oracle`)."""
+        """Return the rest of a plan, or the next look at an object (`EmbodiedPreset.oracle`)."""
         simulation, truth = self.simulation, self.truth
         if not self.tools:
             return self._planned([])
@@ -332,7 +332,7 @@ class House(RebuiltPrompt):
         """Return the turn with the first of these actions; without any, an empty plan."""
         names = self.simulation.dialect.names
         calls = tuple(
-            Call(TOOL, {"action_id": index, "action_name": names[index]})
+            ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
             for index in ids[: self.preset.plan_actions]
         )
         thought = self._thought(len(calls))
@@ -371,11 +371,11 @@ class House(RebuiltPrompt):
         return "\n".join(lines[1:] if self.options.language_only else lines)
 
 
-class EBAlfred(House):
+class EBAlfred(HouseEnv):
     """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. By default the world is House in
+    As `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. By default the world is House in
     the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
     ai2thor's own `Controller` in a child process, with EB-ALFRED's 162 actions and those of the
     scene: with ``player="house"`` in House, with a Unity player in ALFRED's scenes
@@ -383,22 +383,22 @@ class EBAlfred(House):
     published ones.
 
     ### Action space
-    `Unicode`: a plan in JSON, see `House`.
+    `Unicode`: a plan in JSON, see `HouseEnv`.
 
     ### Observation space
-    See `House`; the frame has 500 x 500 pixels.
+    See `HouseEnv`; the frame has 500 x 500 pixels.
 
     ### Starting state
     A house and a task drawn by the seed, or the scene of a published task.
 
     ### Reward
-    See `House`. The dense reward of ALFRED is not reproduced.
+    See `HouseEnv`. The dense reward of ALFRED is not reproduced.
 
     ### Episode end
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or ``"thor:<program of the
+    See `HouseEnv`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or ``"thor:<program of the
     player>"``.
 
     ### Arguments
@@ -409,11 +409,11 @@ class EBAlfred(House):
     """
 
 
-class EBHabitat(House):
+class EBHabitat(HouseEnv):
     """EmbodiedBench's EB-Habitat: rearrangement in the words of its 70 skills.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House, not
+    As `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. The world is House, not
     ReplicaCAD: ``info["simulator"]`` says so, and results are not comparable with published ones.
 
     With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` they are a
@@ -422,22 +422,22 @@ class EBHabitat(House):
     EB-Habitat's 70 skills, in a house with the receptacles of the list.
 
     ### Action space
-    `Unicode`: a plan in JSON, see `House`.
+    `Unicode`: a plan in JSON, see `HouseEnv`.
 
     ### Observation space
-    See `House`; the frame has 500 x 500 pixels.
+    See `HouseEnv`; the frame has 500 x 500 pixels.
 
     ### Starting state
     A house and a task drawn by the seed.
 
     ### Reward
-    See `House`; ``reward="habitat"`` has the constants of EB-Habitat.
+    See `HouseEnv`; ``reward="habitat"`` has the constants of EB-Habitat.
 
     ### Episode end
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
+    See `HouseEnv`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
     ``info["placeholders"]`` names the modules that habitat-lab imports and the child lacks.
 
     ### Arguments

@@ -13,7 +13,7 @@ from visenv.types import Image
 from .world.house import Fixture
 from .world.items import COLORS
 from .world.render.camera import camera_of, item_position
-from .world.state import State
+from .world.state import HouseState
 
 SIDE = 320
 """Pixels of the longer side of a map."""
@@ -23,7 +23,7 @@ _FIXTURE, _OPEN, _ON = (214, 206, 194), (170, 205, 235), (250, 214, 120)
 _AGENT = (200, 30, 30)
 
 
-def draw_map(state: State) -> Image:
+def draw_map(state: HouseState) -> Image:
     """Return the map: rooms, fixtures, objects in their colors, and the agent with its view.
 
     Open fixtures are blue, running ones yellow. The object in hand is at the agent.

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Compat = Literal["embodiedbench"] | None
 
 
-class Options(NamedTuple):
+class EmbodiedOptions(NamedTuple):
     """Holds what a user may change about prompts and observations.
 
     Attributes:

@@ -17,7 +17,7 @@ TINY_TYPES = ("Mug", "Book", "Bowl", "Candle")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preset:
+class EmbodiedPreset:
     """One setting of an embodied environment.
 
     Attributes:
@@ -80,9 +80,9 @@ class Preset:
 
 
 PRESETS = {
-    "house": Preset(),
-    "embodiedbench": Preset(side=500, smoothing="msaa"),
-    "tiny": Preset(
+    "house": EmbodiedPreset(),
+    "embodiedbench": EmbodiedPreset(side=500, smoothing="msaa"),
+    "tiny": EmbodiedPreset(
         prompt="brief",
         side=96,
         kinds=2,

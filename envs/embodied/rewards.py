@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import Log, Malformed, Sample
+from visenv.types import EventLog, Malformed, Sample
 
 WEIGHTS: Mapping[str, tuple[float, float, float]] = {
     "default": (1.0, 1.0, -0.05),
@@ -37,19 +37,19 @@ def reward_terms(name: str) -> list[RewardTerm]:
     ]
 
 
-def success_score(log: Log, sample: Sample | None = None) -> float:
+def success_score(log: EventLog, sample: Sample | None = None) -> float:
     """Return 1 if an action reached the goal."""
     return float(any(call.detail.get("success", False) for call in log.tool_calls))
 
 
-def progress_score(log: Log, sample: Sample | None = None) -> float:
+def progress_score(log: EventLog, sample: Sample | None = None) -> float:
     """Return the share of the conditions that were met at some time."""
     met = {index for call in log.tool_calls for index in call.detail.get("met", ())}
     totals = [int(call.detail["conditions"]) for call in log.tool_calls if call.detail]
     return len(met) / totals[0] if totals else 0.0
 
 
-def invalid_score(log: Log, sample: Sample | None = None) -> float:
+def invalid_score(log: EventLog, sample: Sample | None = None) -> float:
     """Return the number of invalid actions and of replies that could not be used."""
     failed = sum(not call.ok for call in log.tool_calls)
     return float(failed + len(log.of_type(Malformed)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from visenv.errors import DataError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
 from visenv.worlds.draws import pick, shuffled
 
@@ -72,7 +72,7 @@ def write_examples(
         if ids is None or len(ids) > grammar.most_actions:
             continue
         text = pattern.format(article(word_of(kind)), place.type.word)
-        calls = [Call(TOOL, {"action_id": index, "action_name": dialect.names[index]})
+        calls = [ToolCall(TOOL, {"action_id": index, "action_name": dialect.names[index]})
                  for index in ids]  # fmt: skip
         thought = "\n".join(
             ["I see the room.", "I will follow the plan.", f"{len(ids)} actions: {text}"][

@@ -15,9 +15,9 @@ from .dialects import DIALECTS, Dialect
 from .ground_truth import HouseTruth
 from .house_map import draw_map
 from .world.goals import Progress, is_reached
-from .world.house import House
+from .world.house import FurnishedHouse
 from .world.render import HouseRenderer
-from .world.state import State
+from .world.state import HouseState
 from .world.tasks import make_task
 
 _GRAY = 128
@@ -43,11 +43,11 @@ class HouseSimulation:
     def __init__(self, truth: HouseTruth) -> None:
         self._begin(truth, make_task(truth.seed, truth.options).house)
 
-    def _begin(self, truth: HouseTruth, house: House) -> None:
+    def _begin(self, truth: HouseTruth, house: FurnishedHouse) -> None:
         self.truth = truth
         self.goal = truth.goal
         self.house = house
-        self.state = State(house)
+        self.state = HouseState(house)
         self.dialect: Dialect = DIALECTS[truth.dialect](house)
         self.progress = Progress(self.goal, self.dialect.latches_progress)
         self.progress.update(self.state)
@@ -129,13 +129,13 @@ class HouseWorld:
 
 
 class ActArguments(Arguments):
-    """Arguments of `Act`."""
+    """Arguments of `ActTool`."""
 
     action_id: int = Field(description="the number of an action in the list", ge=0, le=9999)
     action_name: str = Field(description="the name of that action")
 
 
-class Act(Tool[ActArguments]):
+class ActTool(Tool[ActArguments]):
     """Carries out one action of the numbered list.
 
     Args:

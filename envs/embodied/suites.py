@@ -7,7 +7,7 @@ published ones.
 
 from __future__ import annotations
 
-from visenv.evaluation.suite import Column, Suite
+from visenv.evaluation.suite import Suite, SuiteColumn
 
 from .world.tasks import SUBSETS
 
@@ -24,7 +24,8 @@ _OPTIONS = {"split": "eval", "n_shots": 10}
 
 def _suite(title: str, env: str) -> Suite:
     columns = tuple(
-        Column(_NAMES[subset], env, options={**_OPTIONS, "subset": subset}) for subset in SUBSETS
+        SuiteColumn(_NAMES[subset], env, options={**_OPTIONS, "subset": subset})
+        for subset in SUBSETS
     )
     return Suite(
         title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from visenv.grammar.plan import PLAN_KEY, TEXT_KEYS
-from visenv.words import REPEATS, ROLES, Words, doubled
+from visenv.words import REPEATS, ROLES, TokenizerWords, doubled
 
 from . import prompts
 from .presets import TINY_FIXTURES, TINY_TYPES
@@ -54,4 +54,4 @@ def _corpus() -> Iterator[str]:
         yield from doubled((*COLORS, *ROLES, *TINY_FIXTURES, "find", "pick", "put", "drop", "go"))
 
 
-WORDS = Words(_PIECES, _corpus)
+WORDS = TokenizerWords(_PIECES, _corpus)

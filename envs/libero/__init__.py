@@ -18,11 +18,11 @@ from .actions import read_statistics
 from .datasets.tasks import open_tasks
 from .env import Libero
 from .native import NativeActions
-from .presets import PRESETS, Preset
+from .presets import PRESETS, LiberoPreset
 from .rewards import reward_terms
-from .tools import TARGET, Act, Record
+from .tools import TARGET, ActionChunkTool, Record
 
-__all__ = ["PRESETS", "Libero", "NativeActions", "Preset", "make"]
+__all__ = ["PRESETS", "Libero", "LiberoPreset", "NativeActions", "make"]
 
 
 def make(
@@ -67,7 +67,7 @@ def make(
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Preset` to change, for example ``limits="lerobot"``.
+        **overrides: Fields of `LiberoPreset` to change, for example ``limits="lerobot"``.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -88,7 +88,7 @@ def make(
         interpreter=interpreter,
         limits=_host_limits(host_limits or {}),
     )
-    act = Act(
+    act = ActionChunkTool(
         spec,
         chosen,
         native=actions == "native",

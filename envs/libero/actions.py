@@ -22,7 +22,7 @@ MOST_ROWS = 16
 Row = NDArray[np.float64]
 
 
-class Statistics(NamedTuple):
+class ActionStatistics(NamedTuple):
     """The range of the actions that a policy was trained on (OpenVLA's ``norm_stats``).
 
     Attributes:
@@ -36,7 +36,7 @@ class Statistics(NamedTuple):
     mask: tuple[bool, ...]
 
 
-def read_statistics(name: str) -> Statistics:
+def read_statistics(name: str) -> ActionStatistics:
     """Read the statistics ``"<file>:<key>"`` of a checkpoint of OpenVLA.
 
     The file is its ``dataset_statistics.json``: ``{key: {"action": {"q01", "q99", "mask"}}}``.
@@ -57,10 +57,10 @@ def read_statistics(name: str) -> Statistics:
     sizes = {len(low), len(high), len(mask)}
     if sizes != {ACTION_SIZE} or not np.all(np.isfinite([low, high])):
         raise ConfigurationError(f"{name!r} must hold {ACTION_SIZE} finite numbers each.")
-    return Statistics(low, high, mask)
+    return ActionStatistics(low, high, mask)
 
 
-def decode(rows: Sequence[Sequence[int]], statistics: Statistics | None = None) -> list[Any]:
+def decode(rows: Sequence[Sequence[int]], statistics: ActionStatistics | None = None) -> list[Any]:
     """Return the actions of a chunk, numbers from -1 to 1.
 
     Args:
@@ -77,7 +77,9 @@ def decode(rows: Sequence[Sequence[int]], statistics: Statistics | None = None) 
     return found
 
 
-def encode(actions: Sequence[Sequence[float]], statistics: Statistics | None = None) -> list[Any]:
+def encode(
+    actions: Sequence[Sequence[float]], statistics: ActionStatistics | None = None
+) -> list[Any]:
     """Return the rows of text nearest to actions from -1 to 1; the inverse of `decode`."""
     values = np.clip(np.asarray(actions, np.float64), -1, 1)
     grip = values[:, -1] > 0

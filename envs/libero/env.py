@@ -9,15 +9,15 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
-from visenv.grammar import ActionChunkGrammar, Call, ParsedTurn
+from visenv.env import EpisodeLimits, VisEnv
+from visenv.grammar import ActionChunkGrammar, ParsedTurn, ToolCall
 from visenv.grammar.action_chunk import TOOL
 from visenv.types import Message, TurnRequest
 
 from . import prompts
 from .ground_truth import LiberoTruth
-from .presets import LEROBOT_LIMITS, PRESETS, STEP_LIMITS, Preset
-from .tools import Act
+from .presets import LEROBOT_LIMITS, PRESETS, STEP_LIMITS, LiberoPreset
+from .tools import ActionChunkTool
 
 
 class Libero(VisEnv):
@@ -69,8 +69,8 @@ class Libero(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
-        act: Act,
+        preset: LiberoPreset,
+        act: ActionChunkTool,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
@@ -81,7 +81,7 @@ class Libero(VisEnv):
             source=source,
             grammar=ActionChunkGrammar(form),
             tools=[act],
-            limits=Limits(
+            limits=EpisodeLimits(
                 turns=preset.turns,
                 invalid_actions=preset.invalid_actions,
                 env_steps=preset.env_steps or max(STEP_LIMITS.values()),
@@ -142,12 +142,12 @@ class Libero(VisEnv):
     @override
     def oracle_turn(self) -> ParsedTurn:
         """Return the next chunk of the scripted expert."""
-        return ParsedTurn(calls=(Call(TOOL, self.act.plan()),))
+        return ParsedTurn(calls=(ToolCall(TOOL, self.act.plan()),))
 
     @override
-    def hasty_turn(self, answer: str) -> ParsedTurn:
+    def direct_turn(self, answer: str) -> ParsedTurn:
         """Return a chunk that does not move: no turn can answer."""
-        return ParsedTurn(calls=(Call(TOOL, self.act.example().model_dump(mode="json")),))
+        return ParsedTurn(calls=(ToolCall(TOOL, self.act.example().model_dump(mode="json")),))
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:

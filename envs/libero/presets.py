@@ -28,7 +28,7 @@ SETTLING_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class LiberoPreset:
     """One preset.
 
     Attributes:
@@ -52,7 +52,7 @@ class Preset:
 
 
 PRESETS = {
-    "default": Preset(),
-    "vla": Preset(frames="rotated", prompt="brief", turns=520),
-    "tiny": Preset(frame_side=96, prompt="brief", turns=40),
+    "default": LiberoPreset(),
+    "vla": LiberoPreset(frames="rotated", prompt="brief", turns=520),
+    "tiny": LiberoPreset(frame_side=96, prompt="brief", turns=40),
 }

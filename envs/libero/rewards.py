@@ -10,7 +10,7 @@ success  1       1 if the goal holds at the end of a chunk, else 0
 from __future__ import annotations
 
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 
 def reward_terms() -> list[RewardTerm]:
@@ -18,7 +18,7 @@ def reward_terms() -> list[RewardTerm]:
     return [RewardTerm("success", 1.0, of_log(success_score))]
 
 
-def success_score(log: Log, sample: Sample | None = None) -> float:
+def success_score(log: EventLog, sample: Sample | None = None) -> float:
     """Return 1 if the goal held after the last chunk that was carried out."""
     carried_out = [call for call in log.tool_calls if call.ok]
     return float(bool(carried_out and carried_out[-1].detail["success"]))

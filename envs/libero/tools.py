@@ -16,9 +16,9 @@ from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Sample, Video
 
 from . import prompts
-from .actions import ACTION_SIZE, LAST_BIN, MOST_ROWS, Statistics, decode, encode
+from .actions import ACTION_SIZE, LAST_BIN, MOST_ROWS, ActionStatistics, decode, encode
 from .ground_truth import LiberoTruth
-from .presets import SETTLING_STEPS, Preset
+from .presets import SETTLING_STEPS, LiberoPreset
 
 TARGET = "visenv.envs.libero.simulator.world:LiberoSimulator"
 STEPS_PER_SECOND = 20
@@ -31,8 +31,8 @@ _Bin = Annotated[int, Field(ge=0, le=LAST_BIN)]
 _Value = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class Chunk(Arguments):
-    """Arguments of `Act`."""
+class ActionChunkArguments(Arguments):
+    """Arguments of `ActionChunkTool`."""
 
     actions: Annotated[
         list[Annotated[list[_Bin], Field(min_length=ACTION_SIZE, max_length=ACTION_SIZE)]],
@@ -47,8 +47,8 @@ class Chunk(Arguments):
         return rows
 
 
-class NativeChunk(Arguments):
-    """Arguments of `Act` with native actions."""
+class NativeActionArguments(Arguments):
+    """Arguments of `ActionChunkTool` with native actions."""
 
     values: Annotated[
         list[Annotated[list[_Value], Field(min_length=ACTION_SIZE, max_length=ACTION_SIZE)]],
@@ -56,7 +56,7 @@ class NativeChunk(Arguments):
     ] = Field(description="rows of [x, y, z, roll, pitch, yaw, gripper], numbers from -1 to 1")
 
 
-class Act(Tool[Any]):
+class ActionChunkTool(Tool[Any]):
     """Carries out actions until the chunk ends or the goal holds.
 
     Args:
@@ -79,13 +79,13 @@ class Act(Tool[Any]):
     def __init__(
         self,
         spec: SimulatorSpec,
-        preset: Preset,
+        preset: LiberoPreset,
         *,
         native: bool = False,
-        statistics: Statistics | None = None,
+        statistics: ActionStatistics | None = None,
         record: Record = "none",
     ) -> None:
-        self.arguments = NativeChunk if native else Chunk
+        self.arguments = NativeActionArguments if native else ActionChunkArguments
         self.native = native
         self.statistics = statistics
         self.record = record
@@ -163,15 +163,15 @@ class Act(Tool[Any]):
     def example(self) -> Any:
         """Return a chunk that does not move."""
         if self.native:
-            return NativeChunk(values=[[0.0] * 6 + [-1.0]])
-        return Chunk(actions=[[127] * 6 + [0]])
+            return NativeActionArguments(values=[[0.0] * 6 + [-1.0]])
+        return ActionChunkArguments(actions=[[127] * 6 + [0]])
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> Any:
         actions = rng.uniform(-1, 1, (int(rng.integers(1, MOST_ROWS + 1)), ACTION_SIZE))
         if self.native:
-            return NativeChunk(values=actions.tolist())
-        return Chunk(actions=encode(actions.tolist()))
+            return NativeActionArguments(values=actions.tolist())
+        return ActionChunkArguments(actions=encode(actions.tolist()))
 
     def _film(self, taken: int, frames: Frames) -> tuple[Video, ...]:
         """Return the hidden frames of a turn as one video for each camera."""

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 
-from visenv.words import REPEATS, ROLES, Words, doubled, tags
+from visenv.words import REPEATS, ROLES, TokenizerWords, doubled, tags
 
 from .actions import LAST_BIN
 from .datasets.tasks import language, task_names
@@ -30,4 +30,4 @@ def _corpus() -> Iterator[str]:
         yield from doubled((*ROLES, "Error"))
 
 
-WORDS = Words(tags("think"), _corpus)
+WORDS = TokenizerWords(tags("think"), _corpus)

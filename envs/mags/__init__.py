@@ -21,12 +21,12 @@ from visenv.seeding import seeds
 from .boxes import MOST_OVERLAP
 from .env import MagsZoom
 from .magnifier.magnify import open_magnifier
-from .presets import PRESETS, Preset
+from .presets import PRESETS, MagsPreset
 from .rewards import Compat, RewardSettings, reward_terms, top_reward
 from .tools import Boxes, Crops, ZoomSettings
 from .world import MagsWorld
 
-__all__ = ["PRESETS", "MagsZoom", "Preset", "make"]
+__all__ = ["PRESETS", "MagsPreset", "MagsZoom", "make"]
 
 _FIXED_SAMPLES = 2_026
 """The entropy of the stream of seeds that `samples` uses."""
@@ -77,7 +77,7 @@ def make(
             third.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Preset` to change, for example ``scenes="simple"``.
+        **overrides: Fields of `MagsPreset` to change, for example ``scenes="simple"``.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -118,7 +118,9 @@ def make(
     return RewardWrapper(env, terms, top_reward(settings.rethink))
 
 
-def _procedural(preset: Preset, kinds: Sequence[str] | None, samples: int) -> tuple[Source, Preset]:
+def _procedural(
+    preset: MagsPreset, kinds: Sequence[str] | None, samples: int
+) -> tuple[Source, MagsPreset]:
     """Return the world, and the preset with the view in which its signs cannot be read.
 
     Raises:

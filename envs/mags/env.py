@@ -10,9 +10,9 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
-from visenv.grammar import Call, ParsedTurn, ZoomInThinkGrammar
+from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import scan
 from visenv.images import fit
 from visenv.types import Event, Image, Message, Part, QuestionTruth, Sample, TurnRequest
@@ -23,8 +23,8 @@ from .answers import includes, is_exact
 from .boxes import MOST_BOXES, area
 from .ground_truth import MagsTruth
 from .magnifier.magnify import Magnifier
-from .presets import PRESETS, Preset
-from .tools import INPUT_IMAGE, Zoom, ZoomSettings
+from .presets import PRESETS, MagsPreset
+from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
 
 _COVERED = 0.9
 """Least share of a true box that a crop must hold to cover it."""
@@ -103,7 +103,7 @@ class MagsZoom(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
+        preset: MagsPreset,
         magnifier: Magnifier,
         zoom: ZoomSettings,
         render_mode: str | None = None,
@@ -113,8 +113,10 @@ class MagsZoom(VisEnv):
         super().__init__(
             source=source,
             grammar=ZoomInThinkGrammar(),
-            tools=[Zoom(magnifier, zoom)],
-            limits=Limits(turns=2, image_pixels=max(preset.image_pixels, preset.crop_pixels)),
+            tools=[MultiBoxZoom(magnifier, zoom)],
+            limits=EpisodeLimits(
+                turns=2, image_pixels=max(preset.image_pixels, preset.crop_pixels)
+            ),
             render_mode=render_mode,
             on_abort=on_abort,
         )
@@ -193,11 +195,11 @@ class MagsZoom(VisEnv):
             return ParsedTurn(
                 prompts.second_thought(style), answer=answers[0] if answers else "unknown"
             )
-        call = Call(Zoom.name, {"boxes": self._oracle_boxes()})
+        call = ToolCall(MultiBoxZoom.name, {"boxes": self._oracle_boxes()})
         return ParsedTurn(prompts.thought(style), (call,))
 
     @override
-    def hasty_turn(self, answer: str) -> ParsedTurn:
+    def direct_turn(self, answer: str) -> ParsedTurn:
         """Think without zooming in round 1, and answer in round 2."""
         turn = self.oracle_turn()._replace(calls=())
         return turn._replace(answer=answer) if self._must_answer else turn

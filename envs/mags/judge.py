@@ -11,7 +11,7 @@ from visenv.errors import ConfigurationError
 from visenv.rewards import RewardContext, of_log
 from visenv.rewards.terms import TermFunction
 from visenv.scorers import JsonScore, Judge, Scorer
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 from .answers import LONGEST, is_exact, rule_score
 from .prompts import JUDGE_PROMPT
@@ -54,7 +54,7 @@ def quoted(answer: str) -> str:
     return json.dumps(answer[:LONGEST], ensure_ascii=False)
 
 
-def _answer_by_rules(log: Log, sample: Sample) -> float:
+def _answer_by_rules(log: EventLog, sample: Sample) -> float:
     if log.answer is None:
         return 0.0
     if is_exact(log.answer, sample.answers):

@@ -10,7 +10,7 @@ from .prompts import Style
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class MagsPreset:
     """One preset.
 
     Attributes:
@@ -32,7 +32,7 @@ class Preset:
 
 
 PRESETS = {
-    "stage1": Preset(
+    "stage1": MagsPreset(
         reward="stage1",
         prompt="stage1",
         scenes="simple",
@@ -40,7 +40,7 @@ PRESETS = {
         image_pixels=QWEN_PIXELS,
         crop_pixels=1024 * 1024,
     ),
-    "stage2": Preset(
+    "stage2": MagsPreset(
         reward="stage2",
         prompt="stage2",
         scenes="complex",
@@ -49,7 +49,7 @@ PRESETS = {
         crop_pixels=1024 * 1024,
     ),
     # For a model of a million parameters on a CPU: views of 96 px.
-    "tiny-stage1": Preset(
+    "tiny-stage1": MagsPreset(
         reward="stage1",
         prompt="brief",
         scenes="tiny",
@@ -57,7 +57,7 @@ PRESETS = {
         image_pixels=96 * 96,
         crop_pixels=96 * 96,
     ),
-    "tiny": Preset(
+    "tiny": MagsPreset(
         reward="stage2",
         prompt="brief",
         scenes="tiny-complex",

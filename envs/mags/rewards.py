@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple
 
 from visenv.grammar.zoom_in_think import scan
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 from .judge import answer_term
 
@@ -64,7 +64,7 @@ class RewardSettings(NamedTuple):
     compat: Compat = None
 
 
-class Words(NamedTuple):
+class WordDiversity(NamedTuple):
     """The words of a text.
 
     Attributes:
@@ -76,7 +76,7 @@ class Words(NamedTuple):
     diversity: float
 
 
-class Zooming(NamedTuple):
+class FirstRound(NamedTuple):
     """Describes what a policy did in round 1.
 
     Attributes:
@@ -87,7 +87,7 @@ class Zooming(NamedTuple):
     """
 
     formed: bool
-    words: Words
+    words: WordDiversity
     written: int
     valid: int
 
@@ -117,20 +117,20 @@ def top_reward(rethink: bool) -> float:
 # ------------------------------------------------------------------ what is read
 
 
-def words(text: str | None) -> Words:
+def words(text: str | None) -> WordDiversity:
     """Return the words of a text."""
     found = _WORD.findall((text or "").lower())
-    return Words(len({*found}), len({*found}) / len(found) if found else 0.0)
+    return WordDiversity(len({*found}), len({*found}) / len(found) if found else 0.0)
 
 
-def zooming(log: Log) -> Zooming:
+def zooming(log: EventLog) -> FirstRound:
     """Return what happened in round 1, from the event of its zoom call and its thought."""
     calls = [call for call in log.tool_calls if call.turn == 0 and "written" in call.detail]
     thought = scan(log.turns[0].text).thought if log.turns else None
     if not calls or thought is None:
-        return Zooming(False, words(thought), 0, 0)
+        return FirstRound(False, words(thought), 0, 0)
     detail = calls[0].detail
-    return Zooming(detail["written"] >= 1, words(thought), detail["written"], detail["valid"])
+    return FirstRound(detail["written"] >= 1, words(thought), detail["written"], detail["valid"])
 
 
 def true_count(sample: Sample) -> int | None:
@@ -143,12 +143,12 @@ def true_count(sample: Sample) -> int | None:
 # ------------------------------------------------------------------ the terms
 
 
-def answer_format(log: Log, sample: Sample) -> float:
+def answer_format(log: EventLog, sample: Sample) -> float:
     """Return 1 if round 2 held one answer, otherwise 0."""
     return float(log.answer is not None)
 
 
-def _tags(log: Log, sample: Sample, turn: int, name: str) -> float:
+def _tags(log: EventLog, sample: Sample, turn: int, name: str) -> float:
     """Return 0.25 for the opening tag, and 0.25 more for a closing tag after it."""
     if len(log.turns) <= turn:
         return 0.0
@@ -156,7 +156,7 @@ def _tags(log: Log, sample: Sample, turn: int, name: str) -> float:
     return 0.25 * bool(opening) + 0.25 * (f"</{name}>" in rest)
 
 
-def _zoom_format(log: Log, sample: Sample, compat: Compat) -> float:
+def _zoom_format(log: EventLog, sample: Sample, compat: Compat) -> float:
     formed, (different, diversity), _, _ = zooming(log)
     if not formed or different < _LEAST_WORDS:
         return 0.0
@@ -164,7 +164,7 @@ def _zoom_format(log: Log, sample: Sample, compat: Compat) -> float:
     return _by_diversity(diversity, length, compat)
 
 
-def _zoom(log: Log, sample: Sample, stage: Stage, compat: Compat) -> float:
+def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat) -> float:
     zoomed = zooming(log)
     if not zoomed.formed:
         return 0.0
@@ -180,7 +180,7 @@ def _zoom(log: Log, sample: Sample, stage: Stage, compat: Compat) -> float:
     return grounded * _recall(zoomed, count, compat)
 
 
-def _recall(zoomed: Zooming, count: int, compat: Compat) -> float:
+def _recall(zoomed: FirstRound, count: int, compat: Compat) -> float:
     """Return the share of the counted objects that a box may show, less a price for each miss."""
     recall = min(1.0, zoomed.valid / count) if count else 1.0
     missed = zoomed.written - zoomed.valid
@@ -198,7 +198,7 @@ def _by_diversity(diversity: float, value: float, compat: Compat) -> float:
     return 0.1 if diversity < _LEAST_DIVERSITY else value
 
 
-def _rethink(log: Log, sample: Sample) -> float:
+def _rethink(log: EventLog, sample: Sample) -> float:
     if len(log.turns) < 2:
         return 0.0
     different = words(scan(log.turns[1].text).rethought).different

@@ -37,7 +37,7 @@ ALL_REJECTED = "The zoom failed: no box is valid."
 NOT_SHOWN = "The crops are not shown."
 
 
-class ZoomArguments(Arguments):
+class BoxesArguments(Arguments):
     """What the policy writes."""
 
     boxes: Annotated[
@@ -65,7 +65,7 @@ class ZoomSettings(NamedTuple):
     crops: Crops = "shown"
 
 
-class Zoom(Tool[ZoomArguments]):
+class MultiBoxZoom(Tool[BoxesArguments]):
     """Cuts every valid box out of the native image and enlarges it.
 
     The result has the crops in order, and one line about each rejected box. If no box is valid, the
@@ -83,7 +83,7 @@ class Zoom(Tool[ZoomArguments]):
         "The magnifier shows boxes of the image enlarged. A box must lie inside the image, cover "
         f"less than {MOST_AREA:.0%} of it and have sides of at least {LEAST_SIDE} pixels."
     )
-    arguments = ZoomArguments
+    arguments = BoxesArguments
 
     def __init__(self, magnifier: Magnifier, settings: ZoomSettings) -> None:
         self.magnifier = magnifier
@@ -98,7 +98,7 @@ class Zoom(Tool[ZoomArguments]):
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 
     @override
-    async def call(self, arguments: ZoomArguments, store: Store) -> ToolResult:
+    async def call(self, arguments: BoxesArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
         Raises:
@@ -130,14 +130,14 @@ class Zoom(Tool[ZoomArguments]):
         self._native = None
 
     @override
-    def example(self) -> ZoomArguments:
-        return ZoomArguments(boxes=[[40, 60, 120, 130], [200, 80, 260, 150]])
+    def example(self) -> BoxesArguments:
+        return BoxesArguments(boxes=[[40, 60, 120, 130], [200, 80, 260, 150]])
 
     @override
-    def random_arguments(self, rng: np.random.Generator, store: Store) -> ZoomArguments:
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> BoxesArguments:
         """Return one to three random boxes of the input image, at most half as wide and high."""
         size = store.image(INPUT_IMAGE).size
-        return ZoomArguments(boxes=[_random_box(rng, size) for _ in range(rng.integers(1, 4))])
+        return BoxesArguments(boxes=[_random_box(rng, size) for _ in range(rng.integers(1, 4))])
 
     def _window(
         self, checked: CheckedBox, view: tuple[int, int], native: tuple[int, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from visenv.words import COLORS, REPEATS, ROLES, Words, doubled, tags
+from visenv.words import COLORS, REPEATS, ROLES, TokenizerWords, doubled, tags
 from visenv.worlds.scenes import KINDS
 
 from .prompts import NO_ZOOM, second_thought, thought
@@ -40,4 +40,4 @@ def _corpus() -> Iterator[str]:
         yield f"crop_{rng.randint(1, 4)}:\n"
 
 
-WORDS = Words(tags("think", "zoom", "rethink", "answer"), _corpus)
+WORDS = TokenizerWords(tags("think", "zoom", "rethink", "answer"), _corpus)

@@ -21,16 +21,16 @@ from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
-from .presets import PRESETS, Preset
-from .rewards import AnswerScore, Compat, Scan, Weights, paper_terms
+from .presets import PRESETS, ZoomVQAPreset
+from .rewards import AnswerScore, Compat, RewardWeights, Scan, paper_terms
 from .tools import KeypointSource, ZoomTool
 
-PAPER = Weights()
+PAPER = RewardWeights()
 SCANS: Mapping[ZoomTool, Scan] = MappingProxyType(
     {"keypoint": key_value.scan, "json_box": tool_call.scan}
 )
 
-__all__ = ["PRESETS", "Preset", "ZoomVQA", "make"]
+__all__ = ["PRESETS", "ZoomVQA", "ZoomVQAPreset", "make"]
 
 
 def make(
@@ -61,7 +61,7 @@ def make(
             ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
             by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
         scenes: Fields of the procedural scenes to change
-            (`visenv.worlds.scenes.presets.Preset`), for example ``{"frames": ["orange"]}``.
+            (`visenv.worlds.scenes.presets.ScenePreset`), for example ``{"frames": ["orange"]}``.
         reward: ``"paper"`` or ``"outcome"``.
         compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
         tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
@@ -73,7 +73,7 @@ def make(
         zoom: ``"random"`` cuts at a random keypoint whatever the policy says: a control.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Preset` to change, for example ``view_side=768``, or
+        **overrides: Fields of `ZoomVQAPreset` to change, for example ``view_side=768``, or
             ``enlarge=False`` (the crop is shown at the size at which it is cut).
 
     Raises:
@@ -86,7 +86,7 @@ def make(
     check_choice("compat mode", compat or "r1_vlm", ("r1_vlm",))
     check_count("tool_calls", tool_calls, least=0)
     check_choice("tool", tool, get_args(ZoomTool))
-    weights = Weights(alpha, beta, gamma, lambda_)
+    weights = RewardWeights(alpha, beta, gamma, lambda_)
     weights.check()
     source = _source(data, chosen, scenes)
     answer_score = _answer_score(source, compat)
@@ -105,7 +105,7 @@ def make(
     return RewardWrapper(env, paper_terms(answer_score, compat, weights, SCANS[tool]))
 
 
-def _source(data: str | Source, preset: Preset, scenes: Mapping[str, Any]) -> Source:
+def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]) -> Source:
     if data != "procedural":
         if scenes:
             raise ConfigurationError("scenes changes procedural scenes; a data set has none.")

@@ -11,13 +11,13 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn, ToolCallGrammar
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall, ToolCallGrammar
 from visenv.images import fit
 from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
-from .presets import PRESETS, Preset
+from .presets import PRESETS, ZoomVQAPreset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
 from .tools import (
@@ -85,7 +85,7 @@ class ZoomVQA(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
+        preset: ZoomVQAPreset,
         answer_score: AnswerScore,
         tool_calls: int = 1,
         keypoint_source: KeypointSource = "policy",
@@ -113,7 +113,7 @@ class ZoomVQA(VisEnv):
             source=source,
             grammar=self._spoken,
             tools=[zoom] if tool_calls else [],
-            limits=Limits(turns=tool_calls + 1, image_pixels=preset.image_pixels),
+            limits=EpisodeLimits(turns=tool_calls + 1, image_pixels=preset.image_pixels),
             render_mode=render_mode,
             on_abort=on_abort,
         )
@@ -157,7 +157,7 @@ class ZoomVQA(VisEnv):
         begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
             thought = looking(self.preset.prompt)
-            call = Call("zoom", self._zoom_arguments())
+            call = ToolCall("zoom", self._zoom_arguments())
             return ParsedTurn(begun + thought, calls=(call,))
         thought = looked(self.preset.prompt)
         answers = Counter(self.sample.answers).most_common(1)

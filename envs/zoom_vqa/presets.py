@@ -11,7 +11,7 @@ from .tools import CropSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class ZoomVQAPreset:
     """One preset.
 
     Attributes:
@@ -38,7 +38,7 @@ class Preset:
 
 PRESETS = {
     # Paper §2.1: train on images of at most 1024 px and crop from those; evaluate at native size.
-    "train": Preset(
+    "train": ZoomVQAPreset(
         view_side=1024,
         crop_source="view",
         crop_side=400,
@@ -46,7 +46,7 @@ PRESETS = {
         prompt="full",
         world=None,
     ),
-    "eval": Preset(
+    "eval": ZoomVQAPreset(
         view_side=None,
         crop_source="native",
         crop_side=400,
@@ -55,7 +55,7 @@ PRESETS = {
         world=None,
     ),
     # Procedural scenes of any size: seen at 1024 px, cropped from the native pixels.
-    "scenes": Preset(
+    "scenes": ZoomVQAPreset(
         view_side=1024,
         crop_source="native",
         crop_side=400,
@@ -64,7 +64,7 @@ PRESETS = {
         world="default",
     ),
     # The main job on a CPU: a view so small that zooming is the only way to the answer.
-    "tiny": Preset(
+    "tiny": ZoomVQAPreset(
         view_side=96,
         crop_source="native",
         crop_side=32,

@@ -1,7 +1,7 @@
 """The reward of Groundlight's paper (arXiv 2506.14821, §2.1 "Reward shaping").
 
 ``R = alpha R_c + beta R_f + gamma R_t`` with ``R_c = lambda R_a + (1 - lambda) R_e``; the paper's
-best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`Weights`). Each part is one term; the
+best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`RewardWeights`). Each part is one term; the
 weights below are those of that run.
 
 ==========  ======  ============================================================================
@@ -23,20 +23,20 @@ from numbers import Real
 from typing import Literal, NamedTuple
 
 from visenv.errors import ConfigurationError
-from visenv.grammar.blocks import Blocks
+from visenv.grammar.blocks import TagBlocks
 from visenv.grammar.key_value import scan
 from visenv.rewards import RewardTerm, of_log
 from visenv.rewards.text import soft_score
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 Compat = Literal["r1_vlm"] | None
 AnswerScore = Callable[[str, Sample], float]
 
-Scan = Callable[[str], Blocks]
+Scan = Callable[[str], TagBlocks]
 """Cuts a turn at the tags of a grammar."""
 
 
-class Weights(NamedTuple):
+class RewardWeights(NamedTuple):
     """The weights of the reward; the defaults are those of the paper's best run.
 
     Attributes:
@@ -72,7 +72,7 @@ def _is_weight(value: float) -> bool:
 def paper_terms(
     answer_score: AnswerScore,
     compat: Compat,
-    weights: Weights = Weights(),  # noqa: B008 - immutable
+    weights: RewardWeights = RewardWeights(),  # noqa: B008 - immutable
     scan_turn: Scan = scan,
 ) -> list[RewardTerm]:
     """Return the paper's four terms with its weights.
@@ -93,15 +93,15 @@ def paper_terms(
     ]
 
 
-def _exact(log: Log, sample: Sample, answer_score: AnswerScore) -> float:
+def _exact(log: EventLog, sample: Sample, answer_score: AnswerScore) -> float:
     return 0.0 if log.answer is None else answer_score(log.answer, sample)
 
 
-def _soft(log: Log, sample: Sample, compat: Compat) -> float:
+def _soft(log: EventLog, sample: Sample, compat: Compat) -> float:
     return 0.0 if log.answer is None else soft_score(log.answer, sample.answers, compat=compat)
 
 
-def _format(log: Log, sample: Sample, compat: Compat, scan_turn: Scan) -> float:
+def _format(log: EventLog, sample: Sample, compat: Compat, scan_turn: Scan) -> float:
     scores = [format_score(turn.text, compat, scan_turn) for turn in log.turns]
     return sum(scores) / len(scores)
 
@@ -124,7 +124,7 @@ def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> fl
     return 0.4 * whole + 0.2 * spaced + 0.2 * begins + 0.2 * ends
 
 
-def tool_success(log: Log, sample: Sample) -> float:
+def tool_success(log: EventLog, sample: Sample) -> float:
     """Return the share of tool calls that succeeded, from events: text cannot fake one."""
     calls = log.tool_calls
     return sum(call.ok for call in calls) / len(calls) if calls else 0.0

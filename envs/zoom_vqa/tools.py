@@ -48,7 +48,7 @@ class ZoomOptions(TypedDict, total=False):
     keypoint_source: KeypointSource
 
 
-class ZoomArguments(Arguments):
+class KeypointArguments(Arguments):
     """What the policy writes to zoom in on a keypoint."""
 
     keypoint: Annotated[
@@ -146,7 +146,7 @@ class _Zoom(Tool[ArgumentsT]):
         return ToolResult((_resample(part, size),), named)
 
 
-class KeypointZoom(_Zoom[ZoomArguments]):
+class KeypointZoom(_Zoom[KeypointArguments]):
     """Cut a window around a keypoint of the input image and enlarge it to the input's size.
 
     Args:
@@ -163,7 +163,7 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         "Shows a part of the input image enlarged: a square around the keypoint you name, scaled "
         "up to the size of the input image. Use it when something is too small to make out."
     )
-    arguments = ZoomArguments
+    arguments = KeypointArguments
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         self.shape: CropShape = shape
 
     @override
-    def call(self, arguments: ZoomArguments, store: Store) -> ToolResult:
+    def call(self, arguments: KeypointArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
         The result's ``detail`` holds ``image`` (the name of the image zoomed into), ``keypoint``
@@ -197,15 +197,15 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         return self._show(view, window, {"keypoint": list(keypoint)}, self.crop_side)
 
     @override
-    def example(self) -> ZoomArguments:
-        return ZoomArguments(keypoint=[420, 180])
+    def example(self) -> KeypointArguments:
+        return KeypointArguments(keypoint=[420, 180])
 
     @override
-    def random_arguments(self, rng: np.random.Generator, store: Store) -> ZoomArguments:
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> KeypointArguments:
         """Return a uniformly random point of the input image."""
-        return ZoomArguments(keypoint=_random_point(rng, store.image(INPUT_IMAGE).size))
+        return KeypointArguments(keypoint=_random_point(rng, store.image(INPUT_IMAGE).size))
 
-    def _keypoint(self, arguments: ZoomArguments, size: tuple[int, int]) -> tuple[int, int]:
+    def _keypoint(self, arguments: KeypointArguments, size: tuple[int, int]) -> tuple[int, int]:
         x, y = arguments.keypoint
         width, height = size
         if not (0 <= x < width and 0 <= y < height):

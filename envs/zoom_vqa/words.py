@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from visenv.words import COLORS, REPEATS, ROLES, Words, doubled, tags
+from visenv.words import COLORS, REPEATS, ROLES, TokenizerWords, doubled, tags
 from visenv.worlds.scenes import KINDS
 
 from .prompts import looked, looking
@@ -37,4 +37,4 @@ def _corpus() -> Iterator[str]:
         yield f" {INPUT_IMAGE} \n tool_result_{rng.randint(1, 9)} \n"
 
 
-WORDS = Words(tags("think", "tool", "answer", "result", "image_name"), _corpus)
+WORDS = TokenizerWords(tags("think", "tool", "answer", "result", "image_name"), _corpus)

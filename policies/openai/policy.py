@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
-from visenv.scorers.chat import ChatClient, Choice
+from visenv.scorers.chat import ChatChoice, ChatClient
 from visenv.types import FinishReason, Message, Reply, Sampling, TurnRequest
 
 RegexField = Literal["structured_outputs", "guided_regex", "regex"]
@@ -157,7 +157,7 @@ class OpenAIPolicy(Policy[ChatSession]):
 
 
 def _whole_turn(
-    content: str, choice: Choice, request: TurnRequest, prefill: bool
+    content: str, choice: ChatChoice, request: TurnRequest, prefill: bool
 ) -> tuple[str, bool]:
     """Return the turn from its prefix to its stop string, and whether text after it was cut off."""
     prefix = request.prefill if prefill and not content.startswith(request.prefill) else ""
@@ -172,7 +172,7 @@ def _whole_turn(
     return text, False
 
 
-def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
+def _stripped(text: str, choice: ChatChoice, stops: tuple[str, ...]) -> str:
     """Return the stop string that the server cut off, or ``""``.
 
     vLLM names it in `stop_reason`, which is null when the model ended by itself. Other servers do
@@ -186,7 +186,7 @@ def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
     return opened[last] if missing else ""
 
 
-def _logprobs(choice: Choice) -> NDArray[np.float32]:
+def _logprobs(choice: ChatChoice) -> NDArray[np.float32]:
     """Return the log-probabilities of the tokens, or nothing when the server sent none."""
     try:
         return np.array([token["logprob"] for token in choice.logprobs["content"]], np.float32)

@@ -9,6 +9,6 @@ if not torch.accelerator.is_available():
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 from .codec import Codec
-from .session import Stream, TokenSession
+from .session import TokenSession, TokenStream
 
-__all__ = ["Codec", "Stream", "TokenSession"]
+__all__ = ["Codec", "TokenSession", "TokenStream"]

@@ -12,10 +12,10 @@ import transformers
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.types import Episode, Message
 
-from .constrain import Constraints
+from .constrain import RegexConstraints
 from .media import Media
 from .processor import load_processor
-from .session import Stream, TokenSession
+from .session import TokenSession, TokenStream
 from .template import ChatTemplate, Increment
 from .video import VideoEncoder
 from .vision import ImageEncoder
@@ -75,13 +75,13 @@ class Codec:
         videos = None if video == "frames" else self._videos(model, required=video == "native")
         self.media = Media(self.encoder, self.image_id, videos)
         self.banned = self.vocabulary.banned(self.end_id)
-        self.constraints = Constraints(self.vocabulary, self.banned, self.end_id)
+        self.constraints = RegexConstraints(self.vocabulary, self.banned, self.end_id)
 
     def open(self, seed: int) -> TokenSession:
         """Return a new session with its own sampling seed."""
         return TokenSession(self.media, seed)
 
-    def increment(self, stream: Stream, messages: Sequence[Message], prefix: str) -> Increment:
+    def increment(self, stream: TokenStream, messages: Sequence[Message], prefix: str) -> Increment:
         """Return the tokens to append before the policy samples; placeholders are unexpanded."""
         ended = bool(stream.turns) and stream.token_ids[-1] == self.end_id
         return self.template.increment(messages, prefix, bool(stream.turns), ended)

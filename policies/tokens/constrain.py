@@ -16,7 +16,7 @@ from visenv.errors import PolicyError
 from .vocabulary import Vocabulary
 
 
-class Constraint:
+class RegexConstraint:
     """Applies one regular expression over one vocabulary; all turns that must match it share it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Constraint:
         return state in self._final
 
 
-class Constraints:
+class RegexConstraints:
     """Builds each regular expression once.
 
     Args:
@@ -83,9 +83,9 @@ class Constraints:
         self._vocabulary = vocabulary
         self._banned = banned
         self._end = end_id
-        self._built: dict[str, Constraint] = {}
+        self._built: dict[str, RegexConstraint] = {}
 
-    def get(self, regex: str) -> Constraint:
+    def get(self, regex: str) -> RegexConstraint:
         """Return the constraint of a regular expression (the syntax of Rust's regex crate).
 
         Raises:
@@ -96,13 +96,13 @@ class Constraints:
                 index = outlines_core.Index(regex, self._spelling)
             except ValueError as error:
                 raise PolicyError(f"Cannot constrain sampling to {regex!r}: {error}") from error
-            self._built[regex] = Constraint(index, self.size, self._end)
+            self._built[regex] = RegexConstraint(index, self.size, self._end)
         return self._built[regex]
 
     @cached_property
     def _spelling(self) -> outlines_core.Vocabulary:
         tokens: dict[bytes, list[int]] = defaultdict(list)
-        for token_id, spelt in enumerate(self._vocabulary.bytes):
-            if spelt and not self._banned[token_id]:
-                tokens[spelt].append(token_id)
+        for token_id, spelled in enumerate(self._vocabulary.bytes):
+            if spelled and not self._banned[token_id]:
+                tokens[spelled].append(token_id)
         return outlines_core.Vocabulary(self._end, dict(tokens))

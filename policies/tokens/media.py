@@ -12,7 +12,7 @@ from visenv.types import Image, Video, Visual
 
 from .positions import Span, rope_positions
 from .video import Run, VideoEncoder
-from .vision import ImageEncoder, Patches
+from .vision import ImageEncoder, ImagePatches
 
 
 class Shown(NamedTuple):
@@ -76,7 +76,7 @@ class Media:
             elif self.videos is not None:
                 self.videos.check([item])
 
-    def encode(self, items: Sequence[Visual]) -> dict[str, Patches]:
+    def encode(self, items: Sequence[Visual]) -> dict[str, ImagePatches]:
         """Return the patches of each distinct image and video, by its hash."""
         images = {item.sha256: item for item in items if isinstance(item, Image)}
         patches = dict(zip(images, self.images.encode([*images.values()]), strict=True))

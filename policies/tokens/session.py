@@ -29,7 +29,7 @@ from .template import Increment
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class TokenStream:
     """Holds one append-only stream of tokens, placeholders expanded; becomes a `Segment`.
 
     Attributes:
@@ -131,12 +131,12 @@ class TokenSession(Session):
     def __init__(self, media: Media, seed: int) -> None:
         super().__init__()
         self.rng = np.random.default_rng(seed)
-        self.streams = [Stream()]
+        self.streams = [TokenStream()]
         self.pending: list[Message] = []
         self._media = media
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> TokenStream:
         """Return the stream of the present context."""
         return self.streams[-1]
 
@@ -158,7 +158,7 @@ class TokenSession(Session):
             self.pending = []
             if self.stream.token_ids:
                 self.stream.memory = None
-                self.streams.append(Stream())
+                self.streams.append(TokenStream())
         self.pending += messages
 
     def sample_at(self, temperature: float) -> None:

@@ -31,7 +31,7 @@ _ASSISTANT_MARK = "§A§"
 _CONTROL = re.compile(r"<\|[^|<>\s]+\|>")
 
 
-class Piece(NamedTuple):
+class TemplatePiece(NamedTuple):
     """A piece of a rendered increment.
 
     Attributes:
@@ -86,7 +86,7 @@ class ChatTemplate:
         self._video_id = vocabulary.control.get(str(getattr(processor, "video_token", "")))
         control = sorted(vocabulary.control, key=len, reverse=True)
         self._cut = re.compile("(" + "|".join(map(re.escape, control)) + r"|§\d+§)")
-        self._known: dict[tuple[Shape, bool], list[Piece]] = {}
+        self._known: dict[tuple[Shape, bool], list[TemplatePiece]] = {}
         self.end_id = self._find_end()
         self._self_test()
 
@@ -123,8 +123,10 @@ class ChatTemplate:
         items = tuple(part for part in parts if not isinstance(part, str))
         return Increment(self._encode(pieces[int(ended) :], texts, prefix), items)
 
-    def _encode(self, pieces: Sequence[Piece], texts: Sequence[str], prefix: str) -> list[int]:
-        """Join neighbouring texts before encoding them, as a whole rendering would."""
+    def _encode(
+        self, pieces: Sequence[TemplatePiece], texts: Sequence[str], prefix: str
+    ) -> list[int]:
+        """Join neighboring texts before encoding them, as a whole rendering would."""
         ids: list[int] = []
         run: list[str] = []
         for kind, value in pieces:
@@ -137,7 +139,7 @@ class ChatTemplate:
                 run = []
         return [*ids, *self._vocabulary.encode("".join(run) + prefix)]
 
-    def _pieces(self, shape: Shape, after_turn: bool) -> list[Piece]:
+    def _pieces(self, shape: Shape, after_turn: bool) -> list[TemplatePiece]:
         key = (shape, after_turn)
         if key not in self._known:
             rendered = self._render(_probe(shape, after_turn), generate=True)
@@ -146,23 +148,23 @@ class ChatTemplate:
             self._known[key] = self._read(rendered)
         return self._known[key]
 
-    def _read(self, rendered: str) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _read(self, rendered: str) -> list[TemplatePiece]:
+        pieces: list[TemplatePiece] = []
         for text in self._cut.split(rendered):
             mark = _MARK.fullmatch(text)
             if mark:
-                pieces.append(Piece("part", int(mark[1])))
+                pieces.append(TemplatePiece("part", int(mark[1])))
             elif text in self._vocabulary.control:
                 token = self._vocabulary.control[text]
                 is_item = token in (self.image_id, self._video_id)
-                pieces.append(Piece("item" if is_item else "control", token))
+                pieces.append(TemplatePiece("item" if is_item else "control", token))
             elif unknown := _CONTROL.search(text):
                 raise PolicyError(
                     f"The chat template writes {unknown[0]!r}, which the tokenizer does not know "
                     "as one special token: it would become letters."
                 )
             elif text:
-                pieces.append(Piece("text", text))
+                pieces.append(TemplatePiece("text", text))
         return pieces
 
     def _render(self, conversation: list[dict[str, Any]], generate: bool) -> str:

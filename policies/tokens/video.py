@@ -24,7 +24,7 @@ from visenv.types import Image, Video, VideoSpan
 
 from .positions import Span
 from .private_names import VIDEO_NAMES
-from .vision import Patches, check_shape
+from .vision import ImagePatches, check_shape
 
 _TICKS = 1000
 """Processors know times as numbers of frames; here a frame is a millisecond."""
@@ -67,7 +67,7 @@ class VideoEncoder:
         check_private_names(VIDEO_NAMES)
         self._processor = processor
         self._frames: Any = video_processor
-        self._known: LRUCache[str, Patches] = LRUCache(capacity, lambda one: one.values.nbytes)
+        self._known: LRUCache[str, ImagePatches] = LRUCache(capacity, lambda one: one.values.nbytes)
         self._grids: LRUCache[tuple[int, int, int], tuple[int, int, int]] = LRUCache(1024)
         self.placeholder: int = processor.tokenizer.convert_tokens_to_ids(processor.video_token)
         self.tokens_per_second = tokens_per_second
@@ -93,7 +93,7 @@ class VideoEncoder:
                     f"The video processor does not take this video: {error}"
                 ) from error
 
-    def encode(self, videos: Sequence[Video]) -> list[Patches]:
+    def encode(self, videos: Sequence[Video]) -> list[ImagePatches]:
         """Return the patches of each video; those not known yet are processed together."""
         known = {video.sha256: self._known.get(video.sha256) for video in videos}
         missing = {video.sha256: video for video in videos if known[video.sha256] is None}
@@ -163,7 +163,7 @@ class VideoEncoder:
         steps, rows, across = self._grids[shape]
         return steps, rows, across
 
-    def _process(self, videos: Sequence[Video]) -> list[Patches]:
+    def _process(self, videos: Sequence[Video]) -> list[ImagePatches]:
         if not videos:
             return []
         # What is made while sampling is trained on later: it must not be an inference tensor.
@@ -173,7 +173,9 @@ class VideoEncoder:
             grids = [tuple(grid) for grid in made["video_grid_thw"].tolist()]
             sizes = [int(np.prod(grid)) for grid in grids]
             values = torch.split(made["pixel_values_videos"].float(), sizes)
-            return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
+            return [
+                ImagePatches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)
+            ]
 
     def _run(self, pixels: Sequence[torch.Tensor], videos: Sequence[Video]) -> Any:
         return self._frames(

@@ -19,11 +19,11 @@ _LONGEST_RATIO = 200
 """Qwen's image processor refuses longer ones."""
 
 
-class Patches(NamedTuple):
+class ImagePatches(NamedTuple):
     """Holds one processed image.
 
     Attributes:
-        values: float32 ``[patches, channels * time * height * width]``, normalised.
+        values: float32 ``[patches, channels * time * height * width]``, normalized.
         grid: Patches along ``(time, height, width)``.
     """
 
@@ -45,7 +45,7 @@ class ImageEncoder:
 
     def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
         self._processor = image_processor
-        self._known: LRUCache[str, Patches] = LRUCache(capacity, _nbytes)
+        self._known: LRUCache[str, ImagePatches] = LRUCache(capacity, _nbytes)
         self.merge: int = image_processor.merge_size
         settings = json.dumps(image_processor.to_dict(), sort_keys=True, default=str)
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
@@ -59,7 +59,7 @@ class ImageEncoder:
         for image in images:
             check_shape(image)
 
-    def encode(self, images: Sequence[Image]) -> list[Patches]:
+    def encode(self, images: Sequence[Image]) -> list[ImagePatches]:
         """Return the patches of each image; new images are processed together."""
         # Looked up before the oldest are dropped, so that a batch may exceed the capacity.
         known = {image.sha256: self._known.get(image.sha256) for image in images}
@@ -80,7 +80,7 @@ class ImageEncoder:
         length = int(np.prod(grid)) // self.merge**2
         return ImageSpan(offset, length, image.sha256, grid, placeholder_id)
 
-    def _process(self, images: Iterable[Image]) -> list[Patches]:
+    def _process(self, images: Iterable[Image]) -> list[ImagePatches]:
         pixels = [image.pixels.copy() for image in images]  # torch wants memory it may write to
         if not pixels:
             return []
@@ -92,7 +92,9 @@ class ImageEncoder:
             # [patches of all images, values of a patch], cut into the patches of each image.
             values = torch.split(processed["pixel_values"].float(), sizes)
             # Each image its own memory, so that dropping one frees it.
-            return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
+            return [
+                ImagePatches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)
+            ]
 
 
 def check_shape(image: Image) -> None:
@@ -105,5 +107,5 @@ def check_shape(image: Image) -> None:
         )
 
 
-def _nbytes(patches: Patches) -> int:
+def _nbytes(patches: ImagePatches) -> int:
     return patches.values.nbytes

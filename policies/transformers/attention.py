@@ -29,7 +29,7 @@ _ALIKE = 0.75
 """In one call the shortest stream has at least this share of the longest's tokens."""
 
 
-class Call(NamedTuple):
+class AttentionCall(NamedTuple):
     """Lists streams that attend together; they lie end to end in the packed row, as calls do.
 
     Attributes:
@@ -59,7 +59,7 @@ def attend(
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
-    layout: Sequence[Call] | None = None,
+    layout: Sequence[AttentionCall] | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
     """Return the attention of the language model, for sampling and for scoring.
@@ -104,7 +104,7 @@ def _packed(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    layout: Sequence[Call],
+    layout: Sequence[AttentionCall],
     scaling: float | None,
 ) -> torch.Tensor:
     """Return what the tokens of a packed row get, ``[1, tokens, heads, size]``.

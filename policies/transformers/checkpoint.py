@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from visenv.errors import ConfigurationError, PolicyError, RunError
-from visenv.policy import as_they_are
+from visenv.policy import no_gather
 from visenv.private_names import check_private_names
 
 from ..tokens.processor import processor_class
@@ -174,7 +174,7 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
             their own; otherwise they are left out.
     """
     adapted = bool(lora.layers(model))
-    weights = dict(named_weights(model, as_they_are, merge=merge)) if adapted else None
+    weights = dict(named_weights(model, no_gather, merge=merge)) if adapted else None
     with _quiet():
         model.save_pretrained(folder, state_dict=weights)
     if adapted and merge:

@@ -22,11 +22,11 @@ import torch
 from numpy.typing import NDArray
 
 from ..tokens.media import Media
-from ..tokens.session import Stream
+from ..tokens.session import TokenStream
 from .cache import SlotCache
-from .network import Network
-from .turn import Turn, choose
-from .vision import Features
+from .network import QwenVLParts
+from .turn import RunningTurn, choose
+from .vision import ImageFeatures
 
 
 class Decoder:
@@ -42,7 +42,7 @@ class Decoder:
 
     def __init__(
         self,
-        network: Network,
+        network: QwenVLParts,
         media: Media,
         spelling: Sequence[bytes],
         end_id: int,
@@ -55,7 +55,7 @@ class Decoder:
         self._context = context
 
     @torch.inference_mode()
-    def sample(self, turns: Sequence[Turn], version: int) -> None:
+    def sample(self, turns: Sequence[RunningTurn], version: int) -> None:
         """Sample all turns to their ends; their streams keep the new keys and values.
 
         A turn whose context is full stays without a finish reason.
@@ -76,7 +76,7 @@ class Decoder:
         if rows:
             self._run(rows)
 
-    def _run(self, rows: list[Turn]) -> None:
+    def _run(self, rows: list[RunningTurn]) -> None:
         """Sample token by token; rows that are done leave when they are half of the batch."""
         cache, hidden, positions = self._prefill(rows)
         while True:
@@ -95,7 +95,9 @@ class Decoder:
                 positions = positions[live]
             hidden = self._step(rows, cache, positions)
 
-    def _prefill(self, turns: Sequence[Turn]) -> tuple[SlotCache, torch.Tensor, torch.Tensor]:
+    def _prefill(
+        self, turns: Sequence[RunningTurn]
+    ) -> tuple[SlotCache, torch.Tensor, torch.Tensor]:
         """Read what is new in each stream; the first hidden state to sample from."""
         distinct, index = _distinct([turn.stream for turn in turns])
         known = [0 if stream.memory is None else stream.memory.shape[3] for stream in distinct]
@@ -123,7 +125,7 @@ class Decoder:
 
     def _read(
         self,
-        streams: Sequence[Stream],
+        streams: Sequence[TokenStream],
         known: Sequence[int],
         token_ids: NDArray[np.int64],
         positions: NDArray[np.int64],
@@ -146,7 +148,7 @@ class Decoder:
             visible,
         )
 
-    def _look(self, streams: Sequence[Stream], known: Sequence[int]) -> list[Features]:
+    def _look(self, streams: Sequence[TokenStream], known: Sequence[int]) -> list[ImageFeatures]:
         """Compute features of new images and videos, each distinct one once."""
         shown = [
             each
@@ -158,7 +160,7 @@ class Decoder:
         return [seen[span.sha256].of(span) for each in shown for span in each.spans]
 
     def _step(
-        self, rows: Sequence[Turn], cache: SlotCache, positions: torch.Tensor
+        self, rows: Sequence[RunningTurn], cache: SlotCache, positions: torch.Tensor
     ) -> torch.Tensor:
         """Read each row's last token."""
         device = self._network.device
@@ -172,16 +174,18 @@ class Decoder:
         hidden = self._network.read(token_ids.to(device), where, (), cache, visible)
         return hidden[:, 0]  # [rows, width]
 
-    def _choose(self, rows: Sequence[Turn], hidden: torch.Tensor) -> tuple[list[int], list[float]]:
+    def _choose(
+        self, rows: Sequence[RunningTurn], hidden: torch.Tensor
+    ) -> tuple[list[int], list[float]]:
         """Return one token for each row, and its log-probability."""
         temperature = torch.tensor([turn.temperature for turn in rows], device=hidden.device)
         return choose(rows, self._network.logits(hidden, temperature))
 
 
-def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:
+def _distinct(streams: Sequence[TokenStream]) -> tuple[list[TokenStream], list[int]]:
     """Group equal new streams, which are read once: the distinct ones, and the index of each."""
     places: dict[object, int] = {}
-    distinct: list[Stream] = []
+    distinct: list[TokenStream] = []
     index: list[int] = []
     for stream in streams:
         key: object = id(stream)

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from visenv.types import Segment
 
-from ..tokens.constrain import Constraints
+from ..tokens.constrain import RegexConstraints
 
 IMPOSSIBLE = -1e9
 """The logit of a banned token: probability 0 without the NaNs of infinity in gradients."""
@@ -25,7 +25,7 @@ CHUNK = 2**28
 """Bytes of the logits of one chunk, in float32."""
 
 
-class Exclusions(NamedTuple):
+class ExcludedTokens(NamedTuple):
     """Says which tokens could not be sampled at each place, besides the banned ones.
 
     Attributes:
@@ -38,7 +38,7 @@ class Exclusions(NamedTuple):
     which: torch.Tensor
 
     @classmethod
-    def of(cls, constraints: Constraints, segments: Sequence[Segment]) -> Exclusions:
+    def of(cls, constraints: RegexConstraints, segments: Sequence[Segment]) -> ExcludedTokens:
         """Replay the constraints of the segments' turns.
 
         Raises:
@@ -65,7 +65,7 @@ class Exclusions(NamedTuple):
         )
 
 
-class Places(NamedTuple):
+class TokenPositions(NamedTuple):
     """Lists where tokens were sampled.
 
     Attributes:
@@ -76,27 +76,27 @@ class Places(NamedTuple):
 
     tokens: torch.Tensor
     temperature: torch.Tensor
-    exclusions: Exclusions
+    exclusions: ExcludedTokens
 
-    def to(self, device: torch.device) -> Places:
+    def to(self, device: torch.device) -> TokenPositions:
         """Return the same places on a device; copies from pinned memory do not wait."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pin_memory(self) -> Places:
+    def pin_memory(self) -> TokenPositions:
         """Return a copy in pinned memory."""
         return self._each(torch.Tensor.pin_memory)
 
-    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Places:
-        exclusions = Exclusions(*map(change, self.exclusions))
-        return Places(change(self.tokens), change(self.temperature), exclusions)
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> TokenPositions:
+        exclusions = ExcludedTokens(*map(change, self.exclusions))
+        return TokenPositions(change(self.tokens), change(self.temperature), exclusions)
 
-    def at(self, part: slice) -> Places:
+    def at(self, part: slice) -> TokenPositions:
         """Return the places of a slice."""
         exclusions = self.exclusions._replace(which=self.exclusions.which[part])
-        return Places(self.tokens[part], self.temperature[part], exclusions)
+        return TokenPositions(self.tokens[part], self.temperature[part], exclusions)
 
 
-class Head(torch.nn.Module):
+class LogprobHead(torch.nn.Module):
     """Takes the place of a model's ``lm_head``, with the same weight.
 
     The weight is touched in this module's own passes alone, once for all chunks: ZeRO-3 gathers
@@ -122,7 +122,7 @@ class Head(torch.nn.Module):
 
     @override
     def forward(
-        self, hidden: torch.Tensor, places: Places | None = None
+        self, hidden: torch.Tensor, places: TokenPositions | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         """Return logits; with `places`, log-probability and entropy of the tokens sampled there.
 
@@ -152,7 +152,7 @@ class Head(torch.nn.Module):
 
 
 class _Drawn(torch.autograd.Function):
-    """Computes log-probability and entropy of sampled tokens, as `Head.forward` describes.
+    """Computes log-probability and entropy of sampled tokens, as `LogprobHead.forward` describes.
 
     With ``x`` the logits at temperature ``T``, ``Z`` the logarithm of the sum of their exponentials
     and ``p = exp(x - Z)``: the log-probability is ``x[token] - Z``, the entropy ``Z - p x``, and
@@ -162,7 +162,11 @@ class _Drawn(torch.autograd.Function):
     @staticmethod
     @override
     def forward(
-        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, head: Head, places: Places
+        ctx: Any,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        head: LogprobHead,
+        places: TokenPositions,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         projected = head.cast(weight)
         done = [
@@ -222,7 +226,7 @@ def _chunks(hidden: torch.Tensor, weight: torch.Tensor) -> list[slice]:
 
 
 def _drawn(
-    head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places
+    head: LogprobHead, states: torch.Tensor, weight: torch.Tensor, places: TokenPositions
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return log-probability, entropy and ``Z`` of one chunk; its logits are freed."""
     logits = _logits(head, states, weight, places)  # [rows, vocabulary]
@@ -236,7 +240,9 @@ def _drawn(
     return picked, entropy, total + largest
 
 
-def _logits(head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places) -> torch.Tensor:
+def _logits(
+    head: LogprobHead, states: torch.Tensor, weight: torch.Tensor, places: TokenPositions
+) -> torch.Tensor:
     """Return the logits of one chunk at its temperatures; excluded tokens are `IMPOSSIBLE`."""
     logits = head.possible(F.linear(states, weight), places.temperature)  # [rows, vocabulary]
     distinct, which = places.exclusions

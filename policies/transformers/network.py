@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from .attention import Call
+from .attention import AttentionCall
 from .cache import SlotCache
-from .head import Head
+from .head import LogprobHead
 from .lora import without
-from .vision import Features, Vision
+from .vision import ImageFeatures, VisionTower
 
 
-class Network:
+class QwenVLParts:
     """The parts of a Qwen-VL model.
 
     Args:
@@ -46,11 +46,11 @@ class Network:
         bare: bool = False,
     ) -> None:
         self.model = model
-        self.vision = Vision(model, vision_cache)
-        if not isinstance(model.get_output_embeddings(), Head):
+        self.vision = VisionTower(model, vision_cache)
+        if not isinstance(model.get_output_embeddings(), LogprobHead):
             weight = model.get_output_embeddings().weight
-            model.set_output_embeddings(Head(weight, banned, single=fp32_head))
-        self.head: Head = model.get_output_embeddings()
+            model.set_output_embeddings(LogprobHead(weight, banned, single=fp32_head))
+        self.head: LogprobHead = model.get_output_embeddings()
         self._bare = bare
         self._text = model.model.language_model
         self._placeholders: tuple[int, int] = (
@@ -77,10 +77,10 @@ class Network:
         self,
         token_ids: torch.Tensor,
         positions: torch.Tensor,
-        features: Sequence[Features] = (),
+        features: Sequence[ImageFeatures] = (),
         cache: SlotCache | None = None,
         visible: torch.Tensor | None = None,
-        layout: Sequence[Call] | None = None,
+        layout: Sequence[AttentionCall] | None = None,
     ) -> torch.Tensor:
         """Return the language model's last hidden states.
 

@@ -19,14 +19,14 @@ from visenv.types import Segment, Visual
 from ..tokens.codec import Codec
 from ..tokens.media import Media
 from ..tokens.positions import Span
-from ..tokens.vision import Patches
-from .attention import Call, alike
-from .head import Exclusions, Places
-from .trees import Node, grow
+from ..tokens.vision import ImagePatches
+from .attention import AttentionCall, alike
+from .head import ExcludedTokens, TokenPositions
+from .trees import PrefixNode, grow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class PackedBatch:
     """The input of one forward pass.
 
     Attributes:
@@ -43,14 +43,14 @@ class Packed:
 
     token_ids: torch.Tensor
     positions: torch.Tensor
-    layout: tuple[Call, ...]
-    images: Mapping[str, Patches]
+    layout: tuple[AttentionCall, ...]
+    images: Mapping[str, ImagePatches]
     shown: tuple[Span, ...]
     before: torch.Tensor
-    places: Places
+    places: TokenPositions
     mask: torch.Tensor
 
-    def pin_memory(self) -> Packed:
+    def pin_memory(self) -> PackedBatch:
         """Return a copy in pinned memory, as PyTorch's DataLoader asks of a batch."""
         images = {
             sha256: patches._replace(values=patches.values.pin_memory())
@@ -69,7 +69,7 @@ def pack(
     images: Mapping[str, Visual],
     *,
     share: bool = True,
-) -> Packed:
+) -> PackedBatch:
     """Pack segments into one row, as `TrainablePolicy.collate` describes.
 
     Args:
@@ -92,7 +92,7 @@ def pack(
     mask = np.zeros((len(segments), max(map(len, segments))), np.bool_)  # [segments, length]
     for line, segment in zip(mask, segments, strict=True):
         line[: len(segment)] = segment.loss_mask
-    return Packed(
+    return PackedBatch(
         token_ids=torch.from_numpy(np.concatenate(row.token_ids))[None],  # [1, tokens]
         # [3, length] of each stream, end to end: [3, 1, tokens].
         positions=torch.from_numpy(np.concatenate(row.positions, 1))[:, None],
@@ -105,8 +105,8 @@ def pack(
     )
 
 
-def _apart(segments: Sequence[Segment]) -> list[Node]:
-    return [Node((index,), 0, len(segment)) for index, segment in enumerate(segments)]
+def _apart(segments: Sequence[Segment]) -> list[PrefixNode]:
+    return [PrefixNode((index,), 0, len(segment)) for index, segment in enumerate(segments)]
 
 
 def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visual]) -> None:
@@ -147,25 +147,27 @@ class _Row:
     media: Media
     token_ids: list[NDArray[np.int64]] = field(default_factory=list)
     positions: list[NDArray[np.int64]] = field(default_factory=list)
-    layout: list[Call] = field(default_factory=list)
+    layout: list[AttentionCall] = field(default_factory=list)
     shown: list[Span] = field(default_factory=list)
     length: int = 0
     _runs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def lay(self, forest: Sequence[Node]) -> None:
+    def lay(self, forest: Sequence[PrefixNode]) -> None:
         """Lay trees down, a node before its children; siblings of like length attend together."""
         streams = 0
-        pending: list[tuple[Sequence[Node], tuple[int, ...]]] = [(forest, ())]
+        pending: list[tuple[Sequence[PrefixNode], tuple[int, ...]]] = [(forest, ())]
         while pending:
             siblings, before = pending.pop()
             for batch in alike([len(node) for node in siblings]):
-                self.layout.append(Call(tuple(len(siblings[index]) for index in batch), before))
+                self.layout.append(
+                    AttentionCall(tuple(len(siblings[index]) for index in batch), before)
+                )
                 for index in batch:
                     self._lay(siblings[index])
                     pending.append((siblings[index].children, (*before, streams)))
                     streams += 1
 
-    def _lay(self, node: Node) -> None:
+    def _lay(self, node: PrefixNode) -> None:
         segment = self.segments[node.members[0]]
         part = slice(node.start, node.end)
         whole = self.media.positions(len(segment), segment.spans)  # [3, length]
@@ -184,20 +186,20 @@ class _Row:
         return places
 
 
-def _within(span: Span, node: Node) -> bool:
+def _within(span: Span, node: PrefixNode) -> bool:
     return node.start <= span.offset < node.end
 
 
 # --------------------------------------------------------------------------------------- the places
 
 
-def _places(codec: Codec, segments: Sequence[Segment]) -> Places:
+def _places(codec: Codec, segments: Sequence[Segment]) -> TokenPositions:
     tokens = [segment.token_ids[segment.loss_mask].astype(np.int64) for segment in segments]
     # A greedy turn was drawn at no temperature; it is scored at 1.
     temperature = [np.full(len(own), segment.temperature or 1.0, np.float32)
                    for own, segment in zip(tokens, segments, strict=True)]  # fmt: skip
-    return Places(
+    return TokenPositions(
         torch.from_numpy(np.concatenate(tokens)),  # [places]
         torch.from_numpy(np.concatenate(temperature)),  # [places]
-        Exclusions.of(codec.constraints, segments),
+        ExcludedTokens.of(codec.constraints, segments),
     )

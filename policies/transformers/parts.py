@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from visenv.policy import Budget
+from visenv.policy import BatchBudget
 from visenv.types import Segment
 
-from .trees import Node, Prefixes, size
+from .trees import PrefixNode, PrefixTrees, size
 
 
 class _Cost(NamedTuple):
@@ -19,7 +19,7 @@ class _Cost(NamedTuple):
     tokens: int
     patches: int
 
-    def within(self, budget: Budget) -> bool:
+    def within(self, budget: BatchBudget) -> bool:
         """Return whether a budget has room for it."""
         fits = budget.patches is None or self.patches <= budget.patches
         return fits and self.tokens <= budget.tokens
@@ -45,8 +45,8 @@ class _Part:
 class _Splitter:
     """Distributes segments over parts. The arguments are those of `split`."""
 
-    def __init__(self, segments: Sequence[Segment], budget: Budget) -> None:
-        self._prefixes = Prefixes(segments)
+    def __init__(self, segments: Sequence[Segment], budget: BatchBudget) -> None:
+        self._prefixes = PrefixTrees(segments)
         self._patches = [_patches(segment) for segment in segments]
         self._budget = budget
         self._sizes: dict[tuple[int, ...], int] = {}
@@ -83,10 +83,10 @@ class _Splitter:
             yield from ((member,) for member in node.members if member not in onward)
             pending += self._sorted(node.children)
 
-    def _sorted(self, nodes: Iterable[Node]) -> list[Node]:
+    def _sorted(self, nodes: Iterable[PrefixNode]) -> list[PrefixNode]:
         """Return nodes, those that read most last."""
 
-        def key(node: Node) -> tuple[int, tuple[int, ...]]:
+        def key(node: PrefixNode) -> tuple[int, tuple[int, ...]]:
             return -self._tokens(node.members), node.members
 
         return sorted(nodes, key=key, reverse=True)
@@ -132,7 +132,7 @@ def _patches(segment: Segment) -> dict[str, int]:
     return patches
 
 
-def split(segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+def split(segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
     """Split segments into parts, each read as the trees of its own segments.
 
     What begins alike is kept together, as far as the budget allows. What a tree holds that is cut

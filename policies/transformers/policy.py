@@ -13,7 +13,7 @@ import torch
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policy import Adapter, Budget, TrainablePolicy, as_they_are
+from visenv.policy import Adapter, BatchBudget, TrainablePolicy, no_gather
 from visenv.types import Episode, Reply, Sampling, Segment, TurnRequest, Visual
 
 from ..tokens.codec import Codec, VideoMode
@@ -24,12 +24,12 @@ from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
 from .lora import LoraSettings, adapt, read_adapter
-from .network import Network
-from .pack import Packed, pack
+from .network import QwenVLParts
+from .pack import PackedBatch, pack
 from .parts import split
-from .score import Scorer
+from .score import ScoringModule
 from .shards import is_wanted, shape_of
-from .turn import Turn
+from .turn import RunningTurn
 
 
 class TransformersPolicy(TrainablePolicy[TokenSession]):
@@ -124,15 +124,15 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def _adopt(self, model: Any) -> None:
         """Make `model` the one that is run, `_bare` without its adapters."""
         codec = self.codec
-        self.network = Network(
+        self.network = QwenVLParts(
             model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
         )
         spelling, end = codec.vocabulary.bytes, codec.end_id
         self.decoder = Decoder(self.network, codec.media, spelling, end, self._context)
-        self.module = Scorer(self.network)
-        self._batcher = Batcher[Turn](self._sample, self._max_batch)
+        self.module = ScoringModule(self.network)
+        self._batcher = Batcher[RunningTurn](self._sample, self._max_batch)
 
-    def _sample(self, turns: Sequence[Turn]) -> None:
+    def _sample(self, turns: Sequence[RunningTurn]) -> None:
         if self.network.head.weight.numel() == 0:
             raise PolicyError(
                 "The weights of this policy are in shards (--zero3_init_flag true), so it samples "
@@ -176,13 +176,13 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         session.said(reply)
         return reply
 
-    def _turn(self, session: TokenSession, request: TurnRequest, sampling: Sampling) -> Turn:
+    def _turn(self, session: TokenSession, request: TurnRequest, sampling: Sampling) -> RunningTurn:
         session.sample_at(sampling.temperature)
         increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
         self.codec.media.check(increment.items)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
-        return Turn(
+        return RunningTurn(
             stream=session.stream,
             increment=increment,
             rng=session.rng if sampling.temperature else None,
@@ -199,12 +199,12 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         return self.codec.encode(episode, self.version)
 
     @override
-    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+    def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
         """Split by `parts.split`: a shared prefix is read once in each part, and counts once."""
         return split(segments, budget)
 
     @override
-    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Packed:
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> PackedBatch:
         """Pack by `pack` into one row, in which a shared prefix stands once."""
         return pack(self.codec, segments, images)
 
@@ -225,7 +225,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     @override
     def named_weights(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
         *,
         merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
@@ -235,7 +235,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     @override
     def adapter(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
     ) -> Adapter | None:
         if self._lora is None or self._bare:
             return None

@@ -5,27 +5,27 @@ from __future__ import annotations
 import torch
 from typing_extensions import override
 
-from visenv.policy import Scores
+from visenv.policy import TokenScores
 
-from .network import Network
-from .pack import Packed
+from .network import QwenVLParts
+from .pack import PackedBatch
 from .vision import BLANK
 
 
-class Scorer(torch.nn.Module):
+class ScoringModule(torch.nn.Module):
     """The network as a module whose forward pass is scoring.
 
     Args:
         network: The model's parts.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: QwenVLParts) -> None:
         super().__init__()
         self.model = network.model
         self._network = network
 
     @override
-    def forward(self, packed: Packed) -> Scores:
+    def forward(self, packed: PackedBatch) -> TokenScores:
         """Return the log-probabilities of the sampled tokens of a batch that `collate` made."""
         network = self._network
         device = network.device
@@ -44,4 +44,6 @@ class Scorer(torch.nn.Module):
         # [segments, length], True in `places` cells.
         mask = packed.mask.to(device, non_blocking=True)
         zeros = picked.new_zeros(mask.shape)
-        return Scores(zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask)
+        return TokenScores(
+            zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask
+        )

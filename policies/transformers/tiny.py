@@ -1,7 +1,7 @@
 """A tiny Qwen-VL built offline from its real configuration, for the main job and the tests.
 
 The folder it writes is an ordinary checkpoint: stock transformers (and vLLM) load it. The sizes and
-the two initialisations in `TinyConfig` are what was seen to learn on two CPU cores; the reasons
+the two initializations in `TinyConfig` are what was seen to learn on two CPU cores; the reasons
 stand beside them.
 """
 
@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from visenv.registration import load
-from visenv.words import Words
+from visenv.words import TokenizerWords
 
 from ..tokens.processor import processor_class, save_processor
 from .checkpoint import save_model
@@ -173,7 +173,7 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     return folder
 
 
-def build_tokenizer(vocab_size: int, words: Words) -> Any:
+def build_tokenizer(vocab_size: int, words: TokenizerWords) -> Any:
     """Return a `Qwen2Tokenizer` trained on a task's words; the result is deterministic."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -193,10 +193,10 @@ def build_tokenizer(vocab_size: int, words: Words) -> Any:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
     trained.train_from_iterator(words.corpus(), trainer)
-    learnt = json.loads(trained.to_str())["model"]
+    learned = json.loads(trained.to_str())["model"]
     tokenizer = transformers.Qwen2Tokenizer(
-        vocab=learnt["vocab"],
-        merges=[tuple(merge) for merge in learnt["merges"]],  # type: ignore[misc]
+        vocab=learned["vocab"],
+        merges=[tuple(merge) for merge in learned["merges"]],  # type: ignore[misc]
         unk_token=None,  # type: ignore[arg-type]
         bos_token=None,
         eos_token="<|im_end|>",
@@ -214,7 +214,7 @@ def build_tokenizer(vocab_size: int, words: Words) -> Any:
 
 
 def build_model(config: TinyConfig, tokenizer: Any) -> Any:
-    """Return the randomly initialised model, float32, in evaluation mode."""
+    """Return the randomly initialized model, float32, in evaluation mode."""
     torch.manual_seed(config.seed)
     model: Any
     if config.architecture == "qwen3_vl":
@@ -249,7 +249,7 @@ def _qwen3_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen3VLCon
 
 
 def _qwen2_5_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen2_5_VLConfig:
-    # Rotary positions alone must tell "where": a low base makes neighbouring patches differ, and
+    # Rotary positions alone must tell "where": a low base makes neighboring patches differ, and
     # nearly all frequencies go to height and width.
     side = (config.head_size // 2 - 2) // 2
     rope = {"rope_type": "default", "rope_theta": 100.0, "mrope_section": [2, side, side]}

@@ -21,7 +21,7 @@ _WORTH = 64
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class PrefixNode:
     """Holds tokens that are read once for all segments that begin with them and their ancestors.
 
     Attributes:
@@ -34,13 +34,13 @@ class Node:
     members: tuple[int, ...]
     start: int
     end: int
-    children: list[Node] = field(default_factory=list)
+    children: list[PrefixNode] = field(default_factory=list)
 
     def __len__(self) -> int:
         return self.end - self.start
 
 
-def walk(forest: Iterable[Node]) -> Iterator[Node]:
+def walk(forest: Iterable[PrefixNode]) -> Iterator[PrefixNode]:
     """Yield every node of some trees, a parent before its children."""
     pending = list(forest)
     while pending:
@@ -49,12 +49,12 @@ def walk(forest: Iterable[Node]) -> Iterator[Node]:
         pending += node.children
 
 
-def size(forest: Iterable[Node]) -> int:
+def size(forest: Iterable[PrefixNode]) -> int:
     """Return how many tokens are read."""
     return sum(map(len, walk(forest)))
 
 
-class Prefixes:
+class PrefixTrees:
     """Finds the common prefixes of segments.
 
     In lexical order, segments that begin alike are neighbors, and several have as many first tokens
@@ -72,7 +72,7 @@ class Prefixes:
         common = [_common(keys[one], keys[other]) for one, other in pairwise(order)]
         self._common = np.array(common, np.int64)  # [segments - 1], between neighbors
 
-    def grow(self, members: Iterable[int]) -> list[Node]:
+    def grow(self, members: Iterable[int]) -> list[PrefixNode]:
         """Return the trees of these segments.
 
         From the root, segments are held together as long as they have tokens in common. A node that
@@ -80,7 +80,7 @@ class Prefixes:
         """
         order = sorted(members, key=self._rank.__getitem__)
         common = self._between(order)
-        roots: list[Node] = []
+        roots: list[PrefixNode] = []
         # Runs of `order`: from, to, how many tokens are read already, where nodes go.
         runs = [(0, len(order), 0, roots)] if order else []
         while runs:
@@ -89,7 +89,7 @@ class Prefixes:
             end = min(between) if between else self._lengths[order[first]]
             saved = (last - first - 1) * (end - start)
             if end > start and (saved >= _WORTH or not between):
-                nodes.append(Node(tuple(sorted(order[first:last])), start, end))
+                nodes.append(PrefixNode(tuple(sorted(order[first:last])), start, end))
                 nodes, start = nodes[-1].children, end
             cuts = [first + 1 + place for place, each in enumerate(between) if each == end]
             if cuts:
@@ -107,9 +107,9 @@ class Prefixes:
         return least
 
 
-def grow(segments: Sequence[Segment]) -> list[Node]:
+def grow(segments: Sequence[Segment]) -> list[PrefixNode]:
     """Return the trees of all these segments."""
-    return Prefixes(segments).grow(range(len(segments)))
+    return PrefixTrees(segments).grow(range(len(segments)))
 
 
 def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:

@@ -10,14 +10,14 @@ import torch
 
 from visenv.types import FinishReason
 
-from ..tokens.constrain import Constraint
-from ..tokens.session import Stream
+from ..tokens.constrain import RegexConstraint
+from ..tokens.session import TokenStream
 from ..tokens.template import Increment
 from .head import IMPOSSIBLE
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class RunningTurn:
     """A turn being sampled.
 
     Attributes:
@@ -33,13 +33,13 @@ class Turn:
         finish: Why it ended, or None while it goes on.
     """
 
-    stream: Stream
+    stream: TokenStream
     increment: Increment
     rng: np.random.Generator | None
     temperature: float
     limit: int
     stop: tuple[bytes, ...] = ()
-    constraint: Constraint | None = None
+    constraint: RegexConstraint | None = None
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: FinishReason | None = None
@@ -84,7 +84,7 @@ class Turn:
             self.finish = "length"
 
 
-def choose(rows: Sequence[Turn], logits: torch.Tensor) -> tuple[list[int], list[float]]:
+def choose(rows: Sequence[RunningTurn], logits: torch.Tensor) -> tuple[list[int], list[float]]:
     """Return the next token of each turn, and its log-probability.
 
     Args:
@@ -106,7 +106,7 @@ def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     """Sample each row by the inverse of its cumulative distribution.
 
     Args:
-        scores: ``[rows, vocabulary]``: log-probabilities, not necessarily normalised.
+        scores: ``[rows, vocabulary]``: log-probabilities, not necessarily normalized.
         uniform: float64 ``[rows]`` in ``[0, 1)``.
 
     Returns:
@@ -119,7 +119,7 @@ def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
 
 
-def _constrain(rows: Sequence[Turn], logits: torch.Tensor) -> torch.Tensor:
+def _constrain(rows: Sequence[RunningTurn], logits: torch.Tensor) -> torch.Tensor:
     bound = [row for row, turn in enumerate(rows) if turn.constraint is not None]
     if not bound:
         return logits

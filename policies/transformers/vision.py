@@ -12,13 +12,13 @@ from cachetools import LRUCache
 from visenv.types import VideoSpan
 
 from ..tokens.positions import Span
-from ..tokens.vision import Patches
+from ..tokens.vision import ImagePatches
 
 BLANK = ""
 """The name of the blank image that is read where nothing else is to be looked at."""
 
 
-class Features(NamedTuple):
+class ImageFeatures(NamedTuple):
     """Holds the vision tower's output for one image, one video, or one run of its steps.
 
     Attributes:
@@ -35,21 +35,21 @@ class Features(NamedTuple):
         """Return the bytes of all tensors."""
         return sum(each.nbytes for each in (self.embedded, *self.deep))
 
-    def of(self, span: Span) -> Features:
+    def of(self, span: Span) -> ImageFeatures:
         """Return what stands in the placeholders of a span of this image or video."""
         if span.length == len(self.embedded):
             return self
         assert isinstance(span, VideoSpan), "an image is shown whole"
         first = span.first_step * (span.length // span.grid[0])
         rows = slice(first, first + span.length)
-        return Features(self.embedded[rows], tuple([layer[rows] for layer in self.deep]))
+        return ImageFeatures(self.embedded[rows], tuple([layer[rows] for layer in self.deep]))
 
     def none_of_it(self) -> torch.Tensor:
         """Return a scalar 0 whose gradient, also 0, reaches every weight of the tower."""
         return 0 * sum((each.sum() for each in self.deep), self.embedded.sum())
 
 
-class Vision:
+class VisionTower:
     """The vision tower of a model.
 
     Args:
@@ -64,9 +64,11 @@ class Vision:
         self._model = model
         self._tower = model.model.visual
         self.frozen = not any(weight.requires_grad for weight in self._tower.parameters())
-        self._known: LRUCache[str, Features] = LRUCache(capacity, _nbytes)
+        self._known: LRUCache[str, ImageFeatures] = LRUCache(capacity, _nbytes)
 
-    def look(self, images: Mapping[str, Patches], *, in_step: bool = False) -> dict[str, Features]:
+    def look(
+        self, images: Mapping[str, ImagePatches], *, in_step: bool = False
+    ) -> dict[str, ImageFeatures]:
         """Return features of images and videos, by their names.
 
         Both architectures read a video as they read images: attention stays within a step.
@@ -91,7 +93,7 @@ class Vision:
         """Drop what was kept: the tower's weights are others now."""
         self._known.clear()
 
-    def _run(self, images: Mapping[str, Patches]) -> dict[str, Features]:
+    def _run(self, images: Mapping[str, ImagePatches]) -> dict[str, ImageFeatures]:
         if not images:
             return {}
         device = self._model.device
@@ -104,12 +106,12 @@ class Vision:
         # Of each layer [placeholders of all images, width], cut into [placeholders, width].
         deep = [torch.split(layer, sizes) for layer in getattr(seen, "deepstack_features", ())]
         features = [
-            Features(one, tuple(layer[place] for layer in deep))
+            ImageFeatures(one, tuple(layer[place] for layer in deep))
             for place, one in enumerate(seen.pooler_output)
         ]
         if self.frozen:  # each its own memory, so that dropping one frees it
             features = [
-                Features(one.embedded.clone(), tuple(layer.clone() for layer in one.deep))
+                ImageFeatures(one.embedded.clone(), tuple(layer.clone() for layer in one.deep))
                 for one in features
             ]
         return dict(zip(images, features, strict=True))
@@ -124,12 +126,12 @@ class Vision:
             return False
         return not self.frozen or hasattr(next(self._tower.parameters()), "ds_id")
 
-    def _blank(self) -> Patches:
+    def _blank(self) -> ImagePatches:
         """Return the smallest possible image."""
         side = self._tower.spatial_merge_size
         embed = self._tower.patch_embed
         width = embed.in_channels * embed.temporal_patch_size * embed.patch_size**2
-        return Patches(torch.zeros(side * side, width), (1, side, side))
+        return ImagePatches(torch.zeros(side * side, width), (1, side, side))
 
 
 @contextmanager
@@ -139,5 +141,5 @@ def _constant() -> Iterator[None]:
         yield
 
 
-def _nbytes(features: Features) -> int:
+def _nbytes(features: ImageFeatures) -> int:
     return features.nbytes

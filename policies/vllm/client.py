@@ -31,10 +31,10 @@ from visenv.types import FinishReason, Video, Visual
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
-from .request import Piece, Request
-from .transfer import Transfer
+from .request import EngineOutput, EngineRequest
+from .transfer import WeightTransfer
 from .videos import MEDIA_TYPE, packed
-from .weights import Delivery, compare
+from .weights import WeightUpdate, compare
 
 Result = TypeVar("Result")
 
@@ -45,7 +45,7 @@ _FORGOTTEN = "Cache miss"
 
 
 class ServerClient:
-    """A `Client` of a server.
+    """A `EngineClient` of a server.
 
     Args:
         control: Of the server.
@@ -73,7 +73,7 @@ class ServerClient:
     def __init__(
         self,
         control: ServerControl,
-        transfer: Transfer,
+        transfer: WeightTransfer,
         end_id: int,
         alive: Callable[[], bool],
         *,
@@ -115,12 +115,12 @@ class ServerClient:
 
     # ------------------------------------------------------------------ for any thread
 
-    def submit(self, request: Request) -> Future[Piece]:
+    def submit(self, request: EngineRequest) -> Future[EngineOutput]:
         """Have a turn sampled by the server; cancelling the future aborts the turn."""
         with self._submitting:
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
-        failed: Future[Piece] = Future()
+        failed: Future[EngineOutput] = Future()
         failed.set_exception(self._gone())
         return failed
 
@@ -129,7 +129,7 @@ class ServerClient:
         if not self._alive():
             raise PolicyError(f"The vLLM server at {self._control.url} died.")
 
-    def load(self, delivery: Delivery, version: int) -> None:
+    def load(self, delivery: WeightUpdate, version: int) -> None:
         """Send the weights to the server."""
         with self._quiet():
             self.stale = True
@@ -156,7 +156,7 @@ class ServerClient:
         held = self._control.call("visenv_marked") if self._leads else []
         self.lost |= any(each["identity"] != self._identity for each in held)
 
-    def _lead(self, delivery: Delivery, version: int) -> None:
+    def _lead(self, delivery: WeightUpdate, version: int) -> None:
         """Send the weights, and compare what the server holds."""
         hand_over(self._transfer, delivery, self._transfer_timeout, self.check)
         self._control.forget()
@@ -167,7 +167,7 @@ class ServerClient:
             compare(delivery.sums, sums, whole=len(held) == 1)
         self._control.call("visenv_mark", {"identity": delivery.identity(version)})
 
-    def _follow(self, delivery: Delivery) -> None:
+    def _follow(self, delivery: WeightUpdate) -> None:
         """Read the weights without sending them: another process sends them to the server."""
         for _ in delivery:
             pass
@@ -254,7 +254,7 @@ class ServerClient:
     def _gone(self) -> PolicyError:
         return PolicyError(f"The connection to the vLLM server at {self._control.url} was closed.")
 
-    async def _answer(self, request: Request) -> Piece:
+    async def _answer(self, request: EngineRequest) -> EngineOutput:
         try:
             return await self._generate(request)
         except asyncio.CancelledError:
@@ -262,7 +262,7 @@ class ServerClient:
                 raise self._gone() from None
             raise
 
-    async def _generate(self, request: Request) -> Piece:
+    async def _generate(self, request: EngineRequest) -> EngineOutput:
         wait, problem = FIRST_WAIT, ""
         for _ in range(self._retries + 1):
             body = await asyncio.to_thread(self._body, request)
@@ -345,7 +345,7 @@ class ServerClient:
             )
         return all(each["same"] for each in response.json()["results"])
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: EngineRequest) -> dict[str, Any]:
         known = frozenset(self._known)
         body = {
             "token_ids": request.token_ids,
@@ -357,7 +357,7 @@ class ServerClient:
         return body
 
 
-def _shown(request: Request) -> tuple[Visual, ...]:
+def _shown(request: EngineRequest) -> tuple[Visual, ...]:
     return (*request.images, *request.videos)
 
 
@@ -370,10 +370,10 @@ def _part(item: Visual, known: frozenset[str]) -> dict[str, Any]:
     return {"type": f"{kind}_url", "url": url, "uuid": item.sha256}
 
 
-def _piece(answer: dict[str, Any], version: int) -> Piece:
+def _piece(answer: dict[str, Any], version: int) -> EngineOutput:
     choice = answer["choices"][0]
     logprobs = [] if choice["logprobs"] is None else choice["logprobs"]["content"]
-    return Piece(
+    return EngineOutput(
         answer["prompt_token_ids"],
         choice["token_ids"],
         [token["logprob"] for token in logprobs],

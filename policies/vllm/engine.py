@@ -33,10 +33,10 @@ from ..tokens.video import facts_of, pixels_of
 from .adapter import AdapterSlot
 from .launch import alone
 from .private_names import ENGINE_NAMES
-from .request import Piece, Request
-from .transfer import EXECUTOR, Transfer, connect
-from .weights import Delivery, compare
-from .world import WORLD
+from .process_groups import WORLD
+from .request import EngineOutput, EngineRequest
+from .transfer import EXECUTOR, WeightTransfer, connect
+from .weights import WeightUpdate, compare
 
 _PATIENCE = 100
 """How often the prefix cache is asked to empty itself while a last step ends."""
@@ -58,7 +58,7 @@ class Engine:
     Attributes:
         version: Of the weights; noted with what is sampled.
         dtype: Of the weights it holds.
-        packs: Whether it keeps packed copies of weights; see `Delivery`.
+        packs: Whether it keeps packed copies of weights; see `WeightUpdate`.
         transfer: How it is sent weights.
 
     Raises:
@@ -79,7 +79,7 @@ class Engine:
         self._names: dict[str, str] = {}  # ours -> vLLM's
         self._left = False
         if gpu is not None:
-            torch.cuda.set_device(gpu)  # of this thread, for `OwnExecutor` and for transfers
+            torch.cuda.set_device(gpu)  # of this thread, for `InProcessExecutor` and for transfers
         inside = arguments.get("distributed_executor_backend") == EXECUTOR
         with _undisturbed(gpu), alone(None if inside else gpu), WORLD.entered():
             self._engine = _start(arguments)
@@ -92,7 +92,7 @@ class Engine:
         self.packs = config.device_config.device_type == "cpu"
         self._sleep_level = 0 if self.packs else sleep_level
         self._whole = config.parallel_config.world_size == 1
-        self.transfer: Transfer = connect(self._engine, transfer)
+        self.transfer: WeightTransfer = connect(self._engine, transfer)
         self._adapter = AdapterSlot(self._engine)
 
     @property
@@ -108,7 +108,7 @@ class Engine:
 
     # ------------------------------------------------------------------ sampling
 
-    def render(self, request: Request) -> Any:
+    def render(self, request: EngineRequest) -> Any:
         """Run the processors on what vLLM does not know yet; the prompt as vLLM wants it."""
         prompt: dict[str, Any] = {"prompt_token_ids": request.token_ids}
         shown: dict[str, Sequence[Visual]] = {"image": request.images, "video": request.videos}
@@ -124,7 +124,7 @@ class Engine:
         (rendered,) = self._engine.renderer.render_cmpl([prompt])
         return rendered
 
-    def add(self, name: str, rendered: Any, request: Request) -> None:
+    def add(self, name: str, rendered: Any, request: EngineRequest) -> None:
         """Take a request in; it is sampled from the next step on."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -138,7 +138,7 @@ class Engine:
             name, rendered, parameters, lora_request=self._adapter.request
         )
 
-    def step(self) -> list[tuple[str, Piece]]:
+    def step(self) -> list[tuple[str, EngineOutput]]:
         """Sample one token for each request that fits; the requests that ended with it."""
         ended = []
         for output in self._engine.step():
@@ -147,11 +147,13 @@ class Engine:
                 finish = _FINISH.get(sampled.finish_reason, "abort")
                 prompt = output.prompt_token_ids
                 logprobs = sampled.logprobs.logprobs
-                piece = Piece(prompt, [*sampled.token_ids], [*logprobs], finish, self.version)
+                piece = EngineOutput(
+                    prompt, [*sampled.token_ids], [*logprobs], finish, self.version
+                )
                 ended.append((output.request_id, piece))
         return ended
 
-    def interrupt(self) -> list[tuple[str, Piece]]:
+    def interrupt(self) -> list[tuple[str, EngineOutput]]:
         """Abort every request; what each had sampled so far."""
         states = self._engine.output_processor.request_states
         pieces = []
@@ -161,7 +163,7 @@ class Engine:
                 tokens = [*state.detokenizer.output_token_ids]
                 logprobs = [*state.logprobs_processor.logprobs.logprobs]
                 prompt = state.prompt_token_ids
-                pieces.append((name, Piece(prompt, tokens, logprobs, "abort", self.version)))
+                pieces.append((name, EngineOutput(prompt, tokens, logprobs, "abort", self.version)))
         self._engine.abort_request(list(self._names.values()), internal=True)
         self._names.clear()
         return pieces
@@ -173,7 +175,7 @@ class Engine:
 
     # ------------------------------------------------------------------ weights and memory
 
-    def load(self, delivery: Delivery | None, adapter: Adapter | None = None) -> None:
+    def load(self, delivery: WeightUpdate | None, adapter: Adapter | None = None) -> None:
         """Take over weights, an adapter of them, or both; forget what was computed with others.
 
         Args:
@@ -191,7 +193,7 @@ class Engine:
             self._adapter.put(adapter)
             self.forget()
 
-    def _load_weights(self, delivery: Delivery) -> None:
+    def _load_weights(self, delivery: WeightUpdate) -> None:
         self.transfer.send(delivery)
         self.forget()
         if problem := delivery.problem():

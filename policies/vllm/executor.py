@@ -15,7 +15,7 @@ from typing_extensions import override
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
 
-class OwnExecutor(UniProcExecutor):
+class InProcessExecutor(UniProcExecutor):
     """vLLM's executor within the process, which is given the device to compute on."""
 
     @override

@@ -15,19 +15,19 @@ from functools import partial
 import torch
 
 from visenv.errors import PolicyError
-from visenv.rollout.replicas import Line as Relay
+from visenv.rollout.replicas import WeightChannel as Relay
 
+from .job_queue import JobQueue
 from .launch import own_gpu
-from .line import Line
-from .transfer import Transfer
-from .weights import Delivery
+from .transfer import WeightTransfer
+from .weights import WeightUpdate
 
 _GLANCE = 0.1
 """Seconds between two looks at the thread that sends."""
 
 
 def hand_over(
-    transfer: Transfer, delivery: Delivery, timeout: float, check: Callable[[], None]
+    transfer: WeightTransfer, delivery: WeightUpdate, timeout: float, check: Callable[[], None]
 ) -> None:
     """Send weights; return when the engine has taken them, or has refused one (`problem`).
 
@@ -49,7 +49,7 @@ def hand_over(
 
     relay, sent = Relay(), Future[None]()
     source = delivery.relayed(relay.weights())
-    sender = Line("visenv-vllm-transfer")
+    sender = JobQueue("visenv-vllm-transfer")
     sender.put(partial(_send, transfer, delivery, sent))
     try:
         for weight in _given(source, delivery):
@@ -70,7 +70,7 @@ def hand_over(
 
 
 def _given(
-    source: Iterable[tuple[str, torch.Tensor]], delivery: Delivery
+    source: Iterable[tuple[str, torch.Tensor]], delivery: WeightUpdate
 ) -> Iterable[tuple[str, torch.Tensor]]:
     """Yield the trainer's weights; an error of the trainer ends them, and is the delivery's."""
     try:
@@ -80,7 +80,7 @@ def _given(
         delivery.fail(error)
 
 
-def _send(transfer: Transfer, delivery: Delivery, sent: Future[None]) -> None:
+def _send(transfer: WeightTransfer, delivery: WeightUpdate, sent: Future[None]) -> None:
     """Send on this thread, and say how it went."""
     gpu = own_gpu()
     if gpu is not None:

@@ -23,7 +23,7 @@ from .rules import share
 from .settings import EngineSettings
 from .thread import EngineThread
 from .transfer import is_split, own_arguments, resolve
-from .weights import Delivery
+from .weights import WeightUpdate
 
 
 class VLLMPolicy(RestartableSampler[EngineThread]):
@@ -153,7 +153,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         return self._present.dead is not None
 
     @override
-    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> WeightUpdate:
         engine = self._present.engine
         return self.manifest.deliver(weights, engine.dtype, engine.packs)
 

@@ -25,7 +25,7 @@ WORLD_NAMES: Final = (
     ),
     PrivateName(_TORCH + "_update_default_pg", "exchanges the default process group", ("pg",)),
 )
-"""Checked by `World`, before an engine starts in this process."""
+"""Checked by `EngineProcessGroups`, before an engine starts in this process."""
 
 PROCESSOR_NAMES: Final = (
     *members(f"{_PROCESSOR}:LogitsProcessor.", "overrides it", "apply", "is_argmax_invariant"),

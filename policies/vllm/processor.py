@@ -21,7 +21,7 @@ from visenv.private_names import check_private_names
 
 from .private_names import PROCESSOR_NAMES, WORKER_NAMES
 from .request import ARGUMENT
-from .rules import Rules, TurnState, rules_of
+from .rules import TokenRules, TurnState, rules_of
 
 check_private_names(PROCESSOR_NAMES)  # before they are imported
 
@@ -29,7 +29,7 @@ from vllm.v1.sample.logits_processor import LogitsProcessor  # noqa: E402
 from vllm.v1.sample.logits_processor.builtin import process_dict_updates  # noqa: E402
 
 
-class Row:
+class BatchRow:
     """Holds one request of the batch that has stop strings or a regular expression.
 
     Args:
@@ -51,7 +51,7 @@ class Row:
 
 
 class TurnProcessor(LogitsProcessor):
-    """Gives probability only to what `Rules` allow. vLLM makes it in each worker, by its name.
+    """Gives probability only to what `TokenRules` allow. vLLM makes it in each worker, by its name.
 
     Raises:
         ConfigurationError: If vLLM lacks a private name that is used in its workers.
@@ -59,9 +59,9 @@ class TurnProcessor(LogitsProcessor):
 
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
         check_private_names(WORKER_NAMES)
-        self._rules: Rules = rules_of(vllm_config.model_config)
+        self._rules: TokenRules = rules_of(vllm_config.model_config)
         self._banned = self._rules.banned.to(device)
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, BatchRow] = {}
 
     @override
     def is_argmax_invariant(self) -> bool:
@@ -86,7 +86,7 @@ class TurnProcessor(LogitsProcessor):
             logits[rows] = logits[rows].masked_fill(~allowed, -torch.inf)
         return logits
 
-    def _row(self, params: Any, prompt: list[int] | None, output: list[int]) -> Row | None:
+    def _row(self, params: Any, prompt: list[int] | None, output: list[int]) -> BatchRow | None:
         turn = (params.extra_args or {}).get(ARGUMENT)
         if turn is None:
             return None
@@ -94,4 +94,4 @@ class TurnProcessor(LogitsProcessor):
         said: int = turn["said"]
         for token in (prompt or [])[-said:] if said else ():
             state.take(token)
-        return Row(state, output)
+        return BatchRow(state, output)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 from visenv.types import FinishReason, Image, Video
 
-from .weights import Delivery
+from .weights import WeightUpdate
 
 ARGUMENT = "visenv_turn"
 """The entry of vLLM's `SamplingParams.extra_args` with a turn's rules for `TurnProcessor`."""
 
 
-class Request(NamedTuple):
+class EngineRequest(NamedTuple):
     """Holds one turn to be sampled.
 
     Attributes:
@@ -55,7 +55,7 @@ class Request(NamedTuple):
         }
 
 
-class Piece(NamedTuple):
+class EngineOutput(NamedTuple):
     """Holds what an engine sampled for one request.
 
     Attributes:
@@ -73,7 +73,7 @@ class Piece(NamedTuple):
     version: int
 
 
-class Client(Protocol):
+class EngineClient(Protocol):
     """An engine as the policy sees it. Any thread may call its methods.
 
     Attributes:
@@ -89,7 +89,7 @@ class Client(Protocol):
     def version(self) -> int:
         """Return the version of the weights that the engine samples with."""
 
-    def submit(self, request: Request) -> Future[Piece]:
+    def submit(self, request: EngineRequest) -> Future[EngineOutput]:
         """Have a turn sampled; cancelling the future aborts it.
 
         The future raises `PolicyError` if the engine refuses, dies or hangs.
@@ -102,7 +102,7 @@ class Client(Protocol):
             PolicyError: If it died or hangs; turns in progress raise it as well.
         """
 
-    def load(self, delivery: Delivery, version: int) -> None:
+    def load(self, delivery: WeightUpdate, version: int) -> None:
         """Take over weights; see `EnginePolicy.load`."""
 
     def sleep(self) -> None:

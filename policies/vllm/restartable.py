@@ -11,14 +11,14 @@ import torch
 from typing_extensions import override
 
 from ..tokens.codec import Codec
-from .request import Client
+from .request import EngineClient
 from .sampler import EngineSampler
-from .weights import Delivery
+from .weights import WeightUpdate
 
-EngineClient = TypeVar("EngineClient", bound=Client)
+ClientT = TypeVar("ClientT", bound=EngineClient)
 
 
-class RestartableSampler(EngineSampler, Generic[EngineClient]):
+class RestartableSampler(EngineSampler, Generic[ClientT]):
     """Restarts an engine that died for the next turn.
 
     One that had been sent weights is restarted for the next `load`: until then `stale` is True,
@@ -77,14 +77,14 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         """Stop the engine; a server that it did not start keeps running."""
         self._present.close()
 
-    def _start(self, previous: EngineClient | None = None) -> None:
+    def _start(self, previous: ClientT | None = None) -> None:
         self._present = self._begin(previous)
 
     @override
-    def _client(self) -> EngineClient:
+    def _client(self) -> ClientT:
         return self._alive(restart=not self._loaded)
 
-    def _alive(self, *, restart: bool) -> EngineClient:
+    def _alive(self, *, restart: bool) -> ClientT:
         with self._starting:
             if restart and self._is_dead():
                 self._restart()
@@ -96,7 +96,7 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         self._present.stale = self._loaded
 
     @abstractmethod
-    def _begin(self, previous: EngineClient | None) -> EngineClient:
+    def _begin(self, previous: ClientT | None) -> ClientT:
         """Return a new engine, or a new connection to one.
 
         Args:
@@ -108,5 +108,5 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         """Return whether the engine must be restarted before anything else."""
 
     @abstractmethod
-    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> WeightUpdate:
         """Return the weights in the form that the engine takes."""

@@ -15,7 +15,7 @@ import torch
 from ..tokens.codec import Codec
 
 
-class Rules:
+class TokenRules:
     """Says which tokens a model may sample.
 
     Args:
@@ -59,7 +59,7 @@ class TurnState:
         stopped: Whether a stop string has ended the turn.
     """
 
-    def __init__(self, rules: Rules, stop: tuple[bytes, ...], regex: str | None) -> None:
+    def __init__(self, rules: TokenRules, stop: tuple[bytes, ...], regex: str | None) -> None:
         self.stopped = False
         self._rules = rules
         self._stop = stop
@@ -91,17 +91,17 @@ class TurnState:
         return None
 
 
-_shared: dict[str, Rules] = {}
+_shared: dict[str, TokenRules] = {}
 
 
-def share(model: str, rules: Rules) -> None:
+def share(model: str, rules: TokenRules) -> None:
     """Let an engine in this process use the rules that its policy has: expressions are costly."""
     _shared[model] = rules
 
 
-def rules_of(model_config: Any) -> Rules:
+def rules_of(model_config: Any) -> TokenRules:
     """Return the rules of the model that vLLM runs in this process; they are made once."""
     model = str(model_config.model)
     if model not in _shared:
-        share(model, Rules(Codec(model, model_config.get_vocab_size(), video="frames")))
+        share(model, TokenRules(Codec(model, model_config.get_vocab_size(), video="frames")))
     return _shared[model]

@@ -1,4 +1,4 @@
-"""EngineSampler: the turns of a policy whose engine sits behind a `Client`."""
+"""EngineSampler: the turns of a policy whose engine sits behind a `EngineClient`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from visenv.policy import EnginePolicy
 from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 
 from ..tokens.codec import Codec
-from ..tokens.session import Stream, TokenSession
-from .request import Client, Piece, Request
-from .rules import Rules
-from .weights import Manifest
+from ..tokens.session import TokenSession, TokenStream
+from .request import EngineClient, EngineOutput, EngineRequest
+from .rules import TokenRules
+from .weights import WeightManifest
 
 _LOWEST_TEMPERATURE = 0.01
 """vLLM raises lower ones to this, silently."""
 
 
 @dataclass(slots=True)
-class Said:
+class SampledTokens:
     """Holds what was sampled of a turn so far.
 
     Attributes:
@@ -61,8 +61,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> None:
         self.version = 0
         self.codec = codec
-        self.rules = Rules(codec)
-        self.manifest = Manifest(model)
+        self.rules = TokenRules(codec)
+        self.manifest = WeightManifest(model)
         self._most = {"images": max_images, "videos": max_videos}
         self._patience = patience
 
@@ -85,7 +85,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
                 reads another prompt than ours, refuses, dies or hangs.
         """
         engine_request, prompt = self._prepare(session, request, sampling)
-        said = Said()
+        said = SampledTokens()
         finish: FinishReason = "abort"
         while finish == "abort":
             client = self._client()
@@ -103,7 +103,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     def _prepare(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
-    ) -> tuple[Request, list[int]]:
+    ) -> tuple[EngineRequest, list[int]]:
         """Show the session what is new; what to ask of the engine, and the expanded prompt."""
         if 0 < sampling.temperature < _LOWEST_TEMPERATURE:
             raise PolicyError(
@@ -118,7 +118,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         stream = session.stream
         stream.show(increment, self.codec.media)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
-        engine_request = Request(
+        engine_request = EngineRequest(
             token_ids=_collapsed(stream),
             images=tuple(stream.images),
             temperature=sampling.temperature,
@@ -130,7 +130,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         )
         return engine_request, stream.token_ids
 
-    def _room(self, stream: Stream) -> int:
+    def _room(self, stream: TokenStream) -> int:
         context = self._client().context
         if len(stream.token_ids) >= context:
             raise PolicyError(f"The context of {context} tokens is full.")
@@ -142,7 +142,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
                 )
         return context - len(stream.token_ids)
 
-    async def _answer(self, client: Client, future: Future[Piece]) -> Piece:
+    async def _answer(self, client: EngineClient, future: Future[EngineOutput]) -> EngineOutput:
         """Wait for the engine that took the request, and look now and then whether it works.
 
         It may have been replaced meanwhile: the new engine says nothing about the old one's turns.
@@ -158,7 +158,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
             answer.cancel()
 
     def _take(
-        self, piece: Piece, said: Said, request: Request, prompt: Sequence[int]
+        self,
+        piece: EngineOutput,
+        said: SampledTokens,
+        request: EngineRequest,
+        prompt: Sequence[int],
     ) -> FinishReason:
         """Add a piece to what was said; ``"abort"`` if the turn goes on."""
         if piece.prompt_ids is not None:
@@ -176,11 +180,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
         return piece.finish
 
     @abstractmethod
-    def _client(self) -> Client:
+    def _client(self) -> EngineClient:
         """Return the engine; one that died is restarted if that is allowed."""
 
 
-def _rest(request: Request, said: Said) -> Request:
+def _rest(request: EngineRequest, said: SampledTokens) -> EngineRequest:
     """Return the request for the rest of a turn that was interrupted."""
     done = len(said.token_ids)
     if not done:
@@ -193,7 +197,7 @@ def _rest(request: Request, said: Said) -> Request:
     )
 
 
-def _collapsed(stream: Stream) -> list[int]:
+def _collapsed(stream: TokenStream) -> list[int]:
     """Return the stream with one placeholder for each image and video."""
     collapsed: list[int] = []
     end = 0
@@ -203,7 +207,9 @@ def _collapsed(stream: Stream) -> list[int]:
     return collapsed + stream.token_ids[end:]
 
 
-def _write(session: TokenSession, said: Said, finish: FinishReason, regex: str | None) -> None:
+def _write(
+    session: TokenSession, said: SampledTokens, finish: FinishReason, regex: str | None
+) -> None:
     stream = session.stream
     last = said.versions[-1] if said.versions else 0
     stream.say(session.turn, said.token_ids, said.logprobs, last, finish, regex)

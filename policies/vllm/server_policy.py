@@ -23,8 +23,8 @@ from .private_names import SENDER_NAMES
 from .restartable import RestartableSampler
 from .server import VLLMServer
 from .settings import EngineSettings
-from .transfer import Folder, Native, Transfer
-from .weights import Delivery
+from .transfer import FolderTransfer, NCCLTransfer, WeightTransfer
+from .weights import WeightUpdate
 
 _TRANSFERS = ("folder", "ipc", "nccl")
 
@@ -137,7 +137,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             self.server.stop()
 
     @override
-    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> WeightUpdate:
         return self.manifest.deliver(weights, self._dtype, packs=self._kind == "folder")
 
     @override
@@ -179,14 +179,14 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             **self._limits,
         )
 
-    def _transfer(self, control: ServerControl) -> Transfer:
+    def _transfer(self, control: ServerControl) -> WeightTransfer:
         if self._kind == "folder":
-            return Folder(control.call, self._folder)
+            return FolderTransfer(control.call, self._folder)
         check_private_names(SENDER_NAMES)
         from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
 
         native = HTTPVLLMWeightSyncClient(control.url, self._limits["transfer_timeout"])
-        return Native(native, self._kind, control.workers(), _address_seen_from(control.url))
+        return NCCLTransfer(native, self._kind, control.workers(), _address_seen_from(control.url))
 
 
 def _usual_transfer(apart: bool) -> str:

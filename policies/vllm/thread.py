@@ -23,9 +23,9 @@ from visenv.errors import PolicyError
 from visenv.policy import Adapter
 
 from .engine import Engine
-from .line import Line, Watch
-from .request import Piece, Request
-from .weights import Delivery
+from .job_queue import JobQueue, JobTimer
+from .request import EngineOutput, EngineRequest
+from .weights import WeightUpdate
 
 Result = TypeVar("Result")
 
@@ -34,7 +34,7 @@ _FAREWELL = 30.0
 
 
 class EngineThread:
-    """A `Client` whose engine is in this process.
+    """A `EngineClient` whose engine is in this process.
 
     Args:
         build: Makes the engine; called on its thread.
@@ -63,15 +63,15 @@ class EngineThread:
         self._transfer_timeout = transfer_timeout
         self._limit = math.inf
         self._names = itertools.count()
-        self._waiting: dict[str, Future[Piece]] = {}
+        self._waiting: dict[str, Future[EngineOutput]] = {}
         self._running: set[str] = set()
         self._held: list[str] = []
         self._holding = False
         self._cache = threading.Lock()  # of vLLM's cache of images
         self._epoch = 0  # counts how often that cache was emptied
-        self._image_watch, self._step_watch = Watch(), Watch()
-        self._images = Line("visenv-vllm-images")
-        self._steps = Line("visenv-vllm-engine", lambda: bool(self._running), self._step)
+        self._image_watch, self._step_watch = JobTimer(), JobTimer()
+        self._images = JobQueue("visenv-vllm-images")
+        self._steps = JobQueue("visenv-vllm-engine", lambda: bool(self._running), self._step)
         self._engine = self._call(build, math.inf)
 
     @property
@@ -86,9 +86,9 @@ class EngineThread:
 
     # ------------------------------------------------------------------ for any thread
 
-    def submit(self, request: Request) -> Future[Piece]:
+    def submit(self, request: EngineRequest) -> Future[EngineOutput]:
         """Have a turn sampled in the thread; cancelling the future aborts the turn."""
-        future: Future[Piece] = Future()
+        future: Future[EngineOutput] = Future()
         if self.dead is not None:
             future.set_exception(self.dead)
             return future
@@ -109,11 +109,11 @@ class EngineThread:
         if self.dead is not None:
             raise self.dead
 
-    def load(self, delivery: Delivery, version: int) -> None:
+    def load(self, delivery: WeightUpdate, version: int) -> None:
         """Load the weights in the thread."""
         self._call(partial(self._load, delivery, None, version), self._transfer_timeout)
 
-    def load_adapter(self, adapter: Adapter, version: int, delivery: Delivery | None) -> None:
+    def load_adapter(self, adapter: Adapter, version: int, delivery: WeightUpdate | None) -> None:
         """Load an adapter in the thread; see `EnginePolicy.load_adapter`."""
         self._call(partial(self._load, delivery, adapter, version), self._transfer_timeout)
 
@@ -158,7 +158,7 @@ class EngineThread:
             done.set_exception(error)
         self._limit = self._timeout
 
-    def _on_done(self, name: str, future: Future[Piece]) -> None:
+    def _on_done(self, name: str, future: Future[EngineOutput]) -> None:
         if future.cancelled():
             self._steps.put(partial(self._drop, name))
 
@@ -176,7 +176,7 @@ class EngineThread:
             if future is not None:
                 future.set_exception(error)
 
-    def _answer(self, name: str, piece: Piece) -> None:
+    def _answer(self, name: str, piece: EngineOutput) -> None:
         future = self._waiting.pop(name, None)
         with suppress(InvalidStateError):
             if future is not None:
@@ -184,7 +184,7 @@ class EngineThread:
 
     # ------------------------------------------------------------------ on the images' thread
 
-    def _render(self, name: str, request: Request) -> None:
+    def _render(self, name: str, request: EngineRequest) -> None:
         with self._cache:
             if name not in self._waiting:
                 return
@@ -199,7 +199,7 @@ class EngineThread:
 
     # ------------------------------------------------------------------ on the engine's thread
 
-    def _add(self, name: str, rendered: Any, request: Request, epoch: int) -> None:
+    def _add(self, name: str, rendered: Any, request: EngineRequest, epoch: int) -> None:
         if epoch != self._epoch:  # what it refers to is gone: it must be rendered again
             self._answer(name, self._nothing())
         elif self._holding:
@@ -209,7 +209,7 @@ class EngineThread:
         else:
             self._begin(name, rendered, request)
 
-    def _begin(self, name: str, rendered: Any, request: Request) -> None:
+    def _begin(self, name: str, rendered: Any, request: EngineRequest) -> None:
         try:
             with self._step_watch:
                 self._engine.add(name, rendered, request)
@@ -238,8 +238,8 @@ class EngineThread:
             self._running.discard(name)
             self._engine.abort(name)
 
-    def _nothing(self) -> Piece:
-        return Piece(None, [], [], "abort", self.version)
+    def _nothing(self) -> EngineOutput:
+        return EngineOutput(None, [], [], "abort", self.version)
 
     def _empty_cache(self) -> None:
         """Empty vLLM's cache of images, whose two halves may differ after a failure."""
@@ -252,7 +252,7 @@ class EngineThread:
         for name, piece in self._engine.interrupt():
             self._answer(name, piece)
 
-    def _load(self, delivery: Delivery | None, adapter: Adapter | None, version: int) -> None:
+    def _load(self, delivery: WeightUpdate | None, adapter: Adapter | None, version: int) -> None:
         with self._cache:
             self._epoch += 1
             self._interrupt()

@@ -25,14 +25,14 @@ from visenv.private_names import check_private_names
 
 from . import launch
 from .private_names import SENDER_NAMES
-from .weights import Delivery
+from .weights import WeightUpdate
 
 KINDS = ("auto", "direct", "ipc", "nccl", "folder")
 
-EXECUTOR = "visenv.policies.vllm.executor.OwnExecutor"
+EXECUTOR = "visenv.policies.vllm.executor.InProcessExecutor"
 
 
-class Transfer(Protocol):
+class WeightTransfer(Protocol):
     """Sends weights to one engine.
 
     Attributes:
@@ -41,11 +41,11 @@ class Transfer(Protocol):
 
     broken: bool
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, delivery: WeightUpdate) -> None:
         """Send all of them; returns when the engine has them."""
 
 
-class Direct:
+class DirectTransfer:
     """Hands weights to the engine's only worker, which is in this process.
 
     vLLM's `load_weights` alone will not do on a CPU, where layers are packed after loading;
@@ -57,12 +57,12 @@ class Direct:
     def __init__(self, worker: Any) -> None:
         self._worker = worker
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, delivery: WeightUpdate) -> None:
         """Let the worker iterate over the weights."""
         self._worker.reload_weights(weights_iterator=iter(delivery))
 
 
-class Native:
+class NCCLTransfer:
     """Sends weights by vLLM's transfer between processes, from this one as the only sender.
 
     Args:
@@ -81,7 +81,7 @@ class Native:
         self._sender: Any = None
         self.broken = False
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, delivery: WeightUpdate) -> None:
         """Send by vLLM's trainer engine; the first time the two sides find each other."""
         self._source.delivery = delivery
         self.broken = True
@@ -118,7 +118,7 @@ class _Source:
     vLLM builds its batches from these, so the weights must come in the model's own order.
     """
 
-    delivery: Delivery
+    delivery: WeightUpdate
 
     def metadata(self) -> list[Any]:
         from vllm.distributed.weight_transfer.base import ParamMeta
@@ -218,7 +218,7 @@ def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     return told | ({"distributed_executor_backend": EXECUTOR} if _is_inside(options) else {})
 
 
-def connect(engine: Any, kind: str) -> Transfer:
+def connect(engine: Any, kind: str) -> WeightTransfer:
     """Return the transfer to an `LLMEngine` of this process.
 
     Raises:
@@ -226,15 +226,15 @@ def connect(engine: Any, kind: str) -> Transfer:
             a private name of it. An engine in this process needs none.
     """
     if kind == "folder":
-        return Folder(lambda name, given: engine.collective_rpc(name, kwargs=given), None)
+        return FolderTransfer(lambda name, given: engine.collective_rpc(name, kwargs=given), None)
     if kind == "direct":
         core = engine.engine_core.engine_core
-        return Direct(core.model_executor.driver_worker.worker)
+        return DirectTransfer(core.model_executor.driver_worker.worker)
     check_private_names(SENDER_NAMES)
-    return Native(EngineControl(engine), kind, engine.vllm_config.parallel_config.world_size)
+    return NCCLTransfer(EngineControl(engine), kind, engine.vllm_config.parallel_config.world_size)
 
 
-class Folder:
+class FolderTransfer:
     """A server without a GPU: the weights are written to a folder, which it reads.
 
     Args:
@@ -248,7 +248,7 @@ class Folder:
         self._call = call
         self._folder = folder
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, delivery: WeightUpdate) -> None:
         """Write what is delivered; have it read if it is whole."""
         memory = Path("/dev/shm")
         place = self._folder or (memory if memory.is_dir() else None)

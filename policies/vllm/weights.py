@@ -59,7 +59,7 @@ def bits_of(tensor: torch.Tensor) -> int:
     return int(whole.view(patterns).sum(dtype=torch.int64))
 
 
-class Manifest:
+class WeightManifest:
     """The weights a model consists of.
 
     Args:
@@ -80,12 +80,12 @@ class Manifest:
 
     def deliver(
         self, weights: Iterable[tuple[str, torch.Tensor]], dtype: torch.dtype, packs: bool
-    ) -> Delivery:
-        """Check weights while they are iterated over; see `Delivery`."""
-        return Delivery(self, weights, dtype, packs)
+    ) -> WeightUpdate:
+        """Check weights while they are iterated over; see `WeightUpdate`."""
+        return WeightUpdate(self, weights, dtype, packs)
 
 
-class Delivery:
+class WeightUpdate:
     """Holds one set of weights, by their names in transformers; iterate once, then ask `problem`.
 
     A wrong weight ends the iteration instead of raising out of it: vLLM's loader must come to its
@@ -106,7 +106,7 @@ class Delivery:
 
     def __init__(
         self,
-        manifest: Manifest,
+        manifest: WeightManifest,
         weights: Iterable[tuple[str, torch.Tensor]],
         dtype: torch.dtype,
         packs: bool,

@@ -17,7 +17,7 @@ import torch
 from typing_extensions import override
 
 from visenv.errors import PolicyError, RunError
-from visenv.policy import Budget, EnginePolicy, Scores, Session, TrainablePolicy
+from visenv.policy import BatchBudget, EnginePolicy, Session, TokenScores, TrainablePolicy
 from visenv.types import (
     Episode,
     Event,
@@ -74,8 +74,8 @@ class Echo(gym.Env[Any, str]):
         self._turn += 1
         record = StepResult((), (event,), terms={"right": float(right)})
         if self._turn == 1:
-            grey = Image.from_pixels(np.full((2, 2, 3), self._seed % 256, np.uint8))
-            messages = (Message("user", (grey, self._letters[1])),)
+            gray = Image.from_pixels(np.full((2, 2, 3), self._seed % 256, np.uint8))
+            messages = (Message("user", (gray, self._letters[1])),)
             record = record._replace(messages=messages, request=TurnRequest())
             return None, right / 2, False, False, self._info(record)
         aborted = "judge: away" if self._aborts(self._seed) else ""
@@ -154,7 +154,7 @@ class Scorer(torch.nn.Module):
         self.network = network
 
     @override
-    def forward(self, segments: Sequence[Segment]) -> Scores:
+    def forward(self, segments: Sequence[Segment]) -> TokenScores:
         width = max(map(len, segments))
         tokens, mask = torch.zeros(len(segments), width, dtype=torch.int64), []
         for row, segment in enumerate(segments):
@@ -166,7 +166,7 @@ class Scorer(torch.nn.Module):
         logprobs = given.gather(-1, tokens[..., None])[..., 0].masked_fill(~sampled, 0.0)
         plogp = torch.where(given.isinf(), 0.0, given.exp() * given)
         entropy = -plogp.sum(-1).detach().masked_fill(~sampled, 0.0)
-        return Scores(logprobs, entropy, sampled)
+        return TokenScores(logprobs, entropy, sampled)
 
 
 class ToyPolicy(TrainablePolicy[ToySession]):
@@ -218,7 +218,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         return Episode(**{**values, "segments": session.segments()})
 
     @override
-    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+    def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
         parts: list[list[int]] = []
         for index in sorted(range(len(segments)), key=lambda index: -len(segments[index])):
             first = segments[parts[-1][0]] if parts else None
@@ -320,9 +320,9 @@ class ToyEngine(EnginePolicy[ToySession]):
         self.log.append("wake")
 
 
-def demonstration(first: str, second: str, grey: int = 0) -> Episode:
+def demonstration(first: str, second: str, gray: int = 0) -> Episode:
     """An episode in which both answers were right; without segments."""
-    image = Image.from_pixels(np.full((2, 2, 3), grey, np.uint8))
+    image = Image.from_pixels(np.full((2, 2, 3), gray, np.uint8))
     turns = [
         Turn((Message("user", (first,)),), first.upper(), 0.5, (), "stop"),
         Turn((Message("user", (image, second)),), second.upper(), 0.5, (), "stop"),

@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from tests.programs import load_program, run_python
-from visenv.algos.costs import QWEN2_5_VL, Model, Work, read_flops, update_flops
+from visenv.algos.costs import QWEN2_5_VL, ModelSize, StepWork, read_flops, update_flops
 
 SCALE = Path(__file__).parents[2] / "benchmarks" / "scale.py"
 
-SMALL = Model("small", 8, 2, 4, 16, 32, True, 8, vision=4, vision_layers=2, vision_full=1)
-WORK = Work(groups=2, size=3, text=6, image=4, sampled=2, tool_image=3)
+SMALL = ModelSize("small", 8, 2, 4, 16, 32, True, 8, vision=4, vision_layers=2, vision_full=1)
+WORK = StepWork(groups=2, size=3, text=6, image=4, sampled=2, tool_image=3)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_engine_gets_as_many_gpus_as_it_needs(scale: ModuleType) -> None:
 
 def test_sharding_is_the_least_that_fits(scale: ModuleType) -> None:
     def chosen(name: str, gpus: int) -> tuple[bool, int] | None:
-        made = scale.plan(QWEN2_5_VL[name], Work(), gpus, 16384, 0.9 * 141e9)
+        made = scale.plan(QWEN2_5_VL[name], StepWork(), gpus, 16384, 0.9 * 141e9)
         return None if made is None else (made.lora, made.stage)
 
     assert chosen("3B", 1) == (False, 0)
@@ -94,9 +94,9 @@ def test_rates_say_where_they_come_from() -> None:
 def test_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: ModuleType) -> None:
     """72B: 147 GB of weights do not fit beside a trainer's share on one GPU of 141 GB."""
     model = QWEN2_5_VL["72B"]
-    made = scale.plan(model, Work(), 64, 16384, 0.9 * 141e9)
+    made = scale.plan(model, StepWork(), 64, 16384, 0.9 * 141e9)
     assert (made.apart, made.gpus, made.engine.gpus, made.stage) == (True, 32, 2, 3)
     # All is held in 32 parts: 2 bytes a weight, 14 more a trained one.
     assert made.state == pytest.approx((2 * model.parameters + 14 * model.language) / 32)
-    small = scale.plan(QWEN2_5_VL["3B"], Work(), 8, 16384, 0.9 * 141e9)
+    small = scale.plan(QWEN2_5_VL["3B"], StepWork(), 8, 16384, 0.9 * 141e9)
     assert (small.apart, small.gpus, small.engine.gpus) == (False, 8, 1)

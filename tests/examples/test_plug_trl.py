@@ -14,7 +14,16 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_trl.py"
 @pytest.mark.component("trl", "torch", "transformers", "tensorboard")
 @pytest.mark.parametrize("way", [[], ["--native"]])
 def test_plug_trl_runs_as_its_page_says(way: list[str], tmp_path: Path) -> None:
-    sizes = ["--steps", "2", "--group-size", "2", "--turn-tokens", "8", "--completion-tokens", "16"]
+    sizes = [
+        "--steps",
+        "2",
+        "--num-generations",
+        "2",
+        "--turn-tokens",
+        "8",
+        "--completion-tokens",
+        "16",
+    ]
     command = [str(EXAMPLE), *way, *sizes, "--folder", str(tmp_path / "trl")]
     done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

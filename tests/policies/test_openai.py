@@ -446,7 +446,7 @@ def test_waits_double_with_jitter(server: Server, waits: list[float]) -> None:
         ("9" * 40, 0.25, 0.5),
     ],
 )
-def test_retry_after_is_honoured(
+def test_retry_after_is_honored(
     server: Server, waits: list[float], header: str, least: float, most: float
 ) -> None:
     server.script = [Answer("", 429, (("Retry-After", header),)), said("fine")]

@@ -65,8 +65,8 @@ def test_loop_that_gives_no_advice_is_named() -> None:
         asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))
 
 
-def hasty(care: float) -> list[bool]:
-    collector = Collector(lambda: gym.make(ENV_ID), OraclePolicy(care=care))
+def hasty(expert_rate: float) -> list[bool]:
+    collector = Collector(lambda: gym.make(ENV_ID), OraclePolicy(expert_rate=expert_rate))
     episodes = collector.episodes([EpisodeSpec(seed) for seed in range(200)])
     return [len(episode.turns) == 1 for episode in episodes]
 
@@ -79,13 +79,13 @@ def test_seed_decides_which_episodes_are_hasty() -> None:
 
 
 def test_hasty_oracle_gives_up_without_a_tool() -> None:
-    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(care=0.0), EpisodeSpec(0)))
+    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(expert_rate=0.0), EpisodeSpec(0)))
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert [event.answer for event in episode.events if isinstance(event, Answered)] == ["unknown"]
     assert len(episode.turns) == 1
 
 
-@pytest.mark.parametrize("care", [-0.1, 1.1, float("nan")])
-def test_care_is_a_share(care: float) -> None:
-    with pytest.raises(ConfigurationError, match="care"):
-        OraclePolicy(care=care)
+@pytest.mark.parametrize("expert_rate", [-0.1, 1.1, float("nan")])
+def test_care_is_a_share(expert_rate: float) -> None:
+    with pytest.raises(ConfigurationError, match="expert_rate"):
+        OraclePolicy(expert_rate=expert_rate)

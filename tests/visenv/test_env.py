@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from visenv.env import Limits, Observation, VisEnv
+from visenv.env import EpisodeLimits, Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar import KeyValueGrammar
 from visenv.testing import toy
@@ -248,7 +248,7 @@ class Rows:
 
 
 def of_rows() -> VisEnv:
-    return toy.Adder(source=Rows(), grammar=KeyValueGrammar(), limits=Limits(2))
+    return toy.Adder(source=Rows(), grammar=KeyValueGrammar(), limits=EpisodeLimits(2))
 
 
 def test_options_pick_the_sample() -> None:
@@ -352,7 +352,7 @@ class Camera(Tool[NoArguments]):
 
 
 def with_camera(**options: Any) -> VisEnv:
-    limits = Limits(3, tool_characters=8, image_pixels=60)
+    limits = EpisodeLimits(3, tool_characters=8, image_pixels=60)
     return toy.Adder(
         source=Rows(), grammar=KeyValueGrammar(), tools=[Camera()], limits=limits, **options
     )
@@ -387,7 +387,7 @@ def test_long_errors_of_tools_are_cut() -> None:
         source=Rows(),
         grammar=KeyValueGrammar(),
         tools=[Complaining()],
-        limits=Limits(3, tool_characters=13),
+        limits=EpisodeLimits(3, tool_characters=13),
     )
     env.reset(seed=0)
     observation, *_, info = env.step(f"<tool>\nname: look\nat: {'x' * 2**20}\n</tool>")
@@ -432,7 +432,7 @@ class Noting(Camera):
 
 def test_tools_are_opened_once_and_reset_for_each_episode() -> None:
     tool = Noting()
-    env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(1))
+    env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=EpisodeLimits(1))
     assert tool.calls == []
     env.reset(seed=0)
     env.reset(seed=1)
@@ -466,7 +466,7 @@ class Unreadable(Rows):
 
 
 def test_reset_that_fails_leaves_no_old_episode() -> None:
-    env = toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
+    env = toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=EpisodeLimits(2))
     env.reset(options={"index": 0})
     with pytest.raises(DataError, match="row 1"):
         env.reset(options={"index": 1})

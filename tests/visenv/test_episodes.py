@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError, EpisodeError, ImageError
 from visenv.grammar import KeyValueGrammar
@@ -303,7 +303,7 @@ def test_videos_that_a_tool_returned_come_back(
 
 def film() -> VisEnv:
     return toy.Adder(
-        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Film()], limits=Limits(turns=2)
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Film()], limits=EpisodeLimits(turns=2)
     )
 
 

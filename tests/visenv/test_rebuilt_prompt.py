@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.env import Limits
+from visenv.env import EpisodeLimits
 from visenv.grammar import KeyValueGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
 from visenv.testing.toy import Add, Adder, Sums
@@ -26,7 +26,7 @@ class RebuiltAdder(RebuiltPrompt, Adder):
 
 def make() -> RebuiltAdder:
     return RebuiltAdder(
-        source=Sums(), grammar=SilentKeyValue(), tools=[Add()], limits=Limits(turns=4)
+        source=Sums(), grammar=SilentKeyValue(), tools=[Add()], limits=EpisodeLimits(turns=4)
     )
 
 

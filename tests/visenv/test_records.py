@@ -14,14 +14,14 @@ from visenv.data.rows import RowSource
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
 from visenv.envs.argos.ground_truth import Entailment, GroundedTruth, MediaTruth
-from visenv.envs.argos.world.events import Event
+from visenv.envs.argos.world.events import WorldEvent
 from visenv.envs.argos.world.things import Thing
 from visenv.envs.arm.answers import AnswerJudged
 from visenv.envs.arm.datasets.deepeyes import DeepEyesTruth
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.envs.arm.ground_truth import (
-    Check,
     Constraint,
+    ConstraintCheck,
     DocumentTruth,
     InstructionTruth,
     JudgingTruth,
@@ -44,7 +44,9 @@ from visenv.verifier import Referred, Selected
 from visenv.worlds.scenes import SceneTruth, SignTruth
 
 BOX = (1, 2.5, 3, 4)
-CHECK = Check(name="words", arguments={"keywords": ["a"], "lower_bound": 1, "nested": {"x": None}})
+CHECK = ConstraintCheck(
+    name="words", arguments={"keywords": ["a"], "lower_bound": 1, "nested": {"x": None}}
+)
 SIGN = SignTruth(
     name="the red sign", frame="red", shape="round", answer="7", box=BOX, detail_box=BOX
 )
@@ -100,7 +102,7 @@ TRUTHS: dict[str, Any] = {
         height=10,
         frames=((Thing("red", "plain", "ball", "small", 5, 5, 2, 3),),),
         targets=("ball",),
-        events=(Event(kind="turns", names=("red ball",), first=0, last=1, color="blue"),),
+        events=(WorldEvent(kind="turns", names=("red ball",), first=0, last=1, color="blue"),),
         entailments=(Entailment(statement="it is so", answer="a"),),
     ),
     "MagsTruth": MagsTruth(target_boxes=(BOX,), evidence_boxes=(BOX, BOX), signs=(SIGN,)),

@@ -10,7 +10,7 @@ import pytest
 from visenv.errors import ServiceError
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import toy
-from visenv.types import Aborted, Log, Sample, TurnTaken
+from visenv.types import Aborted, EventLog, Sample, TurnTaken
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 
@@ -25,11 +25,11 @@ def constant(name: str, weight: float, value: float) -> RewardTerm:
     return RewardTerm(name, weight, lambda _context: value)
 
 
-def calls(log: Log, sample: Sample) -> float:
+def calls(log: EventLog, sample: Sample) -> float:
     return float(len(log.tool_calls))
 
 
-def judge_is_down(log: Log, sample: Sample) -> float:
+def judge_is_down(log: EventLog, sample: Sample) -> float:
     raise ServiceError("judge", "no reply")
 
 

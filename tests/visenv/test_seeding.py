@@ -1,4 +1,4 @@
-"""Seeds: fixed by their stream, unrelated to their neighbours', small enough for 64 bits."""
+"""Seeds: fixed by their stream, unrelated to their neighbors', small enough for 64 bits."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_seeds_of_a_longer_stream_begin_with_the_shorter() -> None:
     assert seeds(stream, 9)[:4] == seeds(stream, 4)
 
 
-def test_neighbouring_streams_share_no_seed() -> None:
+def test_neighboring_streams_share_no_seed() -> None:
     drawn = [seed for entropy in range(50) for seed in seeds(np.random.SeedSequence(entropy), 50)]
     assert len(set(drawn)) == 2500

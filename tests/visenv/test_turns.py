@@ -11,9 +11,9 @@ import pytest
 from typing_extensions import override
 
 from tests.environments import IDS
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ServiceError
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector
 from visenv.testing import toy
@@ -28,7 +28,9 @@ class Plans(KeyValueGrammar):
     def parse(self, text: str) -> ParsedTurn:
         if text.startswith("="):
             return ParsedTurn(answer=text[1:].strip())
-        return ParsedTurn(calls=tuple(Call("add", {"amount": _amount(w)}) for w in text.split()))
+        return ParsedTurn(
+            calls=tuple(ToolCall("add", {"amount": _amount(w)}) for w in text.split())
+        )
 
 
 def _amount(word: str) -> Any:
@@ -66,7 +68,7 @@ def planner(kind: type[toy.Adder] = Planner, **limits: Any) -> VisEnv:
         source=toy.Sums(),
         grammar=Plans(),
         tools=[Steps()],
-        limits=Limits(**{"turns": 3, **limits}),
+        limits=EpisodeLimits(**{"turns": 3, **limits}),
     )
 
 
@@ -184,7 +186,7 @@ class Counting(toy.Add):
 def test_tools_are_opened_once_in_100_episodes() -> None:
     tool = Counting()
     env = toy.Adder(
-        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(turns=2)
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=EpisodeLimits(turns=2)
     )
     for seed in range(100):
         env.reset(seed=seed)
@@ -273,7 +275,7 @@ class FailingLater(Failing):
 
 def with_tools(*tools: Tool[Any]) -> VisEnv:
     return toy.Adder(
-        source=toy.Sums(), grammar=KeyValueGrammar(), tools=tools, limits=Limits(turns=2)
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=tools, limits=EpisodeLimits(turns=2)
     )
 
 
@@ -367,7 +369,10 @@ def meeting(count: int) -> VisEnv:
         pass
 
     return toy.Adder(
-        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Here(count)], limits=Limits(turns=4)
+        source=toy.Sums(),
+        grammar=KeyValueGrammar(),
+        tools=[Here(count)],
+        limits=EpisodeLimits(turns=4),
     )
 
 
@@ -384,7 +389,10 @@ def test_collector_plays_other_episodes_while_a_tool_waits() -> None:
 
     def make() -> VisEnv:
         return toy.Adder(
-            source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Here(4)], limits=Limits(turns=4)
+            source=toy.Sums(),
+            grammar=KeyValueGrammar(),
+            tools=[Here(4)],
+            limits=EpisodeLimits(turns=4),
         )
 
     groups = Collector(make, OraclePolicy()).groups(range(4))

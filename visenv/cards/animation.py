@@ -26,7 +26,7 @@ _SPEAKERS = {"environment": "#3f51b5", "policy": "#c2410c", "result": "#15803d"}
 _MARKS = {"zoom": "#c2410c", "rejected": "#dc2626", "truth": "#15803d", "hit": "#15803d"}
 
 
-class Scene(NamedTuple):
+class AnimationFrame(NamedTuple):
     """Holds one frame of the picture.
 
     Attributes:
@@ -75,7 +75,7 @@ def animate(episode: Episode, still: bool = False) -> bytes:
     return out.getvalue()
 
 
-def scenes(episode: Episode) -> Iterator[Scene]:
+def scenes(episode: Episode) -> Iterator[AnimationFrame]:
     """Yield the frames: each image that is shown, each turn, and the result."""
     record = episode_record(episode, "")
     images = {image.sha256: image for image in episode.images}
@@ -89,12 +89,14 @@ def scenes(episode: Episode) -> Iterator[Scene]:
             pixels = images[picture["image"].removeprefix("/").removesuffix(".png")].pixels
             name, current = picture["name"], PIL.Image.fromarray(pixels)
             words = text if len(shown) == 1 else f"{name}\n{text}"
-            yield Scene("environment", words, current, (), 350 if "time" in picture else 1800)
+            yield AnimationFrame(
+                "environment", words, current, (), 350 if "time" in picture else 1800
+            )
         if not shown:
-            yield Scene("environment", text, current, (), 1800)
+            yield AnimationFrame("environment", text, current, (), 1800)
         marks = [each for each in record["marks"] if each["image"] == name and not number]
-        yield Scene("policy", turn["prefix"] + turn["text"], current, tuple(marks), 2800)
-    yield Scene("result", _result(episode), current, (), 2800)
+        yield AnimationFrame("policy", turn["prefix"] + turn["text"], current, tuple(marks), 2800)
+    yield AnimationFrame("result", _result(episode), current, (), 2800)
 
 
 def _pictures(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -123,7 +125,7 @@ def _result(episode: Episode) -> str:
     return "\n".join(lines)
 
 
-def _draw(scene: Scene, title: str) -> PIL.Image.Image:
+def _draw(scene: AnimationFrame, title: str) -> PIL.Image.Image:
     frame = PIL.Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
     draw = ImageDraw.Draw(frame)
     left = _MARGIN

@@ -14,7 +14,7 @@ import gymnasium as gym
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError
 from visenv.evaluation.held_out import held_out_seeds
-from visenv.evaluation.summary import Row, summarise
+from visenv.evaluation.summary import SummaryRow, summarize
 from visenv.makers import env_id, env_maker, make_policy
 from visenv.registration import ENVIRONMENTS, load
 from visenv.rewards import RewardWrapper
@@ -24,12 +24,12 @@ from visenv.types import Episode, Sampling
 PLAYERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "oracle": ("oracle", ()),
     "random": ("random", ()),
-    "blind": ("oracle", ("care=0", "guess=true")),
+    "blind": ("oracle", ("expert_rate=0", "guess=true")),
 }
 """The players of the table of scores: the name and the options of each policy.
 
 ``blind`` writes well-formed turns, never looks at an image and calls no tool: it answers at once
-with a random one of the possible answers (`VisEnv.hasty_turn`, `VisEnv.random_answer`).
+with a random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`).
 """
 
 _CONCURRENCY = 8
@@ -78,7 +78,7 @@ class EnvCard:
     maker: Callable[..., Any]
     episode: Episode | None
     problem: str
-    scores: Mapping[str, Row]
+    scores: Mapping[str, SummaryRow]
     metrics: Sequence[str]
 
 
@@ -101,7 +101,7 @@ def make_card(name: str, episodes: int = 16) -> EnvCard:
         facts = _facts(base)
     problem = ""
     shown: Episode | None = None
-    scores: dict[str, Row] = {}
+    scores: dict[str, SummaryRow] = {}
     try:
         shown, scores = _play(make, episodes)
     except ConfigurationError as error:  # a simulator that is not installed
@@ -122,7 +122,7 @@ def make_card(name: str, episodes: int = 16) -> EnvCard:
     )
 
 
-def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, Row]]:
+def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, SummaryRow]]:
     """Play held-out episodes with each player.
 
     Returns:
@@ -130,13 +130,13 @@ def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, Row]]
     """
     specs = [EpisodeSpec(seed, group, 0) for group, seed in enumerate(held_out_seeds(episodes))]
     shown: Episode | None = None
-    scores: dict[str, Row] = {}
+    scores: dict[str, SummaryRow] = {}
     for player, (policy, options) in PLAYERS.items() if specs else ():
         collector = Collector(make, make_policy(policy, options), Sampling(), _CONCURRENCY)
         with closing(collector):
             played = collector.episodes(specs)
         shown = shown or played[0]
-        scores[player] = summarise(played).rows[0]
+        scores[player] = summarize(played).rows[0]
     return shown, scores
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from visenv.cards.arguments import arguments_of
 from visenv.cards.card import EnvCard
 from visenv.cards.transcript import transcript
-from visenv.evaluation.summary import Row
+from visenv.evaluation.summary import SummaryRow
 
 _ARGUMENTS = re.compile(r"### Arguments\n.*?(?=\n###|\Z)", re.DOTALL)
 
@@ -80,7 +80,7 @@ def _scores(card: EnvCard) -> str:
     return f"{note}\n\n{_table(('policy', *(f'`{name}`' for name in names)), rows)}"
 
 
-def _means(row: Row, names: Sequence[str]) -> Iterator[str]:
+def _means(row: SummaryRow, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         mean = row.means.get(name)
         yield "" if mean is None or math.isnan(mean.value) else str(mean)

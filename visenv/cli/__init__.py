@@ -26,33 +26,53 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "list": Command("visenv.cli.listing:List", "environments, policies, algorithms, data sets"),
-    "card": Command("visenv.cli.card:Card", "an environment: its actions, reward, limits, options"),
-    "play": Command("visenv.cli.play:Play", "play an environment yourself"),
-    "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
+    "list": Command(
+        "visenv.cli.listing:ListCommand", "environments, policies, algorithms, data sets"
+    ),
+    "card": Command(
+        "visenv.cli.card:CardCommand", "an environment: its actions, reward, limits, options"
+    ),
+    "play": Command("visenv.cli.play:PlayCommand", "play an environment yourself"),
+    "rollout": Command(
+        "visenv.cli.rollout:RolloutCommand", "let a policy play, and keep the episodes"
+    ),
     "train": Command("", "train a model by a recipe: phases, evaluation, controls, report"),
-    "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
-    "suite": Command("visenv.cli.suite:PlaySuite", "a policy's scores on all data sets of a table"),
+    "eval": Command(
+        "visenv.cli.evaluate:EvaluateCommand", "a policy's scores on a data set, a table"
+    ),
+    "suite": Command(
+        "visenv.cli.suite:SuiteCommand", "a policy's scores on all data sets of a table"
+    ),
     "validate": Command(
-        "visenv.cli.validate:Validate", "check an environment against the contract"
+        "visenv.cli.validate:ValidateCommand", "check an environment against the contract"
     ),
-    "rescore": Command("visenv.cli.rescore:Rescore", "compute rewards of saved episodes again"),
-    "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
+    "rescore": Command(
+        "visenv.cli.rescore:RescoreCommand", "compute rewards of saved episodes again"
+    ),
+    "data": Command(
+        "visenv.cli.data:DataCommand", "make training and benchmark data, step by step"
+    ),
     "index": Command(
-        "visenv.cli.index:Index", "embed a folder of documents, for search by meaning"
+        "visenv.cli.index:IndexCommand", "embed a folder of documents, for search by meaning"
     ),
-    "search": Command("visenv.cli.search:Search", "index a corpus for search, and try it"),
+    "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and try it"),
     "judge-check": Command(
-        "visenv.cli.judge_check:JudgeCheck", "compare a judge with exact ground truth"
+        "visenv.cli.judge_check:JudgeCheckCommand", "compare a judge with exact ground truth"
     ),
     "doctor": Command(
-        "visenv.cli.doctor:Doctor", "how model-written code is isolated here, and the simulators"
+        "visenv.cli.doctor:DoctorCommand",
+        "how model-written code is isolated here, and the simulators",
     ),
     "simulators": Command(
-        "visenv.cli.simulators:Simulators", "install LIBERO, habitat-lab and ai2thor beside visenv"
+        "visenv.cli.simulators:SimulatorsCommand",
+        "install LIBERO, habitat-lab and ai2thor beside visenv",
     ),
-    "view": Command("visenv.cli.view:View", "a run's report: curves, episodes, groups; two runs"),
-    "export": Command("visenv.cli.export:Export", "episodes as logs of Inspect, or as parquet"),
+    "view": Command(
+        "visenv.cli.view:ViewCommand", "a run's report: curves, episodes, groups; two runs"
+    ),
+    "export": Command(
+        "visenv.cli.export:ExportCommand", "episodes as logs of Inspect, or as parquet"
+    ),
 }
 
 

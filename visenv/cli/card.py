@@ -10,7 +10,7 @@ from visenv.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class Card:
+class CardCommand:
     """Show the card of an environment: spaces, presets, rewards, limits, arguments and scores.
 
     The oracle, a random player and a blind player play held-out episodes, and one episode of the

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Doctor:
+class DoctorCommand:
     """Say how code that a model wrote is isolated on this machine, and which simulators there are.
 
     Each layer of the isolation is tried, then programs try what no program may. Ends with status 1

@@ -23,7 +23,7 @@ Totals = Callable[[Sequence["Episode"]], dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Evaluate:
+class EvaluateCommand:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
     The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
@@ -103,7 +103,7 @@ class Evaluate:
         from visenv.evaluation.compare import control_row
         from visenv.evaluation.controls import controlled
         from visenv.evaluation.held_out import places
-        from visenv.evaluation.summary import summarise
+        from visenv.evaluation.summary import summarize
         from visenv.evaluation.summary_files import write_summary
         from visenv.makers import env_id
         from visenv.scorers import Scorer
@@ -140,18 +140,18 @@ class Evaluate:
                 under = player.play(specs, folder, control)
                 controls.append(control_row(control, played, under))
                 if folder is not None:
-                    summary = summarise(under, unread, totals(under))
+                    summary = summarize(under, unread, totals(under))
                     write_summary(folder, f"{title}, {control}", summary, under)
             env.close()
-        self._report(title, summarise(played, unread, totals(played), controls), played)
+        self._report(title, summarize(played, unread, totals(played), controls), played)
 
     # ------------------------------------------------------------------ saved episodes
 
     def _sum_up_saved(self) -> None:
-        from visenv.evaluation.summary import summarise
+        from visenv.evaluation.summary import summarize
 
         episodes = sorted(self._judged(), key=lambda each: (each.group, each.member))
-        self._report(self.env, summarise(episodes), episodes)
+        self._report(self.env, summarize(episodes), episodes)
 
     def _judged(self) -> list[Episode]:
         """Read the saved episodes, judge them, and write them where asked; drop their messages."""

@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportCommand:
     """Write the episodes of a run for other tools.
 
     inspect: logs of Inspect in a folder, one for each file of episodes (inspect view --log-dir

@@ -10,7 +10,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Index:
+class IndexCommand:
     """Embed the pages of a folder of documents, once, for search by meaning.
 
     Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` finds pages by it. An index

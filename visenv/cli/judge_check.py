@@ -10,7 +10,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class JudgeCheck:
+class JudgeCheckCommand:
     """Compare a judge with exact ground truth, and try answers that it must reject."""
 
     judge: Annotated[str, tyro.conf.Positional]

@@ -20,7 +20,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class List:
+class ListCommand:
     """List the environments, policies, algorithms, data sets and suites.
 
     What an installed package adds is listed with the name of the package, and is not imported.

@@ -16,7 +16,7 @@ from visenv.types import Image, Message, StepResult
 
 
 @dataclass(frozen=True)
-class Play:
+class PlayCommand:
     """Play an environment yourself.
 
     Images are saved, and opened where there is a screen. A turn may have several lines; an empty

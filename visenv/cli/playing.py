@@ -13,7 +13,7 @@ from visenv.makers import env_id, env_maker, make_policy, settings
 from visenv.provenance import arguments_of
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv
 from visenv.rollout.each import for_each
-from visenv.rollout.run_folder import Place, RunFolder
+from visenv.rollout.run_folder import EpisodeKey, RunFolder
 from visenv.types import Episode, Sampling
 
 ReviseEpisode = Callable[[Episode], Awaitable[Episode]]
@@ -60,7 +60,7 @@ class PlaySettings(NamedTuple):
             "control": control,
         }
         if self.command == "rollout":
-            record["group_size"] = record.pop("repeats")
+            record["num_generations"] = record.pop("repeats")
         return record
 
 
@@ -122,7 +122,7 @@ class Player:
 
         with ExitStack() as stack:
             stack.callback(collector.close)
-            episodes: dict[Place, Episode] = {}
+            episodes: dict[EpisodeKey, Episode] = {}
             keep: Callable[[Episode], None] = _keeping(episodes)
             if out is not None:
                 policy = arguments_of(self._policy, settings(chosen.policy_option))
@@ -145,7 +145,7 @@ class Player:
         self._policy.close()
 
 
-def _keeping(episodes: dict[Place, Episode]) -> Callable[[Episode], None]:
+def _keeping(episodes: dict[EpisodeKey, Episode]) -> Callable[[Episode], None]:
     def keep(episode: Episode) -> None:
         episodes[episode.group, episode.member] = episode.without_messages()
 

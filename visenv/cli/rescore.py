@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rescore:
+class RescoreCommand:
     """Compute the rewards of saved episodes again, from their events and ground truth.
 
     Each sample is read from its data source again, or generated again from its seed, and must be

@@ -21,7 +21,7 @@ _ROLLOUT = 0x5EED_0A11
 
 
 @dataclass(frozen=True)
-class Rollout:
+class RolloutCommand:
     """Play episodes with a policy and write them as JSONL, images beside it.
 
     Each episode is written when it ends. After a kill, the same command plays what is missing.
@@ -42,7 +42,7 @@ class Rollout:
     random_crop."""
     episodes: int = 8
     """How many groups to play."""
-    group_size: int = 1
+    num_generations: int = 1
     """Episodes of each group."""
     seed: int = 0
     """Seed from which the seeds of the groups are spawned; no two values share a seed."""
@@ -59,7 +59,7 @@ class Rollout:
         """Play, write, and print a summary."""
         from visenv.cli.playing import Player, PlaySettings
         from visenv.cli.tables import print_summary
-        from visenv.evaluation.summary import summarise
+        from visenv.evaluation.summary import summarize
         from visenv.rollout import EpisodeSpec
         from visenv.rollout.run_folder import EPISODES_FILE
         from visenv.seeding import seeds
@@ -76,17 +76,17 @@ class Rollout:
             max_tokens=self.max_tokens,
             seed=self.seed,
             episodes=self.episodes,
-            repeats=self.group_size,
+            repeats=self.num_generations,
         )
         stream = np.random.SeedSequence([_ROLLOUT, self.seed])
         specs = [
             EpisodeSpec(seed, group, member)
             for group, seed in enumerate(seeds(stream, self.episodes))
-            for member in range(self.group_size)
+            for member in range(self.num_generations)
         ]
         with closing(Player(chosen, self.concurrency)) as player:
             episodes = player.play(specs, self.out, self.control)
-        print_summary(summarise(episodes))
+        print_summary(summarize(episodes))
         path = self.out / EPISODES_FILE
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")
 
@@ -94,7 +94,7 @@ class Rollout:
         check_at_least(
             1,
             episodes=self.episodes,
-            group_size=self.group_size,
+            num_generations=self.num_generations,
             max_tokens=self.max_tokens,
             concurrency=self.concurrency,
         )

@@ -10,7 +10,7 @@ from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
 
 @dataclass(frozen=True)
-class Build:
+class SearchBuildCommand:
     """Index a corpus: a folder of .txt, .md and .jsonl files, or one such file.
 
     Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches it. Embedding
@@ -55,7 +55,7 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Passages:
+class SearchPassagesCommand:
     """Write the paragraphs that a question set carries as a corpus, each once, for `build`.
 
     HotpotQA, 2WikiMultihopQA and MuSiQue carry those that answer a question, among others.
@@ -79,7 +79,7 @@ class Passages:
 
 
 @dataclass(frozen=True)
-class Ask:
+class SearchQueryCommand:
     """Search, and print what is found."""
 
     engine: Annotated[str, Positional]
@@ -103,13 +103,13 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchCommand:
     """Make and try search indexes."""
 
     step: OmitSubcommandPrefixes[
-        Annotated[Passages, subcommand("passages")]
-        | Annotated[Build, subcommand("build")]
-        | Annotated[Ask, subcommand("ask")]
+        Annotated[SearchPassagesCommand, subcommand("passages")]
+        | Annotated[SearchBuildCommand, subcommand("build")]
+        | Annotated[SearchQueryCommand, subcommand("ask")]
     ]
 
     def run(self) -> None:

@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 
 @dataclass(frozen=True)
-class Simulators:
+class SimulatorsCommand:
     """Install the simulators in a virtual environment of their own, or say what is there.
 
     LIBERO, habitat-lab and ai2thor take an older NumPy than visenv. Environments find the virtual

@@ -18,7 +18,7 @@ from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from visenv.cli.playing import Player
-    from visenv.evaluation.suite import Column, ColumnResult, Suite, TableRow
+    from visenv.evaluation.suite import ColumnResult, Suite, SuiteColumn, TableRow
     from visenv.rollout import EpisodeSpec
     from visenv.types import Episode
 
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlaySuite:
+class SuiteCommand:
     """Evaluate policies on all columns of a paper's table, and print the table.
 
     Every row of every data set is played, or as many samples as the suite says. Rows that cannot be
@@ -133,7 +133,7 @@ class PlaySuite:
             yield TableRow(label, tuple(results[place] for results in columns))
 
     def _column(
-        self, suite: Suite, column: Column, asked: _Asked, folders: Mapping[str, str]
+        self, suite: Suite, column: SuiteColumn, asked: _Asked, folders: Mapping[str, str]
     ) -> list[ColumnResult]:
         """Play a column without and with each control, and write the summaries."""
         from visenv.cli.playing import Player, PlaySettings
@@ -171,7 +171,7 @@ class PlaySuite:
 
 def _play(
     suite: Suite,
-    column: Column,
+    column: SuiteColumn,
     asked: _Asked,
     player: Player,
     specs: Sequence[EpisodeSpec],
@@ -180,7 +180,7 @@ def _play(
 ) -> ColumnResult:
     """Play a column, write its summary, and return its result."""
     from visenv.evaluation.suite import column_result
-    from visenv.evaluation.summary import summarise
+    from visenv.evaluation.summary import summarize
     from visenv.evaluation.summary_files import write_summary
 
     unread = [str(problem) for problem in getattr(source, "problems", ())]
@@ -191,7 +191,7 @@ def _play(
     if folder is not None and control is not None:
         folder = folder / control
     played = player.play(specs, folder, control)
-    summary = summarise(played, unread, totals(played))
+    summary = summarize(played, unread, totals(played))
     if folder is not None:
         under = "" if control is None else f", {control}"
         write_summary(folder, f"{column.name}, {asked.label}{under}", summary, played)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from visenv.evaluation.compare import Comparison
 from visenv.evaluation.intervals import Mean
-from visenv.evaluation.summary import ControlRow, Row, Summary, ToolRow
+from visenv.evaluation.summary import ControlRow, Summary, SummaryRow, ToolRow
 
 _LEAST_WIDTH = 12
 """Characters of a column; a longer name of a group is folded."""
@@ -80,7 +80,7 @@ def print_comparison(comparison: Comparison) -> None:
         )
 
 
-def _means(rows: Sequence[Row], corner: str, width: int) -> Iterator[Table]:
+def _means(rows: Sequence[SummaryRow], corner: str, width: int) -> Iterator[Table]:
     """Yield tables with a column for each row and a line for each mean, as wide as the console."""
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     repeated = any(row.samples != row.episodes for row in rows)

@@ -12,11 +12,11 @@ from visenv.errors import VisenvError
 from visenv.makers import env_id, env_maker
 
 if TYPE_CHECKING:
-    from visenv.testing.validation import Report
+    from visenv.testing.validation import ValidationReport
 
 
 @dataclass(frozen=True)
-class Validate:
+class ValidateCommand:
     """Check an environment against the contract, and measure it.
 
     The checks are those of `visenv.testing`: Gymnasium's own checker, determinism, pickling,
@@ -64,7 +64,7 @@ class Validate:
             )
 
 
-def _as_json(name: str, report: Report) -> dict[str, Any]:
+def _as_json(name: str, report: ValidationReport) -> dict[str, Any]:
     return {
         "environment": name,
         "passed": not report.failed,
@@ -76,7 +76,7 @@ def _as_json(name: str, report: Report) -> dict[str, Any]:
     }
 
 
-def _print(report: Report) -> None:
+def _print(report: ValidationReport) -> None:
     from rich.console import Console
 
     from visenv.cli.tables import table_of

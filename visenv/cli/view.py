@@ -12,7 +12,7 @@ from visenv.cli.screen import open_on_screen
 
 
 @dataclass(frozen=True)
-class View:
+class ViewCommand:
     """Make a run's report, a page that works without a network, and open it.
 
     The page is RUN/report.html. Beside it RUN/report/ holds the episodes, which the page loads when

@@ -25,10 +25,10 @@ from typing import Any, ClassVar, Literal, Protocol
 import gymnasium as gym
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, failed, kept
+from visenv.curation.journal import RowOutcome, dropped, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of, sample_at
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.data.source import IndexedSource
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import fit
@@ -48,7 +48,7 @@ class ScoredSource(IndexedSource, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Difficulty:
+class DifficultyConfig:
     """Sets how difficulty is measured, and what is kept.
 
     Attributes:
@@ -80,7 +80,7 @@ class Difficulty:
                 f"{self.threshold} and {self.temperature}."
             )
 
-    def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> Outcome:
+    def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> RowOutcome:
         """Return the outcome of the place whose tries had these scores, each 0 to 1."""
         mean = sum(scores) / len(scores)
         detail |= {"scores": list(scores), "mean": mean}
@@ -89,14 +89,14 @@ class Difficulty:
         return dropped("easy", **detail)
 
 
-GROUNDLIGHT = Difficulty()
+GROUNDLIGHT = DifficultyConfig()
 """Mean of 8 short answers below 0.5."""
 
-ARM_THINKER = Difficulty(samples=5, max_tokens=2048, threshold=1.0)
+ARM_THINKER = DifficultyConfig(samples=5, max_tokens=2048, threshold=1.0)
 """Not right 5 times of 5. Temperature and length are ours: the paper names none."""
 
 
-class Subset:
+class SourceSubset:
     """Selects some rows of a source, in the order given, with the source's own scoring."""
 
     def __init__(self, source: ScoredSource, indices: Sequence[int]) -> None:
@@ -114,7 +114,7 @@ class Subset:
         return self.source.score(answer, sample, compat)
 
 
-class PlayDifficulty(Step):
+class PlayDifficulty(CurationStep):
     """Plays each place several times in its environment.
 
     Args:
@@ -132,7 +132,7 @@ class PlayDifficulty(Step):
         self,
         make_env: Callable[[], gym.Env[Any, str]],
         policy: Policy[Any],
-        difficulty: Difficulty = ARM_THINKER,
+        difficulty: DifficultyConfig = ARM_THINKER,
         metric: str = "accuracy",
         label: str = "",
     ) -> None:
@@ -147,7 +147,7 @@ class PlayDifficulty(Step):
         return {**asdict(self._difficulty), "metric": self._metric, "policy": self._label}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Play the sample, and keep it if it is difficult."""
         places = [place_of(row, member) for member in range(self._difficulty.samples)]
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
@@ -170,7 +170,7 @@ class PlayDifficulty(Step):
         return episode.metrics[self._metric]
 
 
-class AskDifficulty(Step):
+class AskDifficulty(CurationStep):
     """Asks each question of a source several times, straight, without an environment.
 
     Args:
@@ -189,7 +189,7 @@ class AskDifficulty(Step):
         self,
         source: ScoredSource,
         policy: Policy[Any],
-        difficulty: Difficulty = GROUNDLIGHT,
+        difficulty: DifficultyConfig = GROUNDLIGHT,
         score: AnswerScore | None = None,
         view_side: int = 1024,
         label: str = "",
@@ -211,7 +211,7 @@ class AskDifficulty(Step):
         }
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Ask the policy, and keep the sample if it is difficult."""
         sample = sample_at(self._source, row)
         message = _question(sample, self._view_side)

@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
-from visenv.curation.lines import Lines, Row, read_object
-from visenv.curation.step import Account, Step
+from visenv.curation.journal import RowOutcome, kept
+from visenv.curation.lines import InputRows, Row, read_object
+from visenv.curation.step import CurationStep, StepReport
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, Message, all_images, flatten
@@ -32,7 +32,7 @@ from visenv.types import Episode, Message, all_images, flatten
 LAYOUTS = ("llama-factory", "trl")
 
 
-class Export(Step):
+class Export(CurationStep):
     """Writes episodes as chat messages.
 
     Args:
@@ -58,7 +58,7 @@ class Export(Step):
         return {"layout": self._layout}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         episode = episode_from_json(row, self._images)
         content = _marked if self._layout == "llama-factory" else _parts
         rows = []
@@ -76,12 +76,12 @@ class Export(Step):
     @override
     def run(
         self,
-        lines: Lines,
+        lines: InputRows,
         out: Path,
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
-    ) -> Account:
-        """Run as `Step.run` does; for LLaMA-Factory, write ``dataset_info.json``, too."""
+    ) -> StepReport:
+        """Run as `CurationStep.run` does; for LLaMA-Factory, write ``dataset_info.json``, too."""
         account = super().run(lines, out, concurrency, on_line)
         if self._layout == "llama-factory":
             _describe(out)

@@ -1,4 +1,4 @@
-"""Filter: trajectories that are worth learning from, by format, accuracy and behaviour.
+"""Filter: trajectories that are worth learning from, by format, accuracy and behavior.
 
 Paper, section 3.2. Everything is read from the event log and the environment's own metrics, which
 no policy can write to; what a turn says about itself counts for nothing.
@@ -11,22 +11,22 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import ConfigurationError, DataError
-from visenv.types import Episode, Log, Malformed
+from visenv.types import Episode, EventLog, Malformed
 
 
-class Filter(Step):
+class Filter(CurationStep):
     """Keeps episodes that are well formed, right, and used a tool.
 
     In this order, the first that does not hold is the reason:
 
     1. format: it ended with an answer, and no turn of it was malformed;
     2. accuracy: the metric is at least `accuracy`;
-    3. behaviour: at least `tool_calls` calls succeeded.
+    3. behavior: at least `tool_calls` calls succeeded.
 
     Args:
         images: The folder of the episodes' images.
@@ -66,9 +66,9 @@ class Filter(Step):
         }
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         episode = episode_from_json(row, self._images)
-        reason = _format(episode) or self._right(episode) or self._behaviour(episode)
+        reason = _format(episode) or self._right(episode) or self._behavior(episode)
         if reason:
             return dropped(reason)
         if self._folder.absolute() != self._images.absolute():
@@ -84,8 +84,8 @@ class Filter(Step):
             raise DataError(f"its metric {self._metric!r} is no number: {value!r:.80}")
         return "" if value >= self._accuracy else "accuracy: wrong"  # NaN is wrong
 
-    def _behaviour(self, episode: Episode) -> str:
-        calls = Log(episode.events).tool_calls
+    def _behavior(self, episode: Episode) -> str:
+        calls = EventLog(episode.events).tool_calls
         succeeded = [call for call in calls if call.ok]
         if len(succeeded) >= self._tool_calls:
             return ""

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from filelock import lock_descriptor
 
-from visenv.curation.lines import Line, Row, anchored, relative
+from visenv.curation.lines import InputRow, Row, anchored, relative
 from visenv.errors import ConfigurationError, DataError
 
 FORMAT = 1
@@ -29,7 +29,7 @@ _SYNC_SECONDS = 1.0
 Status = Literal["kept", "dropped", "failed"]
 
 
-class Outcome(NamedTuple):
+class RowOutcome(NamedTuple):
     """Describes what became of one row.
 
     Attributes:
@@ -46,19 +46,19 @@ class Outcome(NamedTuple):
     detail: Mapping[str, Any] = {}
 
 
-def kept(*rows: Row, **detail: Any) -> Outcome:
+def kept(*rows: Row, **detail: Any) -> RowOutcome:
     """Return the outcome of a row that is kept, as `rows`."""
-    return Outcome("kept", "", rows, detail)
+    return RowOutcome("kept", "", rows, detail)
 
 
-def dropped(reason: str, **detail: Any) -> Outcome:
+def dropped(reason: str, **detail: Any) -> RowOutcome:
     """Return the outcome of a row that the step's rule drops."""
-    return Outcome("dropped", reason, (), detail)
+    return RowOutcome("dropped", reason, (), detail)
 
 
-def failed(reason: str, error: object, **detail: Any) -> Outcome:
+def failed(reason: str, error: object, **detail: Any) -> RowOutcome:
     """Return the outcome of a row that could not be processed."""
-    return Outcome("failed", reason, (), {"error": str(error), **detail})
+    return RowOutcome("failed", reason, (), {"error": str(error), **detail})
 
 
 class _Entry(NamedTuple):
@@ -70,7 +70,7 @@ class _Entry(NamedTuple):
     length: int
 
 
-class Journal:
+class CurationJournal:
     """Reads and extends one journal; only one process at a time may.
 
     Args:
@@ -98,25 +98,25 @@ class Journal:
             self._file.close()
             raise
 
-    def known(self, line: Line) -> bool:
+    def known(self, line: InputRow) -> bool:
         """Return whether the row, as it is now, has an outcome, a failure included."""
         entry = self._entries.get(line.id)
         return entry is not None and entry.digest == line.digest
 
-    def finished(self, line: Line) -> bool:
+    def finished(self, line: InputRow) -> bool:
         """Return whether the row, as it is now, was kept or dropped."""
         return self.known(line) and not self._entries[line.id].failed
 
-    def outcome(self, line: Line) -> Outcome:
+    def outcome(self, line: InputRow) -> RowOutcome:
         """Return the outcome of a row that is `known`."""
         entry = self._entries[line.id]
         return _outcome(self._read(entry), self.path.parent)
 
-    def place(self, line: Line) -> int:
+    def place(self, line: InputRow) -> int:
         """Return where the outcome of a row that is `known` stands: later ones stand further on."""
         return self._entries[line.id].offset
 
-    def add(self, line: Line, outcome: Outcome, after: int = -1) -> None:
+    def add(self, line: InputRow, outcome: RowOutcome, after: int = -1) -> None:
         """Write a row's outcome, unless the very same one stands there already, beyond `after`."""
         content = _content(line, outcome, self.path.parent)
         old = self._entries.get(line.id)
@@ -194,18 +194,18 @@ class Journal:
         self._synced = time.monotonic()
 
 
-def _content(line: Line, outcome: Outcome, folder: Path) -> bytes:
+def _content(line: InputRow, outcome: RowOutcome, folder: Path) -> bytes:
     rows = [relative(row, folder) for row in outcome.rows]
     entry = {"line": line.id, "digest": line.digest, **outcome._asdict(), "rows": rows}
     return json.dumps(entry).encode() + b"\n"
 
 
-def _outcome(content: bytes, folder: Path) -> Outcome:
+def _outcome(content: bytes, folder: Path) -> RowOutcome:
     entry = json.loads(content)
     rows = tuple([anchored(row, folder) for row in entry["rows"]])
     if entry["status"] not in ("kept", "dropped", "failed"):
         raise DataError(f"there is no status {entry['status']!r}")
-    return Outcome(entry["status"], entry["reason"], rows, entry["detail"])
+    return RowOutcome(entry["status"], entry["reason"], rows, entry["detail"])
 
 
 def _shown(header: Row) -> str:

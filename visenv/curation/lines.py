@@ -17,7 +17,7 @@ Row = dict[str, Any]
 """One row: a JSON object with an ``"id"``."""
 
 
-class Line(NamedTuple):
+class InputRow(NamedTuple):
     """Holds one row to work on, or what is wrong with it.
 
     Attributes:
@@ -33,14 +33,14 @@ class Line(NamedTuple):
     problem: str = ""
 
 
-class Lines(Protocol):
+class InputRows(Protocol):
     """Holds rows that can be gone through more than once, in the same order each time."""
 
     def __len__(self) -> int:
         """Return the number of lines, those that cannot be read included."""
         ...
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[InputRow]:
         """Iterate over the lines."""
         ...
 
@@ -53,7 +53,7 @@ class JsonLines:
     """The rows of a JSONL file, one in memory at a time.
 
     Empty lines are passed over. A line that is no JSON object, has no id (a non-empty string or an
-    integer) or repeats one is a `Line` with a problem. Paths under `PATH_KEYS` are relative to the
+    integer) or repeats one is a `InputRow` with a problem. Paths under `PATH_KEYS` are relative to the
     file and come out absolute.
 
     Args:
@@ -74,7 +74,7 @@ class JsonLines:
             self._length = sum(1 for _ in self._contents())
         return self._length
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[InputRow]:
         known: dict[str, int] = {}
         for number, content in self._contents():
             line = self._line(number, content, known)
@@ -87,25 +87,25 @@ class JsonLines:
                 if content.strip():
                     yield number, content
 
-    def _line(self, number: int, content: bytes, known: dict[str, int]) -> Line:
+    def _line(self, number: int, content: bytes, known: dict[str, int]) -> InputRow:
         digest = hashlib.sha256(content.strip()).hexdigest()[:16]
         try:
             row = read_object(content)
             name = _id_of(row)
             if name in known:
                 raise DataError(f"the id {name!r} stands on line {known[name]} already")
-            return Line(name, digest, anchored(row, self.path.parent))
+            return InputRow(name, digest, anchored(row, self.path.parent))
         except DataError as error:
             place = f"line {number}"
             while place in known:  # a row that calls itself so
                 place += "'"
-            return Line(place, digest, {}, f"{self.path.name}:{number}: {error}")
+            return InputRow(place, digest, {}, f"{self.path.name}:{number}: {error}")
 
 
-def row_line(row: Row) -> Line:
+def row_line(row: Row) -> InputRow:
     """Return a line for a row that is in no file."""
     content = json.dumps(row, sort_keys=True).encode()
-    return Line(_id_of(row), hashlib.sha256(content).hexdigest()[:16], row)
+    return InputRow(_id_of(row), hashlib.sha256(content).hexdigest()[:16], row)
 
 
 def read_object(content: bytes | str) -> Row:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from visenv.curation.lines import Line, Row, row_line
+from visenv.curation.lines import InputRow, Row, row_line
 from visenv.data.source import IndexedSource, Source, is_indexed
 from visenv.errors import ConfigurationError, DataError
 from visenv.rollout import EpisodeSpec
 from visenv.types import Sample
 
 
-def row_lines(source: IndexedSource) -> list[Line]:
+def row_lines(source: IndexedSource) -> list[InputRow]:
     """Return a place for each row of a finite source."""
     return [row_line({"id": f"row-{index}", "index": index}) for index in range(len(source))]
 
 
-def seed_lines(count: int, first: int = 0) -> list[Line]:
+def seed_lines(count: int, first: int = 0) -> list[InputRow]:
     """Return the places ``first`` to ``first + count - 1`` of a procedural source.
 
     Raises:
@@ -33,7 +33,7 @@ def seed_lines(count: int, first: int = 0) -> list[Line]:
     return [row_line({"id": f"seed-{n}", "seed": n}) for n in range(first, first + count)]
 
 
-def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[Line]:
+def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[InputRow]:
     """Return the places of `source` to work on: its rows, or as many seeds.
 
     Args:
@@ -52,9 +52,9 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
     return seed_lines(count, first)
 
 
-def members(lines: Iterable[Line], size: int) -> list[Line]:
+def members(lines: Iterable[InputRow], size: int) -> list[InputRow]:
     """Return each place `size` times, as members of a group: same sample, different seed."""
-    found: list[Line] = []
+    found: list[InputRow] = []
     for line in lines:
         if line.problem:
             found.append(line)

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import gymnasium as gym
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.documents import Library
 from visenv.documents.export import write_pages
 from visenv.episodes import save_images
 from visenv.types import GroundTruth, Sample
 
 
-class Questions(Step):
+class Questions(CurationStep):
     """Turns places into rows ``{"id", "question", "images", "response", "kind", "sample"}``.
 
     The response is the commonest accepted answer; of a sample about judging, the candidate that is
@@ -55,7 +55,7 @@ class Questions(Step):
         return settings if self._documents is None else {**settings, "documents": True}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         place = place_of(row)
         options = None if place.index is None else {"index": place.index}
         self._env.reset(seed=place.seed, options=options)

@@ -1,6 +1,6 @@
 """A step of a data pipeline: rows in, an outcome for each, kept rows out, every row accounted for.
 
-A subclass says what becomes of one row; `Step.run` does the rest::
+A subclass says what becomes of one row; `CurationStep.run` does the rest::
 
     class Short(Step):
         name = "short"
@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from visenv.background import run_here
-from visenv.curation.journal import Journal, Outcome, failed
-from visenv.curation.lines import JsonLines, Line, Lines, Row, write_lines
+from visenv.curation.journal import CurationJournal, RowOutcome, failed
+from visenv.curation.lines import InputRow, InputRows, JsonLines, Row, write_lines
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 
 _FAILURES: dict[type[Exception], str] = {
@@ -37,7 +37,7 @@ _FAILURES: dict[type[Exception], str] = {
 }
 
 
-class Account(NamedTuple):
+class StepReport(NamedTuple):
     """Counts what became of all rows; the counts add up to `lines`.
 
     Attributes:
@@ -55,7 +55,7 @@ class Account(NamedTuple):
     rows: int
 
 
-class Step:
+class CurationStep:
     """Base class of steps.
 
     Attributes:
@@ -66,7 +66,7 @@ class Step:
     name: ClassVar[str]
     in_order: ClassVar[bool] = False
 
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Decide on a row.
 
         Raises:
@@ -83,7 +83,7 @@ class Step:
     def begin(self) -> None:
         """Prepare a run; a step that depends on the order of rows forgets the last run."""
 
-    def remember(self, row: Row, outcome: Outcome) -> None:
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
         """Take note of a row that was finished before; a step that goes by order may have to."""
 
     def notes(self) -> list[str]:
@@ -98,11 +98,11 @@ class Step:
 
     def run(
         self,
-        lines: Lines,
+        lines: InputRows,
         out: Path,
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
-    ) -> Account:
+    ) -> StepReport:
         """Work on every row that is not finished, and write what is kept.
 
         Args:
@@ -122,7 +122,7 @@ class Step:
             raise ConfigurationError(f"concurrency must be at least 1, got {concurrency}.")
         if isinstance(lines, JsonLines) and lines.path.resolve() == out.resolve():
             raise ConfigurationError(f"{out} is both the input and the output; name another file.")
-        journal = Journal(journal_path(out), self.name, self.settings())
+        journal = CurationJournal(journal_path(out), self.name, self.settings())
         try:
             self.begin()
             work = _Work(self, journal, on_line or (lambda: None))
@@ -145,16 +145,18 @@ def seed_of(*parts: int | str) -> int:
 class _Work:
     """Goes through the rows, some at a time."""
 
-    def __init__(self, step: Step, journal: Journal, on_line: Callable[[], None]) -> None:
+    def __init__(
+        self, step: CurationStep, journal: CurationJournal, on_line: Callable[[], None]
+    ) -> None:
         self._step = step
         self._journal = journal
         self._on_line = on_line
         # Where the order counts: an outcome that stands before one of an earlier row is older than
         # what it depends on. The files tell, so a kill does not make a run forget it.
         self._reached = -1
-        self._tasks: dict[asyncio.Task[Outcome], Line] = {}
+        self._tasks: dict[asyncio.Task[RowOutcome], InputRow] = {}
 
-    async def through(self, lines: Lines, concurrency: int) -> None:
+    async def through(self, lines: InputRows, concurrency: int) -> None:
         try:
             for line in _chained(lines) if self._step.in_order else lines:
                 while len(self._tasks) >= concurrency:
@@ -169,7 +171,7 @@ class _Work:
             for task in self._tasks:
                 task.cancel()
 
-    def _recalls(self, line: Line) -> bool:
+    def _recalls(self, line: InputRow) -> bool:
         """Return whether an earlier run decided on the row; the step then remembers that.
 
         Not where the order counts and a row before it was decided on later, nor where the step
@@ -183,7 +185,7 @@ class _Work:
             return False
         return True
 
-    async def _decide(self, line: Line) -> Outcome:
+    async def _decide(self, line: InputRow) -> RowOutcome:
         if line.problem:
             return failed("cannot be read", line.problem)
         try:
@@ -199,14 +201,14 @@ class _Work:
             self._journal.add(line, task.result(), self._reached)
             self._advance(line)
 
-    def _advance(self, line: Line) -> None:
+    def _advance(self, line: InputRow) -> None:
         """Note that the row has its outcome."""
         if self._step.in_order:
             self._reached = max(self._reached, self._journal.place(line))
         self._on_line()
 
 
-def _chained(lines: Lines) -> Iterator[Line]:
+def _chained(lines: InputRows) -> Iterator[InputRow]:
     """Return the lines, each with a digest of all so far: a missing line changes the later ones."""
     digest = ""
     for line in lines:
@@ -217,7 +219,7 @@ def _chained(lines: Lines) -> Iterator[Line]:
 # ---------------------------------------------------------------------------- the end
 
 
-def _finish(lines: Lines, journal: Journal, out: Path) -> Account:
+def _finish(lines: InputRows, journal: CurationJournal, out: Path) -> StepReport:
     """Write the kept rows in the order of the input, and the counts."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("kept", "dropped", "failed")}
 
@@ -228,7 +230,7 @@ def _finish(lines: Lines, journal: Journal, out: Path) -> Account:
             yield from outcome.rows
 
     written = write_lines(out, rows())
-    account = Account(
+    account = StepReport(
         lines=sum(each.total() for each in counts.values()),
         kept=counts["kept"].total(),
         dropped=dict(counts["dropped"].most_common()),

@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 import gymnasium as gym
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, failed, kept
+from visenv.curation.journal import RowOutcome, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.episodes import episode_to_json, save_images
 from visenv.policy import Policy
 from visenv.rollout import Collector
 from visenv.types import Sampling
 
 
-class Trajectories(Step):
+class Trajectories(CurationStep):
     """Plays places, and keeps the episodes.
 
     An aborted episode (a service failed, a sample could not be read) fails its row, so that
@@ -61,7 +61,7 @@ class Trajectories(Step):
         }
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
             return failed("aborted", episode.end_reason)

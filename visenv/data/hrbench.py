@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     as_choices,
     contents,
@@ -30,7 +30,7 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
-from visenv.data.tsv import Record, TsvFile, TsvImages
+from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import Image, QuestionTruth, Sample
@@ -113,8 +113,8 @@ class HRBench(RowSource):
             )
 
     @override
-    def _open_images(self, place: Place, images: Record | int) -> tuple[Image, ...]:
-        if isinstance(images, Record):
+    def _open_images(self, place: RowLocation, images: TsvRecord | int) -> tuple[Image, ...]:
+        if isinstance(images, TsvRecord):
             assert self._tsv is not None
             encoded = self._tsv.row(self._tsv.read(images))["image"]
         else:
@@ -125,10 +125,10 @@ class HRBench(RowSource):
     def _load_tsv(self, tsv: TsvFile) -> None:
         _require_columns(tsv.path, tsv.columns)
         self._tsv = tsv
-        rows: list[tuple[Place, dict[str, str], str]] = []
+        rows: list[tuple[RowLocation, dict[str, str], str]] = []
         images = TsvImages()
         for record, content in tsv.records():
-            place = Place(str(tsv.path), record.line)
+            place = RowLocation(str(tsv.path), record.line)
             with self._listing(place):
                 row = tsv.row(content)
                 text_of(row, "image")

@@ -12,7 +12,7 @@ from typing_extensions import override
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     existing_folder,
     first_files,
@@ -60,7 +60,7 @@ class HubSource(RowSource):
         self._require_rows(self.folder)
 
     @abstractmethod
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
         """Return the sample of a row without its images, which several samples may share.
 
         Raises:
@@ -80,7 +80,9 @@ class HubSource(RowSource):
                 samples = self._sample(place, row)
                 self._keep_all(place, samples, self._image_files(row))
 
-    def _keep_all(self, place: Place, samples: Sample | Sequence[Sample], images: Any) -> None:
+    def _keep_all(
+        self, place: RowLocation, samples: Sample | Sequence[Sample], images: Any
+    ) -> None:
         for sample in [samples] if isinstance(samples, Sample) else samples:
             self._keep(place, sample, images)
 
@@ -91,7 +93,7 @@ class HubSource(RowSource):
         return [image_file(folders, str(name)) for name in names]
 
     @override
-    def _open_images(self, place: Place, images: int | list[Path]) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: int | list[Path]) -> tuple[Image, ...]:
         if isinstance(images, list):
             return tuple([Image.from_file(path) for path in images])
         assert self._shards is not None

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from visenv.data.rows import Place
+from visenv.data.rows import RowLocation
 from visenv.errors import DataError
 
 
-def json_lines(file: Path) -> Iterator[tuple[Place, bytes]]:
+def json_lines(file: Path) -> Iterator[tuple[RowLocation, bytes]]:
     """Yield the non-blank lines of a JSONL file with their places."""
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         if line.strip():
-            yield Place(str(file), number), line
+            yield RowLocation(str(file), number), line
 
 
-def read_rows(file: Path, *keys: str) -> Iterator[tuple[Place, Any]]:
+def read_rows(file: Path, *keys: str) -> Iterator[tuple[RowLocation, Any]]:
     """Yield the rows, and their places, of a JSONL file or of a JSON file's list (`json_list`).
 
     Raises:
@@ -29,7 +29,7 @@ def read_rows(file: Path, *keys: str) -> Iterator[tuple[Place, Any]]:
         yield from json_lines(file)
         return
     for number, row in enumerate(json_list(file, *keys), start=1):
-        yield Place(str(file), number), row
+        yield RowLocation(str(file), number), row
 
 
 def json_object(content: Any) -> dict[str, Any]:

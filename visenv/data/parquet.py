@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from visenv.data.rows import Place
+from visenv.data.rows import RowLocation
 from visenv.errors import ConfigurationError, DataError
 
 
@@ -50,14 +50,14 @@ class ParquetShards:
                     first += count
                     first_in_file += count
 
-    def rows(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def rows(self) -> Iterator[tuple[RowLocation, dict[str, Any]]]:
         """Yield every row without its large columns, with its place."""
         for group in self._groups:
             with _open(group.file) as opened:
                 small = [name for name in opened.schema_arrow.names if name not in self._large]
                 table = opened.read_row_group(group.number, columns=small)
             for offset, row in enumerate(table.to_pylist()):
-                yield Place(str(group.file), group.first_in_file + offset + 1), row
+                yield RowLocation(str(group.file), group.first_in_file + offset + 1), row
 
     def cell(self, row: int, column: str) -> Any:
         """Return one cell of a large column; reads the row group of the cell.

@@ -24,7 +24,7 @@ from visenv.types import Image, Sample
 _KEPT = 4
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Holds where a row stands: its file, and its line or row in it, the first being 1."""
 
     file: str
@@ -54,7 +54,7 @@ class RowProblem(NamedTuple):
 
 
 class _Row(NamedTuple):
-    place: Place
+    place: RowLocation
     sample: Sample
     images: Any
 
@@ -96,7 +96,7 @@ class RowSource(ABC):
         self._recent: SharedCache[int, Sample] = SharedCache(_KEPT)
 
     @abstractmethod
-    def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         """Return handles to the images of the row at `place`, from what `_keep` was given."""
 
     def __len__(self) -> int:
@@ -134,7 +134,7 @@ class RowSource(ABC):
         """
         return replace(sample, images=images)
 
-    def _keep(self, place: Place, sample: Sample, images: Any = None) -> None:
+    def _keep(self, place: RowLocation, sample: Sample, images: Any = None) -> None:
         """Keep a row; `images` is whatever `_open_images` needs to find its images again."""
         if not isinstance(sample.ground_truth, self.ground_truth):
             raise TypeError(
@@ -152,7 +152,7 @@ class RowSource(ABC):
         return None if index is None else self._rows[index].sample
 
     @contextmanager
-    def _listing(self, place: Place) -> Iterator[None]:
+    def _listing(self, place: RowLocation) -> Iterator[None]:
         """List an error raised inside as the problem of the row at `place`, and go on.
 
         It is a `DataError`, or the `ValidationError` of a ground truth.
@@ -164,7 +164,7 @@ class RowSource(ABC):
         except ValidationError as error:
             self._list(place, DataError(_complaint(error)))
 
-    def _list(self, place: Place, error: DataError) -> RowProblem:
+    def _list(self, place: RowLocation, error: DataError) -> RowProblem:
         """List the problem of the row at `place`, once however often it is met."""
         problem = RowProblem(*place, str(error))
         if problem not in self._listed:

@@ -12,7 +12,7 @@ from visenv.errors import DataError
 _MOST_LINES = 100
 
 
-class Record(NamedTuple):
+class TsvRecord(NamedTuple):
     """Holds where a record lies: its first line, and its bytes in the file."""
 
     line: int
@@ -31,16 +31,16 @@ class TsvImages:
     """
 
     def __init__(self) -> None:
-        self._holders: dict[str, Record] = {}
+        self._holders: dict[str, TsvRecord] = {}
 
-    def note(self, record: Record, row: Mapping[str, str]) -> str:
+    def note(self, record: TsvRecord, row: Mapping[str, str]) -> str:
         """Take note of a row; returns the index of the row that holds its image."""
         if len(row["image"]) <= _LONGEST_REFERENCE:
             return row["image"]
         self._holders.setdefault(row["index"], record)
         return row["index"]
 
-    def holder(self, index: str) -> Record:
+    def holder(self, index: str) -> TsvRecord:
         """Return the record of that index that holds an image, after all rows were noted.
 
         Raises:
@@ -76,7 +76,7 @@ class TsvFile:
         if len(self.columns) < 2:
             raise DataError(f"{path} has no header of tab-separated columns: {header[:80]!r}")
 
-    def records(self) -> Iterator[tuple[Record, bytes]]:
+    def records(self) -> Iterator[tuple[TsvRecord, bytes]]:
         """Yield every record after the header, in order, with its bytes."""
         line = 1
         with self.path.open("rb") as file:
@@ -84,11 +84,11 @@ class TsvFile:
             while content := file.readline():
                 content, lines = self._whole(content, file)
                 if content.rstrip(b"\r\n"):
-                    yield Record(line + 1, offset, len(content)), content
+                    yield TsvRecord(line + 1, offset, len(content)), content
                 line += lines
                 offset += len(content)
 
-    def read(self, record: Record) -> bytes:
+    def read(self, record: TsvRecord) -> bytes:
         """Return the bytes of one record."""
         with self.path.open("rb") as file:
             file.seek(record.offset)

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     as_choices,
     contents,
@@ -75,7 +75,7 @@ class VStarBench(RowSource):
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
     @override
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
     def _load_questions(self, file: Path) -> None:
@@ -96,7 +96,7 @@ class VStarBench(RowSource):
             )
         for folder in folders:
             for file in sorted(folder.glob("*.json")):
-                place = Place(str(file), 1)
+                place = RowLocation(str(file), 1)
                 with self._listing(place):
                     sample = _shuffled(json_object(file.read_bytes()), folder.name, file.stem)
                     self._keep(place, sample, image_file([folder], file.stem, _SUFFIXES))

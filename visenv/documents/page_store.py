@@ -13,7 +13,7 @@ from visenv.documents.document import Document
 from visenv.documents.embedder import Embedder
 from visenv.errors import DataError
 from visenv.retrieval.sealed_vectors import SealedVectors
-from visenv.retrieval.vector_store import Item, VectorStore
+from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.retrieval.vectors import Vectors
 
 _PAGES_AT_A_TIME = 32
@@ -85,7 +85,9 @@ class PageStore:
             vectors = self._embed(document, pages)
             self._store.put(
                 [
-                    Item(_key(name, page), each, {"document": name, "pages": length, "page": page})
+                    VectorItem(
+                        _key(name, page), each, {"document": name, "pages": length, "page": page}
+                    )
                     for page, each in zip(pages, vectors, strict=True)
                 ]
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from visenv.scorers import JsonScore, Judge, Scorer
 from visenv.scorers.recording import using
 from visenv.scorers.verdict_events import EpisodeVerdicts, recorded_verdicts
-from visenv.types import Episode, Log
+from visenv.types import Episode, EventLog
 
 METRIC = "judge"
 """The name of the metric, from 0 (wrong) to 1 (right)."""
@@ -49,7 +49,7 @@ class AnswerJudge:
         """
         if episode.failure is not None or not episode.turns:
             return episode
-        answer = Log(episode.events).answer
+        answer = EventLog(episode.events).answer
         known = recorded_verdicts(episode.events)
         verdicts = EpisodeVerdicts(len(episode.turns) - 1, METRIC, known, ask_missing=True)
         score = 0.0

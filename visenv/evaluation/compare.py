@@ -9,7 +9,7 @@ from typing import NamedTuple
 from visenv.errors import DataError
 from visenv.evaluation.intervals import NOTHING, Mean, difference
 from visenv.evaluation.repeats import ACCURACY, SampleKey, sample_of
-from visenv.evaluation.summary import ControlRow, metrics_of, summarise
+from visenv.evaluation.summary import ControlRow, metrics_of, summarize
 from visenv.types import Episode
 
 
@@ -96,7 +96,7 @@ def control_row(
         return ControlRow(control, ACCURACY, NOTHING, NOTHING, 0)
     row = compared.of(ACCURACY) or compared.of("reward")
     assert row is not None  # every episode has a reward
-    value = summarise(under_control).rows[0].means[row.metric]
+    value = summarize(under_control).rows[0].means[row.metric]
     return ControlRow(control, row.metric, value, row.difference, row.samples)
 
 

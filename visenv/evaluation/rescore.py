@@ -26,7 +26,7 @@ from visenv.records import truth_to_json
 from visenv.registration import NAMESPACE
 from visenv.rewards import RewardContext, RewardWrapper
 from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
-from visenv.types import Aborted, Episode, Log, Sample, Scored, Truncated, Turn
+from visenv.types import Aborted, Episode, EventLog, Sample, Scored, Truncated, Turn
 from visenv.wrappers import changes_steps, layers
 
 Env = gym.Env[Any, Any]
@@ -97,7 +97,7 @@ class Rescorer:
         """Pay the turns again, in the order in which they were paid."""
         wrapper.begin_episode()
         names = {term.name for term in wrapper.terms}
-        log = Log()
+        log = EventLog()
         turns: list[Turn] = []
         context = RewardContext(log, sample)
         for number, turn in enumerate(episode.turns, start=1):
@@ -242,7 +242,7 @@ def _with_outcome(
     episode: Episode, base: VisEnv, outer: Sequence[gym.RewardWrapper[Any, Any]]
 ) -> Episode:
     """Return the episode with the bare result of its environment, paid at the end."""
-    base.log = Log(_unscored(episode.events))
+    base.log = EventLog(_unscored(episode.events))
     turns: list[Turn] = []
     for number, turn in enumerate(episode.turns, start=1):
         ends = number == len(episode.turns) and episode.status == "terminated"

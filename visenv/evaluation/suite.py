@@ -20,7 +20,7 @@ from visenv.evaluation.summary_files import cell_table
 
 
 @dataclass(frozen=True)
-class Column:
+class SuiteColumn:
     """Describes one column of a table.
 
     Attributes:
@@ -69,7 +69,7 @@ class Suite:
     """
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[SuiteColumn, ...]
     metric: str = "accuracy"
     controls: tuple[str, ...] = ()
     episodes: int | None = None
@@ -121,7 +121,7 @@ def read_folders(suite: Suite, words: Sequence[str]) -> dict[str, str]:
 
 
 def column_result(
-    column: Column, metric: str, summary: Summary, left_out: Iterable[object]
+    column: SuiteColumn, metric: str, summary: Summary, left_out: Iterable[object]
 ) -> ColumnResult:
     """Return the result of a column from the summary of its episodes."""
     overall = summary.rows[0]

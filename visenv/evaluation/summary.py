@@ -19,7 +19,7 @@ from visenv.types import Episode, ToolCalled
 ANY_TOOL = "any tool"
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """Holds one line of an evaluation.
 
     Attributes:
@@ -104,14 +104,14 @@ class Summary(NamedTuple):
         controls: The same samples under each control that was played.
     """
 
-    rows: list[Row]
+    rows: list[SummaryRow]
     tools: list[ToolRow]
     failures: list[FailedItem]
     totals: dict[str, float]
     controls: Sequence[ControlRow] = ()
 
 
-def summarise(
+def summarize(
     episodes: Sequence[Episode],
     left_out: Iterable[str] = (),
     totals: Mapping[str, float] | None = None,
@@ -205,7 +205,7 @@ def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
 
 def _row(
     grouping: str, label: str, episodes: Sequence[Episode], binary: frozenset[str], repeats: int
-) -> Row:
+) -> SummaryRow:
     counted = [episode for episode in episodes if episode.status != "aborted"]
     values: dict[str, list[float]] = defaultdict(list)
     samples: dict[str, list[SampleKey]] = defaultdict(list)
@@ -217,7 +217,7 @@ def _row(
         name: (share if name in binary else mean)(each, samples[name])
         for name, each in values.items()
     }
-    return Row(
+    return SummaryRow(
         grouping,
         label,
         len(counted),
@@ -228,11 +228,11 @@ def _row(
     )
 
 
-def _mean_of_groups(rows: Sequence[Row]) -> Row:
+def _mean_of_groups(rows: Sequence[SummaryRow]) -> SummaryRow:
     """Return a row with the mean over groups, for groups with an episode that counts."""
     counted = [row for row in rows if row.episodes] or rows
     shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
-    return Row(
+    return SummaryRow(
         rows[0].grouping,
         "mean of groups",
         sum(row.episodes for row in rows),

@@ -23,14 +23,14 @@ from typing import Any
 from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import (
     ControlRow,
-    Row,
     Summary,
+    SummaryRow,
     ToolRow,
     item_of,
     labels_of,
     metrics_of,
 )
-from visenv.types import Episode, Log
+from visenv.types import Episode, EventLog
 
 _HEADLINES = ("accuracy", "reward")
 _COUNTS = ("episodes", "samples", "aborted", "unanswered")
@@ -109,7 +109,7 @@ def _headline(summary: Summary) -> Iterator[str]:
         yield _headline_table(name, [overall], "")
 
 
-def _headline_table(name: str, rows: Sequence[Row], corner: str) -> str:
+def _headline_table(name: str, rows: Sequence[SummaryRow], corner: str) -> str:
     per_cent = name == "accuracy"
     values = [_shown(row.means.get(name), per_cent) for row in rows]
     unit = f"{name}, %" if per_cent else name
@@ -223,7 +223,7 @@ def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
             *(labels.get(name, "") for name in groupings),
             episode.status,
             episode.end_reason,
-            Log(episode.events).answer or "",
+            EventLog(episode.events).answer or "",
             " | ".join(map(str, right)),
             *(values.get(name, "") for name in metrics),
         ]

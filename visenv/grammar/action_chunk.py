@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.tools.base import shown
 from visenv.types import Part
 
@@ -71,7 +71,7 @@ class ActionChunkGrammar:
         if not isinstance(value, dict):
             message = f"{self._form}; you wrote {shown(value)}."
             return _problem(thought, "not_an_object", message)
-        return ParsedTurn(thought, (Call(TOOL, value),))
+        return ParsedTurn(thought, (ToolCall(TOOL, value),))
 
     def compose(self, turn: ParsedTurn) -> str:
         """Write a turn; an answer, which no turn can hold, is written as ``{"answer": …}``."""

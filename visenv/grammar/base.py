@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call as written: a name and JSON-like arguments, neither checked yet."""
 
     name: str
@@ -36,7 +36,7 @@ class ParsedTurn(NamedTuple):
     """Holds what a turn says. With a problem, nothing of it is acted on."""
 
     thought: str | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     answer: str | None = None
     problems: tuple[Problem, ...] = ()
 

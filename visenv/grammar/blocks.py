@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 
 _ANSWERED = (
     ("<think>", "([^<]*)"),
@@ -31,7 +31,7 @@ _CALL_AND_ANSWER = Problem(
 )
 
 
-class Blocks(NamedTuple):
+class TagBlocks(NamedTuple):
     """A turn cut at its tags.
 
     Attributes:
@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
     call_tags: tuple[str, ...]
 
 
-ReadCall = Callable[[str], Call | Problem]
+ReadCall = Callable[[str], ToolCall | Problem]
 """Reads what stands inside the tag of a call; total."""
 
 
@@ -90,7 +90,7 @@ class TurnReader:
             return ParsedTurn(thought, (), body.strip())
         return self._called(thought, tag, body)
 
-    def scan(self, text: str) -> Blocks:
+    def scan(self, text: str) -> TagBlocks:
         """Cut a turn at its tags; linear in its length, and total."""
         pieces = self.tag.split(text)  # text at even places, tags at odd ones
         thoughts: list[str] = []
@@ -116,7 +116,7 @@ class TurnReader:
                 outside.append(tag)  # a closing tag without its opening is text
             outside.append(pieces[end + 1])
             place = end + 2
-        return Blocks(
+        return TagBlocks(
             tuple(thoughts),
             tuple(calls),
             tuple(answers),
@@ -125,7 +125,7 @@ class TurnReader:
             tuple(call_tags),
         )
 
-    def combine(self, blocks: Blocks) -> ParsedTurn:
+    def combine(self, blocks: TagBlocks) -> ParsedTurn:
         """Return the turn that the blocks make."""
         thoughts, calls, answers, _, unclosed, call_tags = blocks
         thought = thoughts[0] if thoughts else None

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import Call, Problem
+from visenv.grammar.base import Problem, ToolCall
 from visenv.tools.base import shown
 
 LONGEST_CALL = 65_536
@@ -32,7 +32,7 @@ class _FoundError(Exception):
         self.problem = problem
 
 
-def read_call(body: str) -> Call | Problem:
+def read_call(body: str) -> ToolCall | Problem:
     """Read what stands between the tags of a call; total, and linear in its length.
 
     Problem codes: ``too_long``, ``bad_json``, ``too_deep``, ``bad_character``, ``repeated_key``,
@@ -46,10 +46,10 @@ def read_call(body: str) -> Call | Problem:
         call = _read_json(body)
     except _FoundError as found:
         return found.problem
-    return _unfit(call) or Call(call["name"], call["arguments"])
+    return _unfit(call) or ToolCall(call["name"], call["arguments"])
 
 
-def read_published_call(body: str) -> Call | Problem | None:
+def read_published_call(body: str) -> ToolCall | Problem | None:
     """Read a call as ARM-Thinker's public code does: None, without a word, where that drops it.
 
     Further keys are ignored, of a repeated one the last counts, and NaN is a number. Arguments that
@@ -61,7 +61,7 @@ def read_published_call(body: str) -> Call | Problem | None:
         return None
     if not (isinstance(call, dict) and isinstance(call.get("name"), str) and "arguments" in call):
         return None
-    return _unfit_arguments(call["arguments"]) or Call(call["name"], call["arguments"])
+    return _unfit_arguments(call["arguments"]) or ToolCall(call["name"], call["arguments"])
 
 
 def _read_json(body: str) -> Any:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.grammar.blocks import TurnReader
 from visenv.types import Image, Part
 
@@ -90,7 +90,7 @@ class KeyValueGrammar:
         return f"{opening}([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
 
-def _read_call(body: str) -> Call | Problem:
+def _read_call(body: str) -> ToolCall | Problem:
     values: dict[str, Any] = {}
     for line in body.strip().splitlines():
         key, colon, value = line.partition(":")
@@ -105,7 +105,7 @@ def _read_call(body: str) -> Call | Problem:
     name = values.pop("name", None)
     if not name:
         return Problem("no_name", "The first line of a call must be 'name: <tool name>'.", True)
-    return Call(name, values)
+    return ToolCall(name, values)
 
 
 def _value(text: str) -> Any:
@@ -118,7 +118,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _lines(call: Call) -> str:
+def _lines(call: ToolCall) -> str:
     lines = [f"name: {call.name}"]
     for key, value in call.arguments.items():
         bare = isinstance(value, str) and _value(value) == value and value == value.strip()
@@ -128,7 +128,7 @@ def _lines(call: Call) -> str:
 
 def _describe(tool: Tool[Any]) -> str:
     arguments: Mapping[str, Any] = tool.example().model_dump()
-    example = _lines(Call(tool.name, arguments))
+    example = _lines(ToolCall(tool.name, arguments))
     fields = "\n".join(
         f"- {key}: {field.description}" for key, field in tool.arguments.model_fields.items()
     )

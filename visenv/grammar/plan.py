@@ -7,7 +7,7 @@ A turn is one JSON object::
      "executable_plan": [{"action_id": 3, "action_name": "find a Mug"},
                          {"action_id": 9, "action_name": "pick up the Mug"}]}
 
-Each action becomes one `Call` of the tool `TOOL`; an empty plan is an answer, which ends the
+Each action becomes one `ToolCall` of the tool `TOOL`; an empty plan is an answer, which ends the
 episode. The first id that is not in the numbered list cuts the plan: that action and those after it
 are dropped. A plan that begins with such an id is a `Problem`.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.rebuilt_prompt import SilentResults
 from visenv.tools.base import shown
 
@@ -156,11 +156,11 @@ class PlanGrammar(SilentResults):
             return Problem("not_an_object", f"{_FORM}; you wrote {shown(value)}.")
         return value
 
-    def _read_plan(self, plan: Sequence[Any]) -> tuple[Call, ...] | Problem:
+    def _read_plan(self, plan: Sequence[Any]) -> tuple[ToolCall, ...] | Problem:
         if len(plan) > self.most_actions:
             message = f"A plan has at most {self.most_actions} actions; yours has {len(plan)}."
             return Problem("too_many_actions", message)
-        calls: list[Call] = []
+        calls: list[ToolCall] = []
         for entry in plan:
             problem = self._problem_of(entry)
             if problem is not None:
@@ -169,7 +169,7 @@ class PlanGrammar(SilentResults):
                 return problem
             action_id = entry["action_id"]
             calls.append(
-                Call(TOOL, {"action_id": action_id, "action_name": self.actions[action_id]})
+                ToolCall(TOOL, {"action_id": action_id, "action_name": self.actions[action_id]})
             )
         return tuple(calls)
 

@@ -85,7 +85,7 @@ class SpanNote(NamedTuple):
     description: str
 
 
-class References(NamedTuple):
+class TraceReferences(NamedTuple):
     """Holds what a trace refers to, without duplicates.
 
     Attributes:
@@ -155,7 +155,7 @@ class PointsGrammar:
         return answer_regex(prefix)
 
 
-def read_references(text: str, *, video: bool = False) -> References:
+def read_references(text: str, *, video: bool = False) -> TraceReferences:
     """Return the points, and for a video the time anchors, that a trace refers to.
 
     A point belongs to the closest single frame or time in its clause or sentence, otherwise in the
@@ -168,7 +168,7 @@ def read_references(text: str, *, video: bool = False) -> References:
     tags, dropped = _read_tags(text)
     if not video:
         points = dict.fromkeys(point for _, _, found in tags for point in found)
-        return References(tuple(points), dropped=dropped)
+        return TraceReferences(tuple(points), dropped=dropped)
     masked = _blank(text, tags)
     sentences = sentences_of(masked)
     anchors = read_anchors(masked)
@@ -194,7 +194,7 @@ def read_references(text: str, *, video: bool = False) -> References:
         for each in anchors
         if each.is_span
     )
-    return References(tuple(placed), tuple(notes), tuple(spans), dropped)
+    return TraceReferences(tuple(placed), tuple(notes), tuple(spans), dropped)
 
 
 def without_tags(text: str) -> str:

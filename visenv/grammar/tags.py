@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from visenv.errors import UnknownNameError
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.grammar.blocks import TurnReader, answer_regex
 from visenv.types import Part
 
@@ -120,19 +120,19 @@ class TagGrammar:
         return answer_regex(prefix)
 
 
-def _read_search(body: str) -> Call | Problem:
-    return Call("search", {"query": body.strip()})
+def _read_search(body: str) -> ToolCall | Problem:
+    return ToolCall("search", {"query": body.strip()})
 
 
-def _read_problem(body: str) -> Call | Problem:
+def _read_problem(body: str) -> ToolCall | Problem:
     text = body.strip()
     if _LABELS.fullmatch(text) is None:
         return _BAD_LABELS
-    return Call("problem", {"labels": [label[1:-1] for label in re.findall(_LABEL, text)]})
+    return ToolCall("problem", {"labels": [label[1:-1] for label in re.findall(_LABEL, text)]})
 
 
-def _read_code(body: str) -> Call | Problem:
-    return Call("code", {"code": unfenced(body)})
+def _read_code(body: str) -> ToolCall | Problem:
+    return ToolCall("code", {"code": unfenced(body)})
 
 
 def unfenced(body: str) -> str:
@@ -153,7 +153,7 @@ class _Action(NamedTuple):
     """An action: the argument of its call, and how what stands in its tag is read and written."""
 
     argument: str
-    read: Callable[[str], Call | Problem]
+    read: Callable[[str], ToolCall | Problem]
     write: Callable[[Any], str]
 
 
@@ -164,10 +164,10 @@ _ACTIONS: Mapping[str, _Action] = {
 }
 
 
-def _written(call: Call) -> str:
+def _written(call: ToolCall) -> str:
     action = _ACTIONS[call.name]
     return f"<{call.name}>{action.write(call.arguments[action.argument])}</{call.name}>"
 
 
 def _example(tool: Tool[Any]) -> str:
-    return _written(Call(tool.name, tool.example().model_dump(mode="json")))
+    return _written(ToolCall(tool.name, tool.example().model_dump(mode="json")))

@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import override
 
 from visenv.errors import UnknownNameError
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.grammar.blocks import TurnReader, answer_regex
 from visenv.grammar.json_call import read_call, read_published_call
 from visenv.types import Image, Part
@@ -110,7 +110,7 @@ class ToolCallGrammar:
                 "<answer></answer> tags. You have no tools."
             )
         schemas = "\n".join(_schema_line(tool) for tool in tools)
-        example = _as_json(Call(tools[0].name, tools[0].example().model_dump(mode="json")))
+        example = _as_json(ToolCall(tools[0].name, tools[0].example().model_dump(mode="json")))
         return (
             "You can use these tools; each line is the JSON schema of one:\n"
             f"<tools>\n{schemas}\n</tools>\n\n"
@@ -150,7 +150,7 @@ def _published_answer(text: str) -> str:
     return text[begun.end() : ended.start()].strip() if begun and ended else text.strip()
 
 
-def _as_json(call: Call) -> str:
+def _as_json(call: ToolCall) -> str:
     """Return the call on one line; a tag inside a string is escaped, so that it ends nothing."""
     written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
     return written if _TURNS.tag.search(written) is None else written.replace("<", "\\u003c")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall
 from visenv.types import Part
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _NOTHING = Problem(
 )
 
 
-class Rounds(NamedTuple):
+class ZoomRounds(NamedTuple):
     """A turn cut at its tags.
 
     Attributes:
@@ -74,7 +74,7 @@ class Rounds(NamedTuple):
     unclosed: str
 
 
-def scan(text: str) -> Rounds:
+def scan(text: str) -> ZoomRounds:
     """Cut a turn at its tags, in one pass.
 
     An open ``<rethink>`` that is never closed is plain text: it does not hide an answer.
@@ -111,7 +111,7 @@ def scan(text: str) -> Rounds:
             outside.append(tag)
         outside.append(pieces[end + 1])
         place = end + 2
-    return Rounds(thought, rethought, zooms, tuple(answers), "".join(outside), unclosed)
+    return ZoomRounds(thought, rethought, zooms, tuple(answers), "".join(outside), unclosed)
 
 
 def _read_thought(pieces: list[str]) -> tuple[str, tuple[str, ...], str]:
@@ -213,7 +213,7 @@ class ZoomInThinkGrammar:
         return rf"{head}([^<]*)</{name}>\s*<answer>([^<]*)</answer>"
 
 
-def _problem_of(rounds: Rounds) -> Problem | None:
+def _problem_of(rounds: ZoomRounds) -> Problem | None:
     """Return what is wrong with the form of a turn, if anything is."""
     if rounds.unclosed:
         unclosed = {"think": _THOUGHT_UNCLOSED, "zoom": _ZOOM_UNCLOSED, "answer": _ANSWER_UNCLOSED}
@@ -229,7 +229,7 @@ def _problem_of(rounds: Rounds) -> Problem | None:
     return None
 
 
-def _read_boxes(body: str) -> Call | Problem:
+def _read_boxes(body: str) -> ToolCall | Problem:
     """Read a JSON list; what its elements are is for the tool to judge."""
     if len(body) > LONGEST_BLOCK:
         return _TOO_LONG
@@ -239,4 +239,4 @@ def _read_boxes(body: str) -> Call | Problem:
         return _BAD_BOXES
     if not isinstance(boxes, list) or not boxes or not any(isinstance(box, list) for box in boxes):
         return _BAD_BOXES
-    return Call(TOOL, {"boxes": boxes})
+    return ToolCall(TOOL, {"boxes": boxes})

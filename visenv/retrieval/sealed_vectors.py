@@ -29,7 +29,7 @@ MANIFEST = "sealed.json"
 _FORMAT = 2
 
 
-class Seal(NamedTuple):
+class StoreSeal(NamedTuple):
     """Describes what a folder holds since it was last sealed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Seal(NamedTuple):
         return sum(map(sum, self.groups.values()))
 
 
-class Group(NamedTuple):
+class VectorGroup(NamedTuple):
     """The vectors of a group of items: of the pages of a document, or of the texts of a corpus.
 
     Attributes:
@@ -63,7 +63,7 @@ class Group(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    seal: Seal
+    seal: StoreSeal
     starts: dict[str, int]
     vectors: Vectors
     stamp: tuple[int, int]
@@ -87,18 +87,18 @@ class SealedVectors:
         self._opened = self._open()
 
     @property
-    def seal(self) -> Seal:
+    def seal(self) -> StoreSeal:
         """Return the seal of what the folder holds now."""
         return self._current().seal
 
-    def group(self, name: str) -> Group | None:
+    def group(self, name: str) -> VectorGroup | None:
         """Return the vectors of a group, or None if there is no such group."""
         opened = self._current()
         counts = opened.seal.groups.get(name)
         if counts is None:
             return None
         start = opened.starts[name]
-        return Group(opened.vectors[start : start + sum(counts)], counts)
+        return VectorGroup(opened.vectors[start : start + sum(counts)], counts)
 
     def _current(self) -> _Opened:
         if _stamp(self.folder) != self._opened.stamp:
@@ -140,7 +140,7 @@ class SealedVectors:
         self.__init__(**state)  # type: ignore[misc]
 
 
-def read_manifest(folder: Path) -> tuple[Seal, str]:
+def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
     """Return the seal of a folder, and the name of the array.
 
     Raises:
@@ -152,13 +152,13 @@ def read_manifest(folder: Path) -> tuple[Seal, str]:
         held = json.loads(text)
         if held["format"] != _FORMAT:
             raise DataError(f"{folder / MANIFEST} has format {held['format']}, not {_FORMAT}.")
-        seal = Seal(held["embedder"], held["dimension"], held["groups"], held["layout"])
+        seal = StoreSeal(held["embedder"], held["dimension"], held["groups"], held["layout"])
         return seal, held["array"]
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / MANIFEST} is no manifest: {error!r}.") from error
 
 
-def write_seal(folder: Path, seal: Seal, blocks: Iterable[Vectors]) -> None:
+def write_seal(folder: Path, seal: StoreSeal, blocks: Iterable[Vectors]) -> None:
     """Write a seal, put it in place, and delete the one before.
 
     Args:

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from visenv.errors import ConfigurationError, DataError
 from visenv.retrieval.chroma import FORKED, damage_as_data_error, open_collection
-from visenv.retrieval.sealed_vectors import Seal, SealedVectors, read_manifest, write_seal
+from visenv.retrieval.sealed_vectors import SealedVectors, StoreSeal, read_manifest, write_seal
 from visenv.retrieval.vectors import VectorMaker, Vectors, checked
 
 FOLDER = "chroma"
@@ -31,7 +31,7 @@ _ROWS_READ = 4096
 _UNSEALED = "unsealed"
 
 
-class Item(NamedTuple):
+class VectorItem(NamedTuple):
     """Describes something that has vectors: a page of a document, or a passage.
 
     Attributes:
@@ -77,7 +77,7 @@ class VectorStore:
             undo.callback(self._client.close)
             self._undo = undo.pop_all()
 
-    def put(self, items: Sequence[Item]) -> None:
+    def put(self, items: Sequence[VectorItem]) -> None:
         """Store items; those that are there are replaced.
 
         Raises:
@@ -155,7 +155,7 @@ class VectorStore:
                 groups = {name: [counts[key] for key in keys] for name, keys in layout.items()}
             except KeyError as error:
                 raise DataError(f"{self.folder} has no vectors of {error}.") from error
-            seal = Seal(self.embedder.name, self.embedder.dimension, groups, _digest(layout))
+            seal = StoreSeal(self.embedder.name, self.embedder.dimension, groups, _digest(layout))
             with self._chroma():
                 write_seal(self.folder, seal, self._blocks(layout, counts))
             (self.folder / _UNSEALED).unlink(missing_ok=True)
@@ -173,7 +173,7 @@ class VectorStore:
 
     # ------------------------------------------------------------------ Chroma
 
-    def _rows(self, item: Item) -> Iterator[tuple[str, Vectors, dict[str, str | int] | None]]:
+    def _rows(self, item: VectorItem) -> Iterator[tuple[str, Vectors, dict[str, str | int] | None]]:
         """Yield the rows of an item: name, vector ``[dimension]``, facts."""
         count = len(checked(item.vectors, self.embedder))
         # Chroma takes a third longer to store a row with facts, so the usual count is left out.

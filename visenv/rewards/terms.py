@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from visenv.errors import ConfigurationError
 from visenv.scorers.recording import using
 from visenv.scorers.verdict_events import EpisodeVerdicts, Verdicts
-from visenv.types import Log, Sample, Scored
+from visenv.types import EventLog, Sample, Scored
 
 TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | None"]
 
@@ -60,7 +60,7 @@ class RewardContext:
 
     def __init__(
         self,
-        log: Log,
+        log: EventLog,
         sample: Sample,
         recorded: Verdicts | None = None,
         ask_missing: bool = False,
@@ -124,10 +124,10 @@ class RewardContext:
         self._note = ""
 
 
-def of_log(score: Callable[[Log, Sample], float]) -> TermFunction:
+def of_log(score: Callable[[EventLog, Sample], float]) -> TermFunction:
     """Return the term function of a plain function of the events and the sample."""
     return partial(_of_log, score)
 
 
-def _of_log(score: Callable[[Log, Sample], float], context: RewardContext) -> float:
+def _of_log(score: Callable[[EventLog, Sample], float], context: RewardContext) -> float:
     return score(context.log, context.sample)

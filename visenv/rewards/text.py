@@ -7,13 +7,13 @@ from heapq import nlargest
 from typing import Literal
 
 from visenv.errors import DataError
-from visenv.rewards.vqa import is_too_long, normalise_answer
+from visenv.rewards.vqa import is_too_long, normalize_answer
 
 
 def edit_similarity(first: str, second: str) -> float:
     """Return ``1 - Levenshtein(first, second) / max(len(first), len(second))``, 0 to 1.
 
-    Lengths are in code points, and nothing is normalised. Equal texts give 1, two empty ones too.
+    Lengths are in code points, and nothing is normalized. Equal texts give 1, two empty ones too.
     """
     from rapidfuzz.distance import Levenshtein
 
@@ -29,7 +29,7 @@ def soft_score(
     """Return R_e of Groundlight's paper: mean edit similarity to the `best` references, 0 to 1.
 
     Answer and references are first brought into the form in which the VQA score compares them
-    (`visenv.rewards.vqa.normalise_answer`), so that the two scores never contradict one another.
+    (`visenv.rewards.vqa.normalize_answer`), so that the two scores never contradict one another.
     With fewer than `best` references, the mean is over those there are. An answer longer than
     `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
@@ -37,7 +37,7 @@ def soft_score(
         answer: What the policy answered.
         references: The accepted answers; TextVQA has ten.
         best: How many of the closest count.
-        compat: ``"r1_vlm"`` gives two texts that are both empty after normalisation a similarity of
+        compat: ``"r1_vlm"`` gives two texts that are both empty after normalization a similarity of
             0, as the public code does; otherwise it is 1.
 
     Raises:
@@ -47,10 +47,10 @@ def soft_score(
         raise DataError("There is no reference answer to compare with.")
     if is_too_long(answer):
         return 0.0
-    given = normalise_answer(answer)
+    given = normalize_answer(answer)
     similarities = [
         0.0 if compat and not given and not reference else edit_similarity(given, reference)
-        for reference in map(normalise_answer, references)
+        for reference in map(normalize_answer, references)
     ]
     closest = nlargest(best, similarities)
     return sum(closest) / len(closest)

@@ -1,9 +1,9 @@
-"""The VQA score: how many people gave the same answer, after the classic normalisation.
+"""The VQA score: how many people gave the same answer, after the classic normalization.
 
-Normalisation and score follow the public VQA evaluation (Antol et al., "VQA: Visual Question
+Normalization and score follow the public VQA evaluation (Antol et al., "VQA: Visual Question
 Answering", 2015), which TextVQA and Groundlight's `r1_vlm` use too. Its quirks are kept, since
 published numbers contain them; each is named where it happens. Unlike the official script, answers
-are always normalised (that script leaves them alone when all people agree).
+are always normalized (that script leaves them alone when all people agree).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _spellings() -> dict[str, str]:
 _SPELLINGS = _spellings()
 
 
-def normalise_answer(text: str) -> str:
+def normalize_answer(text: str) -> str:
     """Return the form for comparison: lower case, digits, no articles, no punctuation.
 
     Linear in the length of `text`. Steps, with the quirks of the public evaluation:
@@ -118,8 +118,8 @@ def vqa_score(
         raise DataError("There is no reference answer to score against.")
     if is_too_long(answer):
         return 0.0
-    given = normalise_answer(answer)
-    matches = sum(given == normalise_answer(reference) for reference in references)
+    given = normalize_answer(answer)
+    matches = sum(given == normalize_answer(reference) for reference in references)
     total = len(references)
     if mode == "min3" or total == 1:
         return _agreement(matches, total)

@@ -13,7 +13,7 @@ from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.rewards.terms import RewardContext, RewardTerm
 from visenv.scorers.verdict_events import Verdicts
-from visenv.types import Aborted, Failure, Log, Sample, StepResult
+from visenv.types import Aborted, EventLog, Failure, Sample, StepResult
 from visenv.wrappers import RestorableWrapper
 
 Combine = Callable[[Mapping[str, float | None]], float]
@@ -124,7 +124,7 @@ class RewardWrapper(RestorableWrapper):
 
     async def score(
         self,
-        log: Log,
+        log: EventLog,
         sample: Sample,
         recorded: Verdicts | None = None,
         ask_missing: bool = False,

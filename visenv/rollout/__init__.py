@@ -13,13 +13,14 @@ from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.mixture import Mixture
 from visenv.rollout.replicas import Replicas
 from visenv.rollout.vector_env import EpisodePool
-from visenv.rollout.vector_result import Reset, Result
+from visenv.rollout.vector_result import EnvResult, ResetRequest
 from visenv.rollout.worker_executors import ProcessExecutor, ThreadExecutor
 
 __all__ = [
     "Collector",
     "Env",
     "EnvAdapter",
+    "EnvResult",
     "EpisodePool",
     "EpisodeSpec",
     "Executor",
@@ -28,8 +29,7 @@ __all__ = [
     "Mixture",
     "ProcessExecutor",
     "Replicas",
-    "Reset",
-    "Result",
+    "ResetRequest",
     "ThreadExecutor",
     "play",
 ]

@@ -9,18 +9,18 @@ import numpy as np
 
 from visenv.env import Observation, VisEnv
 from visenv.errors import PolicyError
-from visenv.grammar.base import Call, ParsedTurn
+from visenv.grammar.base import ParsedTurn, ToolCall
 from visenv.types import (
     Advice,
     AdviceRequest,
-    Demonstration,
-    Description,
-    RandomTurn,
+    DemonstrationRequest,
+    DescriptionRequest,
+    RandomTurnRequest,
     TurnDescription,
 )
 
 GIVING_UP = "unknown"
-"""The answer of a careless demonstration (`Demonstration.care`) that does not guess."""
+"""The answer of a careless demonstration (`DemonstrationRequest.expert_rate`) that does not guess."""
 
 
 class Advisor:
@@ -46,9 +46,9 @@ class Advisor:
         self._env = base
         self._rng = np.random.default_rng(seed)
         match request:
-            case Demonstration(care=care):
-                self._hasty = self._rng.random() >= care
-            case RandomTurn():
+            case DemonstrationRequest(expert_rate=expert_rate):
+                self._answers_directly = self._rng.random() >= expert_rate
+            case RandomTurnRequest():
                 # Sampling the original space would change the environment.
                 self._noise = copy.deepcopy(env.action_space)
                 self._noise.seed(seed)
@@ -56,17 +56,17 @@ class Advisor:
     def advise(self) -> Advice:
         """Return the advice for the next turn."""
         match self._request:
-            case Demonstration() as request:
+            case DemonstrationRequest() as request:
                 return self._env.grammar.compose(self._demonstrated(request))
-            case RandomTurn():
+            case RandomTurnRequest():
                 return self._random()
-            case Description():
+            case DescriptionRequest():
                 return self._description()
 
-    def _demonstrated(self, request: Demonstration) -> ParsedTurn:
-        if self._hasty:
+    def _demonstrated(self, request: DemonstrationRequest) -> ParsedTurn:
+        if self._answers_directly:
             answer = self._env.random_answer(self._rng) if request.guess else GIVING_UP
-            turn = self._env.hasty_turn(answer)
+            turn = self._env.direct_turn(answer)
         else:
             turn = self._env.oracle_turn()
         return turn if request.thought is None else turn._replace(thought=request.thought)
@@ -81,7 +81,7 @@ class Advisor:
         else:
             tool = tools[choice]
             arguments = tool.random_arguments(self._rng, self._env.store).model_dump(mode="json")
-            turn = ParsedTurn(" A try. ", calls=(Call(tool.name, arguments),))
+            turn = ParsedTurn(" A try. ", calls=(ToolCall(tool.name, arguments),))
         return self._env.grammar.compose(turn)
 
     def _description(self) -> TurnDescription:

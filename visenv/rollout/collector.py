@@ -16,7 +16,7 @@ from visenv.rollout.episode import EpisodeSpec, play_in
 from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.mixture import Mixture
 from visenv.rollout.priority_semaphore import PrioritySemaphore
-from visenv.rollout.slots import Slots
+from visenv.rollout.slots import EnvSlots
 from visenv.rollout.stats import RolloutStats
 from visenv.rollout.wave import Wave
 from visenv.types import Episode, Group, Sampling
@@ -80,7 +80,7 @@ class Collector:
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
         self._wave = Wave() if deterministic else None
-        self._slots = Slots(self._executor, make_env.make_envs)
+        self._slots = EnvSlots(self._executor, make_env.make_envs)
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
         self._revivals = 0

@@ -28,7 +28,7 @@ Make = Callable[[], Any]
 """A function that makes an environment, or another object with methods and `close`."""
 
 
-class Host(Protocol):
+class EnvHost(Protocol):
     """One environment, which `open` makes."""
 
     def open(self) -> Failure | None:
@@ -56,7 +56,7 @@ def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return Failure.of(error)
 
 
-class LocalHost:
+class LocalEnvHost:
     """A host in this process; a call that hangs cannot be ended, only abandoned.
 
     Args:
@@ -92,7 +92,7 @@ class LocalHost:
         return False
 
 
-class ProcessHost:
+class ProcessEnvHost:
     """A host in a child process that is started by spawn.
 
     Args:
@@ -162,7 +162,7 @@ class ProcessHost:
 def _serve(make: Make, pipe: Connection) -> None:
     """Run the child: make the environment, and answer calls until the parent ends or says so."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the child; the parent handles it
-    host = LocalHost(make)
+    host = LocalEnvHost(make)
     try:
         pipe.send(host.open())
         while (request := pipe.recv()) is not None:

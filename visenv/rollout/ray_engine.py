@@ -18,7 +18,7 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout.hosts import guarded
 from visenv.rollout.ray_executor import connect, first_line
-from visenv.rollout.replicas import Line, Weight
+from visenv.rollout.replicas import Weight, WeightChannel
 from visenv.types import Message, Reply, Sampling, Segment, TurnRequest
 
 _BUCKET_BYTES = 256 * 2**20
@@ -34,7 +34,7 @@ Context = Literal["append", "replace"]
 Shown = tuple[tuple[Message, ...], Context]
 
 
-class RayEngine(EnginePolicy["FarSession"]):
+class RayEngine(EnginePolicy["RemoteSession"]):
     """An engine in a Ray actor; a lost engine is started again on any machine of the cluster.
 
     `Replicas` samples with several of these engines. Weights are sent through this process in
@@ -81,14 +81,16 @@ class RayEngine(EnginePolicy["FarSession"]):
     # ------------------------------------------------------------------ sampling
 
     @override
-    def open(self, seed: int) -> FarSession:
+    def open(self, seed: int) -> RemoteSession:
         """Return a new session; the actor opens its part of it with the first request."""
-        session = FarSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
+        session = RemoteSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
 
     @override
-    async def respond(self, session: FarSession, request: TurnRequest, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: RemoteSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         """Sample the next turn in the actor; cancelling the task aborts the request.
 
         Raises:
@@ -179,7 +181,7 @@ class RayEngine(EnginePolicy["FarSession"]):
             self._lost = self.stale = True
 
 
-class FarSession(Session):
+class RemoteSession(Session):
     """A session whose tokens are kept in the actor of the engine.
 
     Args:
@@ -245,7 +247,7 @@ class _FarEngine:
         self._policy = make()
         self._sessions: dict[int, Session] = {}
         self._threads = ThreadPoolExecutor()
-        self._line = Line()
+        self._line = WeightChannel()
         self._load: Future[None] = Future()
 
     async def state(self) -> tuple[int, bool]:
@@ -273,7 +275,7 @@ class _FarEngine:
         self._sessions.pop(number, None)
 
     async def begin(self, version: int) -> None:
-        self._line = Line()
+        self._line = WeightChannel()
         self._load = self._threads.submit(self._policy.load, self._line.weights(), version)
 
     async def take(self, bucket: Sequence[Weight]) -> None:

@@ -10,7 +10,7 @@ from ray.exceptions import RayActorError, RayError
 from typing_extensions import override
 
 from visenv.rollout.adapter import EnvAdapter
-from visenv.rollout.hosts import LocalHost, guarded
+from visenv.rollout.hosts import LocalEnvHost, guarded
 from visenv.rollout.worker_executors import WorkerExecutor
 from visenv.scorers import for_worker
 from visenv.types import Failure, Image, StepResult
@@ -53,13 +53,13 @@ class RayExecutor(WorkerExecutor):
     ) -> None:
         connect()
 
-        def host(make: Callable[[], EnvAdapter]) -> RayHost:
-            return RayHost(make, options)
+        def host(make: Callable[[], EnvAdapter]) -> RayEnvHost:
+            return RayEnvHost(make, options)
 
         super().__init__(host, timeout, start_timeout)
 
 
-class RayHost:
+class RayEnvHost:
     """A host in a Ray actor.
 
     Args:
@@ -90,7 +90,7 @@ class RayHost:
         return True
 
 
-class _FarHost(LocalHost):
+class _FarHost(LocalEnvHost):
     """The class of the actor; images in files of its machine are sent as bytes."""
 
     @override

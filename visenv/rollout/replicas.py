@@ -84,7 +84,7 @@ class Replicas(EnginePolicy[Session]):
                 new weights.
         """
         with ThreadPoolExecutor(len(self.engines)) as threads:
-            lines = [Line() for _ in self.engines]
+            lines = [WeightChannel() for _ in self.engines]
             loads = [
                 threads.submit(engine.load, line.weights(), version)
                 for engine, line in zip(self.engines, lines, strict=True)
@@ -119,7 +119,7 @@ class Replicas(EnginePolicy[Session]):
             list(threads.map(call, self.engines))
 
 
-class Line:
+class WeightChannel:
     """A queue of weights for one engine; each weight is valid until the next one is requested."""
 
     def __init__(self) -> None:

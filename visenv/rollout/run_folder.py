@@ -34,7 +34,7 @@ FORMAT = 1
 RUN_FILE = "run.json"
 EPISODES_FILE = "episodes.jsonl"
 
-Place = tuple[int, int]
+EpisodeKey = tuple[int, int]
 """The group and the member of an episode."""
 
 
@@ -62,7 +62,7 @@ class RunFolder:
         self, folder: Path, settings: Mapping[str, Any], details: Mapping[str, Any] | None = None
     ) -> None:
         self.folder = folder
-        self.known: dict[Place, Episode] = {}
+        self.known: dict[EpisodeKey, Episode] = {}
         self._settings: dict[str, Any] = json.loads(json.dumps(settings))
         self._details = dict(details or {})
         self._made: list[Path] = []

@@ -25,7 +25,7 @@ _LONGEST_START = 30.0
 """Seconds after which freed room counts as lost if no environment has started in it."""
 
 
-class Slots:
+class EnvSlots:
     """Gives environments to episodes, and takes them back.
 
     It can be used by several event loops, one after another.

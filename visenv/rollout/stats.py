@@ -7,7 +7,7 @@ from collections import Counter
 from types import TracebackType
 
 
-class Gauge:
+class ConcurrencyGauge:
     """Measures how many ``with`` blocks of a gauge are active at the same time, and how long."""
 
     def __init__(self) -> None:
@@ -66,8 +66,12 @@ class RolloutStats:
     """
 
     def __init__(self) -> None:
-        self.waiting, self.playing = Gauge(), Gauge()
-        self.sampling, self.stepping, self.scoring = Gauge(), Gauge(), Gauge()
+        self.waiting, self.playing = ConcurrencyGauge(), ConcurrencyGauge()
+        self.sampling, self.stepping, self.scoring = (
+            ConcurrencyGauge(),
+            ConcurrencyGauge(),
+            ConcurrencyGauge(),
+        )
         self._begin()
 
     def _begin(self) -> None:

@@ -16,7 +16,7 @@ from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
 from visenv.rollout.vector_hosts import HOSTS
 from visenv.rollout.vector_reset import Options, Seeds, each_seed, reset_requests
-from visenv.rollout.vector_result import Reset, Result, aborted
+from visenv.rollout.vector_result import EnvResult, ResetRequest, aborted
 from visenv.rollout.worker_group import WorkerGroup
 from visenv.spaces import Unicode, observation_space
 from visenv.types import Failure
@@ -53,8 +53,8 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._over = [True] * num_envs
         self._turns = [0] * num_envs
-        self._asked: dict[int, str | Reset] = {}
-        self._arrived: dict[int, Result | ConfigurationError] = {}
+        self._asked: dict[int, str | ResetRequest] = {}
+        self._arrived: dict[int, EnvResult | ConfigurationError] = {}
         self.spec = copy.deepcopy(gym.spec(env_id))
         for name in _OPTIONS_OF_MAKE & kwargs.keys():
             setattr(self.spec, name, kwargs.pop(name))
@@ -64,30 +64,30 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
     # ------------------------------------------------------------------ any subset, asynchronously
 
-    def submit(self, requests: Mapping[int, str | Reset]) -> None:
+    def submit(self, requests: Mapping[int, str | ResetRequest]) -> None:
         """Send turns and resets to some environments and return at once.
 
         `ready` returns the results. If an error is raised, nothing is sent.
 
         Args:
-            requests: A turn of the policy or a `Reset`, by index.
+            requests: A turn of the policy or a `ResetRequest`, by index.
 
         Raises:
             EpisodeOverError: If a turn is for an environment that waits for a reset.
             ConfigurationError: If an index is out of range, or if the last result of an environment
                 was not taken yet.
-            TypeError: If a request is neither a string nor a `Reset`.
+            TypeError: If a request is neither a string nor a `ResetRequest`.
         """
         for index, request in requests.items():
             self._check_request(index, request)
         for index, request in requests.items():
             self._asked[index] = request
-            if isinstance(request, Reset):
+            if isinstance(request, ResetRequest):
                 self._worker_group.call(index, "reset", request._asdict(), self.timeout)
             else:
                 self._worker_group.call(index, "step", {"action": request}, self.timeout)
 
-    def ready(self, timeout: float | None = None) -> dict[int, Result]:
+    def ready(self, timeout: float | None = None) -> dict[int, EnvResult]:
         """Take the results that have arrived, in no particular order.
 
         Args:
@@ -104,7 +104,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._receive(timeout)
         return {index: self._take(index) for index in list(self._arrived)}
 
-    def step_at(self, actions: Mapping[int, str]) -> dict[int, Result]:
+    def step_at(self, actions: Mapping[int, str]) -> dict[int, EnvResult]:
         """Step some environments and wait for their results, without waiting for the others.
 
         Args:
@@ -123,7 +123,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         indices: Sequence[int],
         seeds: Seeds = None,
         options: Options = None,
-    ) -> dict[int, Result]:
+    ) -> dict[int, EnvResult]:
         """Reset some environments and wait for their results.
 
         Args:
@@ -153,7 +153,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise ConfigurationError(failures[0].reason)
         raise VisenvError(f"An environment of the pool cannot be made: {failures[0]}")
 
-    def _check_request(self, index: int, request: str | Reset) -> None:
+    def _check_request(self, index: int, request: str | ResetRequest) -> None:
         if self.closed:
             raise EpisodeOverError("The pool is closed.")
         if not 0 <= index < self.num_envs:
@@ -162,14 +162,14 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             )
         if index in self._asked or index in self._arrived:
             raise ConfigurationError(f"Take the result of environment {index} with ready() first.")
-        if isinstance(request, Reset):
+        if isinstance(request, ResetRequest):
             return
         if not isinstance(request, str):
             raise TypeError(f"An action must be a string, got {type(request).__name__}.")
         if self._over[index]:
             raise EpisodeOverError(f"Environment {index} waits for a reset.")
 
-    def _complete(self, requests: Mapping[int, str | Reset]) -> dict[int, Result]:
+    def _complete(self, requests: Mapping[int, str | ResetRequest]) -> dict[int, EnvResult]:
         """Submit requests and wait for their results; keep other results for `ready`."""
         self.submit(requests)
         while not requests.keys() <= self._arrived.keys():
@@ -178,9 +178,9 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         for answer in answers.values():
             if isinstance(answer, ConfigurationError):
                 raise answer
-        return {i: answer for i, answer in answers.items() if isinstance(answer, Result)}
+        return {i: answer for i, answer in answers.items() if isinstance(answer, EnvResult)}
 
-    def _take(self, index: int) -> Result:
+    def _take(self, index: int) -> EnvResult:
         answer = self._arrived.pop(index)
         if isinstance(answer, ConfigurationError):
             raise answer
@@ -197,10 +197,10 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._over[index] = True
         self._worker_group.replace(index)
 
-    def _answer(self, index: int, value: Any) -> Result | ConfigurationError:
+    def _answer(self, index: int, value: Any) -> EnvResult | ConfigurationError:
         """Convert the answer of a worker to a result, and update the state of the episode."""
         request = self._asked.pop(index)
-        starts = isinstance(request, Reset)
+        starts = isinstance(request, ResetRequest)
         turn = 0 if starts else self._turns[index]
         if isinstance(value, Failure):
             self._over[index] = True
@@ -209,7 +209,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             if starts and value.source == "configuration":
                 return ConfigurationError(value.reason)
             return aborted(turn, value)
-        result = Result(value[0], 0.0, False, False, value[1]) if starts else Result(*value)
+        result = EnvResult(value[0], 0.0, False, False, value[1]) if starts else EnvResult(*value)
         self._over[index] = result.over
         self._turns[index] = turn + (not starts)
         return result

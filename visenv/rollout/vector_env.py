@@ -18,7 +18,7 @@ from visenv.env import Observation
 from visenv.errors import ConfigurationError, VisenvError
 from visenv.rollout.subset_vector_env import SubsetVectorEnv
 from visenv.rollout.vector_reset import Seeds, reset_requests, spread_seeds
-from visenv.rollout.vector_result import Reset, Result, nothing_new
+from visenv.rollout.vector_result import EnvResult, ResetRequest, nothing_new
 from visenv.types import Failure
 
 Batch = dict[str, tuple[Any, ...]]
@@ -154,7 +154,7 @@ class EpisodePool(SubsetVectorEnv):
             ConfigurationError: If the number of values differs from the number of environments, or
                 if results of `submit` were not taken yet.
         """
-        # A named tuple, such as `Limits`, is one value.
+        # A named tuple, such as `EpisodeLimits`, is one value.
         each = values if type(values) in (list, tuple) else [values] * self.num_envs
         if len(each) != self.num_envs:
             raise ConfigurationError(
@@ -179,7 +179,7 @@ class EpisodePool(SubsetVectorEnv):
     def _call_each(self, method: str, arguments: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Call a method of every environment; return results and `Failure` values."""
         for index in range(self.num_envs):
-            self._check_request(index, Reset())
+            self._check_request(index, ResetRequest())
         for index, each in enumerate(arguments):
             self._worker_group.call(index, method, each, self.timeout)
         values: dict[int, Any] = {}
@@ -204,7 +204,7 @@ class EpisodePool(SubsetVectorEnv):
         self._replace(index, value)
         return None
 
-    def _batch(self, results: Mapping[int, Result]) -> StepBatch:
+    def _batch(self, results: Mapping[int, EnvResult]) -> StepBatch:
         shown: list[Observation] = [nothing_new()] * self.num_envs
         rewards = np.zeros(self.num_envs, np.float64)
         terminations = np.zeros(self.num_envs, np.bool_)

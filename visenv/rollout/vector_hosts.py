@@ -11,7 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
-from visenv.rollout.hosts import Host, LocalHost, ProcessHost
+from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
 
 
 class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
@@ -23,11 +23,11 @@ class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
         return found(*args, **kwargs) if callable(found) else found
 
 
-def _in_thread(spec: EnvSpec) -> Host:
-    return LocalHost(partial(_make, spec))
+def _in_thread(spec: EnvSpec) -> EnvHost:
+    return LocalEnvHost(partial(_make, spec))
 
 
-def _in_process(spec: EnvSpec) -> Host:
+def _in_process(spec: EnvSpec) -> EnvHost:
     """Return a host in a child process, which builds the environment from the JSON of its spec."""
     try:
         description = spec.to_json()
@@ -36,7 +36,7 @@ def _in_process(spec: EnvSpec) -> Host:
             f"A process builds {spec.id} from JSON, and an option is not JSON: {error} "
             "Use workers='thread'."
         ) from error
-    return ProcessHost(partial(_rebuild, description))
+    return ProcessEnvHost(partial(_rebuild, description))
 
 
 def _make(spec: EnvSpec) -> PooledEnv:
@@ -47,5 +47,5 @@ def _rebuild(description: str) -> PooledEnv:
     return _make(EnvSpec.from_json(description))
 
 
-HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _in_thread, "process": _in_process}
+HOSTS: dict[str, Callable[[EnvSpec], EnvHost]] = {"thread": _in_thread, "process": _in_process}
 """A function for each kind of worker, which makes its host."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError
-from visenv.rollout.vector_result import Reset
+from visenv.rollout.vector_result import ResetRequest
 from visenv.seeding import seeds
 
 Seeds = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
@@ -49,7 +49,7 @@ def each_seed(given: Seeds, count: int) -> list[int | None]:
     return [None if seed is None else int(seed) for seed in each]
 
 
-def reset_requests(each: Sequence[int | None], options: Options) -> list[Reset]:
+def reset_requests(each: Sequence[int | None], options: Options) -> list[ResetRequest]:
     """Return the request for each environment.
 
     Args:
@@ -67,7 +67,7 @@ def reset_requests(each: Sequence[int | None], options: Options) -> list[Reset]:
             f"{len(each_options)}."
         )
     pairs = zip(each, each_options, strict=True)
-    return [Reset(seed, dict(option or {})) for seed, option in pairs]
+    return [ResetRequest(seed, dict(option or {})) for seed, option in pairs]
 
 
 def _is_integer(value: object) -> bool:

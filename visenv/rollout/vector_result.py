@@ -8,14 +8,14 @@ from visenv.env import Observation
 from visenv.types import Aborted, Failure, StepResult
 
 
-class Reset(NamedTuple):
+class ResetRequest(NamedTuple):
     """A request to start an episode, with the arguments of `VisEnv.reset`."""
 
     seed: int | None = None
     options: dict[str, Any] | None = None
 
 
-class Result(NamedTuple):
+class EnvResult(NamedTuple):
     """The result of one environment, with the five values of `step`.
 
     The result of a reset has the reward 0.0 and both flags False. A reset that failed has the
@@ -39,9 +39,9 @@ def nothing_new() -> Observation:
     return {"text": "", "images": ()}
 
 
-def aborted(turn: int, failure: Failure) -> Result:
+def aborted(turn: int, failure: Failure) -> EnvResult:
     """Return the result of an episode whose environment failed in turn `turn`."""
     event = Aborted(turn, failure.name, failure.reason)
     step = StepResult(events=(event,), failure=failure)
     info = {"step": step, "aborted": str(failure), "truncated_by": ""}
-    return Result(nothing_new(), 0.0, False, True, info)
+    return EnvResult(nothing_new(), 0.0, False, True, info)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from visenv.rollout.hosts import Host
+from visenv.rollout.hosts import EnvHost
 
 _SECONDS_TO_KILL = 5.0
 """Seconds to wait for a killed process, which needs that long only on a machine under high load."""
 
 
-class Answer(NamedTuple):
+class WorkerResult(NamedTuple):
     """The result of one call, which a worker puts into the common queue.
 
     Attributes:
@@ -28,10 +28,10 @@ class Answer(NamedTuple):
     value: Any
 
 
-class Answers(Protocol):
+class ResultQueue(Protocol):
     """The queue that receives the answers of a worker, in the thread of the worker."""
 
-    def put(self, answer: Answer, /) -> None:
+    def put(self, answer: WorkerResult, /) -> None:
         """Add an answer."""
 
 
@@ -44,7 +44,7 @@ class Worker:
         answers: The queue for the answers, which several workers can share.
     """
 
-    def __init__(self, index: int, host: Host, answers: Answers) -> None:
+    def __init__(self, index: int, host: EnvHost, answers: ResultQueue) -> None:
         self.index = index
         self._host = host
         self._answers = answers
@@ -55,7 +55,7 @@ class Worker:
         self._thread.start()
 
     def call(self, ticket: int, method: str, arguments: Mapping[str, Any]) -> None:
-        """Queue a call; its `Answer` carries the ticket."""
+        """Queue a call; its `WorkerResult` carries the ticket."""
         self._calls.put((ticket, method, arguments))
 
     def stop(self) -> None:
@@ -78,11 +78,11 @@ class Worker:
 
     def _serve(self) -> None:
         failure = self._host.open()
-        self._answers.put(Answer(self, 0, failure))
+        self._answers.put(WorkerResult(self, 0, failure))
         while (call := self._calls.get()) is not None:
             ticket, method, arguments = call
             value = self._host.call(method, arguments) if failure is None else failure
-            self._answers.put(Answer(self, ticket, value))
+            self._answers.put(WorkerResult(self, ticket, value))
         self._host.close()
 
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from visenv.errors import ConfigurationError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.executor import EnvFailedError
-from visenv.rollout.hosts import Host, LocalHost, ProcessHost
-from visenv.rollout.worker import Answer, Worker, end_workers
+from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
+from visenv.rollout.worker import Worker, WorkerResult, end_workers
 from visenv.types import Failure
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class WorkerSlot:
         limits: Time limits of the calls.
     """
 
-    def __init__(self, host: Host, limits: TimeLimits) -> None:
+    def __init__(self, host: EnvHost, limits: TimeLimits) -> None:
         self.usable = True
         self.begun = False
         self._host = host
@@ -77,7 +77,7 @@ class WorkerSlot:
         else:
             self.worker.abandon()
 
-    def put(self, answer: Answer) -> None:
+    def put(self, answer: WorkerResult) -> None:
         """Receive an answer of the worker, in the thread of the worker."""
         _settle(self._answers.pop(answer.ticket), answer.value)
 
@@ -127,7 +127,7 @@ class WorkerExecutor:
 
     def __init__(
         self,
-        make_host: Callable[[Callable[[], EnvAdapter]], Host],
+        make_host: Callable[[Callable[[], EnvAdapter]], EnvHost],
         timeout: float | None,
         start_timeout: float | None,
     ) -> None:
@@ -165,7 +165,7 @@ class ThreadExecutor(WorkerExecutor):
     """
 
     def __init__(self, timeout: float | None = 120.0, start_timeout: float | None = 600.0) -> None:
-        super().__init__(LocalHost, timeout, start_timeout)
+        super().__init__(LocalEnvHost, timeout, start_timeout)
 
 
 class ProcessExecutor(WorkerExecutor):
@@ -181,4 +181,4 @@ class ProcessExecutor(WorkerExecutor):
     """
 
     def __init__(self, timeout: float | None = 120.0, start_timeout: float | None = 600.0) -> None:
-        super().__init__(ProcessHost, timeout, start_timeout)
+        super().__init__(ProcessEnvHost, timeout, start_timeout)

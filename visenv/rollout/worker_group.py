@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from visenv.rollout.hosts import Host
-from visenv.rollout.worker import Answer, Worker, end_workers
+from visenv.rollout.hosts import EnvHost
+from visenv.rollout.worker import Worker, WorkerResult, end_workers
 from visenv.types import Failure
 
 
-class Pending(NamedTuple):
+class PendingCall(NamedTuple):
     """A call without an answer: its ticket, its time limit in seconds, and its deadline.
 
     The time limit starts when the environment is made. Otherwise a worker that was just replaced
@@ -34,11 +34,11 @@ class WorkerGroup:
         make_host: Makes the host of a new worker.
     """
 
-    def __init__(self, count: int, make_host: Callable[[], Host]) -> None:
+    def __init__(self, count: int, make_host: Callable[[], EnvHost]) -> None:
         self._make_host = make_host
-        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._answers: SimpleQueue[WorkerResult] = SimpleQueue()
         self._tickets = itertools.count(1)
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingCall] = {}
         self._opened: set[int] = set()
         self._abandoned: list[Worker] = []
         self._workers = [Worker(index, make_host(), self._answers) for index in range(count)]
@@ -72,7 +72,7 @@ class WorkerGroup:
         ticket = next(self._tickets)
         limit = math.inf if timeout is None else timeout
         begins = time.monotonic() if place in self._opened else math.inf
-        self._pending[place] = Pending(ticket, limit, begins + limit)
+        self._pending[place] = PendingCall(ticket, limit, begins + limit)
         self._workers[place].call(ticket, method, arguments)
 
     def collect(self, timeout: float | None) -> dict[int, Any]:
@@ -127,7 +127,7 @@ class WorkerGroup:
         except Empty:
             return values
 
-    def _sort(self, answer: Answer, values: dict[int, Any]) -> None:
+    def _sort(self, answer: WorkerResult, values: dict[int, Any]) -> None:
         place = answer.worker.index
         if answer.worker is not self._workers[place]:
             return  # the worker was replaced: its answer does not belong to a pending call

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from visenv.sandbox.fork_server import CellLostError
 from visenv.sandbox.guest import wire
 from visenv.sandbox.handoff import seal_writing
-from visenv.sandbox.limits import Limits
+from visenv.sandbox.limits import SandboxLimits
 
 _SECONDS_TO_SET_UP = 60.0
 _SECONDS_TO_DIE = 60.0
@@ -22,7 +22,7 @@ _CHUNK = 1 << 16
 Cause = Literal["done", "ended", "wall", "output"]
 
 
-class Ending(NamedTuple):
+class ExecutionEnd(NamedTuple):
     """Describes how an execution ended.
 
     Attributes:
@@ -34,7 +34,7 @@ class Ending(NamedTuple):
     """
 
     cause: Cause
-    end: wire.End | None
+    end: wire.CellEnd | None
     output: bytes
     seconds: float
 
@@ -71,7 +71,7 @@ class Cell:
         except OSError as error:
             raise CellLostError(f"a process was lost before it began: {error}") from error
 
-    def watch(self, limits: Limits, memories: Sequence[int]) -> Ending:
+    def watch(self, limits: SandboxLimits, memories: Sequence[int]) -> ExecutionEnd:
         """Read what it writes until it is done or has ended; end it at a limit.
 
         A program is done when its output is at its end and its results can be sealed. How long the
@@ -89,9 +89,9 @@ class Cell:
         if cause == "ended":
             self._drain(output, limits.stdout_bytes)
         seconds = until - self._began()
-        return Ending(cause, end, bytes(output[: limits.stdout_bytes]), seconds)
+        return ExecutionEnd(cause, end, bytes(output[: limits.stdout_bytes]), seconds)
 
-    def _follow(self, output: bytearray, limits: Limits, memories: Sequence[int]) -> Cause:
+    def _follow(self, output: bytearray, limits: SandboxLimits, memories: Sequence[int]) -> Cause:
         """Read until it is over; returns why."""
         poll = select.poll()
         poll.register(self._life, select.POLLIN)
@@ -135,7 +135,7 @@ class Cell:
         while len(output) <= most and (chunk := os.read(self._output, _CHUNK)):
             output += chunk
 
-    def _end(self) -> wire.End:
+    def _end(self) -> wire.CellEnd:
         self._life.settimeout(_SECONDS_TO_DIE)
         try:
             message, _ = wire.receive(self._life)
@@ -143,7 +143,7 @@ class Cell:
             raise CellLostError(f"a process could not be ended: {error}") from error
         if not message:
             raise CellLostError("the server died while a program ran")
-        return wire.End.unpack(message)
+        return wire.CellEnd.unpack(message)
 
 
 def _complete(memories: Sequence[int]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from visenv.errors import ConfigurationError
 from visenv.sandbox.execution import Execution
 from visenv.sandbox.fork_server import ForkServer
-from visenv.sandbox.limits import Limits
+from visenv.sandbox.limits import SandboxLimits
 from visenv.sandbox.local import Isolation, LocalBackend, refusal
 from visenv.sandbox.program import INPUT_IMAGE, Program
 from visenv.types import Image
@@ -18,14 +18,14 @@ from visenv.types import Image
 Layer = tuple[str, bool, str]
 """Its name, whether it is there, and its version or why not."""
 
-_LIMITS = Limits(wall_seconds=1.0, memory_bytes=256 << 20)
+_LIMITS = SandboxLimits(wall_seconds=1.0, memory_bytes=256 << 20)
 _WORK = """
 picture = cv2.imread("path_to_input_image.jpg")
 cv2.imwrite("path_to_output_image.jpg", cv2.rotate(picture, cv2.ROTATE_90_CLOCKWISE))
 """
 
 
-class Check(NamedTuple):
+class SandboxCheck(NamedTuple):
     """A program, and what must come of it.
 
     Attributes:
@@ -45,18 +45,20 @@ def _denied(execution: Execution) -> bool:
 
 
 CHECKS = (
-    Check("an image is rotated", _WORK, lambda e: e.image is not None and e.image.size == (8, 16)),
-    Check("files of the host", "open('/etc/passwd')", _denied),
-    Check("a file is changed", "import os\nopen(os.__file__, 'a')", _denied),
-    Check("network", "import socket\nsocket.socket()", _denied),
-    Check("processes", "import os\nos.fork()", _denied),
-    Check("signals", "import os\nos.kill(os.getppid(), 9)", _denied),
-    Check("memory", "bytearray(1 << 30)", lambda e: e.status == "memory"),
-    Check("wall clock", "import time\ntime.sleep(60)", lambda e: e.status == "wall"),
+    SandboxCheck(
+        "an image is rotated", _WORK, lambda e: e.image is not None and e.image.size == (8, 16)
+    ),
+    SandboxCheck("files of the host", "open('/etc/passwd')", _denied),
+    SandboxCheck("a file is changed", "import os\nopen(os.__file__, 'a')", _denied),
+    SandboxCheck("network", "import socket\nsocket.socket()", _denied),
+    SandboxCheck("processes", "import os\nos.fork()", _denied),
+    SandboxCheck("signals", "import os\nos.kill(os.getppid(), 9)", _denied),
+    SandboxCheck("memory", "bytearray(1 << 30)", lambda e: e.status == "memory"),
+    SandboxCheck("wall clock", "import time\ntime.sleep(60)", lambda e: e.status == "wall"),
 )
 
 
-class Examination(NamedTuple):
+class SandboxStatus(NamedTuple):
     """The state of the sandbox on this machine.
 
     Attributes:
@@ -72,7 +74,7 @@ class Examination(NamedTuple):
     refusal: str
 
 
-def examine(isolation: Isolation = "auto") -> Examination:
+def examine(isolation: Isolation = "auto") -> SandboxStatus:
     """Try every layer, and a program against each thing it must not do.
 
     Raises:
@@ -83,17 +85,17 @@ def examine(isolation: Isolation = "auto") -> Examination:
     server.close()
     hello = server.hello
     if hello.mode is None:
-        return Examination(None, hello.layers, (), refusal(hello, isolation))
+        return SandboxStatus(None, hello.layers, (), refusal(hello, isolation))
     backend = LocalBackend(isolation=isolation)
     try:
         image = Image.from_pixels(np.zeros((8, 16, 3), np.uint8))
         checks = tuple((each.name, _held(backend, each, image)) for each in CHECKS)
     except ConfigurationError as error:
-        return Examination(None, hello.layers, (), str(error))
+        return SandboxStatus(None, hello.layers, (), str(error))
     finally:
         backend.close()
-    return Examination(hello.mode, hello.layers, checks, "")
+    return SandboxStatus(hello.mode, hello.layers, checks, "")
 
 
-def _held(backend: LocalBackend, check: Check, image: Image) -> bool:
+def _held(backend: LocalBackend, check: SandboxCheck, image: Image) -> bool:
     return check.holds(backend.run(Program(check.code, {INPUT_IMAGE: image}, limits=_LIMITS)))

@@ -43,7 +43,7 @@ class CellLostError(Exception):
     """Raised when a cell is gone through no fault of a program: it can be run in another."""
 
 
-class Hello(NamedTuple):
+class ServerHello(NamedTuple):
     """Holds the first message of a server.
 
     Attributes:
@@ -172,7 +172,7 @@ def _started(control: int, errors: int) -> subprocess.Popen[bytes]:
         raise ServiceError("sandbox", f"the server cannot be started: {error}") from error
 
 
-def _greeted(control: socket.socket, configuration: bytes, errors: int) -> Hello:
+def _greeted(control: socket.socket, configuration: bytes, errors: int) -> ServerHello:
     try:
         wire.send(control, configuration)
         message, _ = wire.receive(control)
@@ -187,7 +187,9 @@ def _greeted(control: socket.socket, configuration: bytes, errors: int) -> Hello
     if "error" in values:
         raise ConfigurationError(f"The sandbox cannot start:\n{values['error']}")
     layers = tuple((name, there, detail) for name, there, detail in values["layers"])
-    return Hello(values["mode"], layers, tuple(values.get("paths", ())), values.get("scratch", ""))
+    return ServerHello(
+        values["mode"], layers, tuple(values.get("paths", ())), values.get("scratch", "")
+    )
 
 
 def _end(

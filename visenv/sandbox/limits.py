@@ -8,7 +8,7 @@ from visenv.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Sets what one execution may use; the kernel refuses what goes beyond, or ends the program.
 
     Attributes:

@@ -15,7 +15,7 @@ from visenv.errors import ConfigurationError, ServiceError, UnknownNameError
 from visenv.sandbox import forks, handoff
 from visenv.sandbox.cell import Cell
 from visenv.sandbox.execution import Execution
-from visenv.sandbox.fork_server import CellLostError, ForkServer, Hello
+from visenv.sandbox.fork_server import CellLostError, ForkServer, ServerHello
 from visenv.sandbox.guest import probe, wire
 from visenv.sandbox.outcome import Cleaner, execution
 from visenv.sandbox.program import Program, is_variable
@@ -96,7 +96,7 @@ class LocalBackend:
         """
         self._running()
 
-    def hello(self) -> Hello:
+    def hello(self) -> ServerHello:
         """Return what the server found: how programs are isolated, and every layer.
 
         Raises:
@@ -233,7 +233,7 @@ def _request(program: Program, inputs: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def refusal(hello: Hello, isolation: str) -> str:
+def refusal(hello: ServerHello, isolation: str) -> str:
     """Return the reason why programs cannot be run here."""
     needed = (probe.NAMESPACES, probe.LANDLOCK, probe.SECCOMP, probe.PRIVILEGES)
     missing = (

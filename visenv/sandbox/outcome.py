@@ -7,11 +7,11 @@ import re
 import signal
 from collections.abc import Iterable
 
-from visenv.sandbox.cell import Ending
+from visenv.sandbox.cell import ExecutionEnd
 from visenv.sandbox.execution import Execution, Status
 from visenv.sandbox.guest import root, wire
 from visenv.sandbox.handoff import taken, taken_pixels
-from visenv.sandbox.limits import Limits
+from visenv.sandbox.limits import SandboxLimits
 from visenv.types import Image
 
 _MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b|Insufficient memory", re.MULTILINE)
@@ -44,7 +44,7 @@ class Cleaner:
 
 
 def execution(
-    ending: Ending, memories: tuple[int, int, int], limits: Limits, clean: Cleaner
+    ending: ExecutionEnd, memories: tuple[int, int, int], limits: SandboxLimits, clean: Cleaner
 ) -> Execution:
     """Return the result of a program.
 
@@ -55,7 +55,7 @@ def execution(
         clean: Applied to every text.
     """
     stopped = _stopped(ending, limits)
-    report = None if stopped else wire.Report.unpack(taken(memories[0], wire.REPORT_BYTES))
+    report = None if stopped else wire.ProgramReport.unpack(taken(memories[0], wire.REPORT_BYTES))
     if report is not None:
         return _of_report(report, ending, memories, limits, clean)
     status, error = stopped or ("crashed", "The process ended before the program was finished.")
@@ -70,10 +70,10 @@ def execution(
 
 
 def _of_report(
-    report: wire.Report,
-    ending: Ending,
+    report: wire.ProgramReport,
+    ending: ExecutionEnd,
     memories: tuple[int, int, int],
-    limits: Limits,
+    limits: SandboxLimits,
     clean: Cleaner,
 ) -> Execution:
     error = clean(report.error)
@@ -99,7 +99,7 @@ def _status(error: str) -> Status:
     return "memory" if _MEMORY.search(error.rpartition("\n")[2]) else "error"
 
 
-def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
+def _stopped(ending: ExecutionEnd, limits: SandboxLimits) -> tuple[Status, str] | None:
     """Return status and explanation of a process that was stopped."""
     if ending.cause == "wall":
         return "wall", f"The program was stopped: it ran for more than {limits.wall_seconds:g} s."
@@ -123,7 +123,9 @@ def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
     return "memory", "The program was killed, most likely because memory ran out."
 
 
-def _image(report: wire.Report, memories: tuple[int, int, int], limits: Limits) -> Image | None:
+def _image(
+    report: wire.ProgramReport, memories: tuple[int, int, int], limits: SandboxLimits
+) -> Image | None:
     """Return the pixels, if the numbers, which a program may have written, are plausible."""
     pixels = report.height * report.width
     if not (0 < pixels <= limits.image_pixels and 0 < report.file <= limits.file_bytes):

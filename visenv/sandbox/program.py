@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from visenv.errors import ConfigurationError
 from visenv.sandbox.handoff import SharedImage
-from visenv.sandbox.limits import Limits
+from visenv.sandbox.limits import SandboxLimits
 from visenv.types import Image
 
 INPUT_IMAGE = "path_to_input_image.jpg"
@@ -40,7 +40,7 @@ class Program:
     code: str
     images: Mapping[str, Image | SharedImage | bytes] = field(default_factory=dict)
     output: str = OUTPUT_IMAGE
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
 
     def __post_init__(self) -> None:
         if len(self.images) > _MOST_IMAGES:

@@ -23,7 +23,7 @@ from visenv.errors import ServiceError
 from visenv.sandbox.account import add_wait
 
 
-class Waits(NamedTuple):
+class QueueWaits(NamedTuple):
     """Holds how long programs have waited for a worker.
 
     Attributes:
@@ -74,10 +74,10 @@ class FairQueue:
         self._waiting: list[_Turn] = []
         self._finish: dict[Hashable, float] = {}
         self._virtual = 0.0
-        self._waits = Waits()
+        self._waits = QueueWaits()
 
     @property
-    def waits(self) -> Waits:
+    def waits(self) -> QueueWaits:
         """Return how long programs have waited so far."""
         return self._waits
 
@@ -170,4 +170,4 @@ class FairQueue:
 
     def _count(self, waited: float) -> None:
         programs, seconds, longest, given_up = self._waits
-        self._waits = Waits(programs + 1, seconds + waited, max(longest, waited), given_up)
+        self._waits = QueueWaits(programs + 1, seconds + waited, max(longest, waited), given_up)

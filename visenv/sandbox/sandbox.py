@@ -17,10 +17,10 @@ from visenv.sandbox import forks
 from visenv.sandbox.backend import SandboxBackend
 from visenv.sandbox.execution import Execution
 from visenv.sandbox.handoff import SharedImage
-from visenv.sandbox.limits import Limits
+from visenv.sandbox.limits import SandboxLimits
 from visenv.sandbox.local import LocalBackend
 from visenv.sandbox.program import OUTPUT_IMAGE, Program
-from visenv.sandbox.queue import FairQueue, Waits
+from visenv.sandbox.queue import FairQueue, QueueWaits
 from visenv.types import Image
 
 WAIT_SECONDS = 120.0
@@ -59,7 +59,7 @@ class Sandbox:
         self,
         backend: SandboxBackend | None = None,
         *,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         workers: int | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
@@ -71,7 +71,7 @@ class Sandbox:
         if workers is not None and workers < 1:
             raise ConfigurationError(f"A sandbox needs at least 1 worker, got {workers}.")
         self.backend = LocalBackend() if backend is None else backend
-        self.limits = Limits() if limits is None else limits
+        self.limits = SandboxLimits() if limits is None else limits
         self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
         self.wait_seconds = wait_seconds
         self.after_fork()
@@ -98,7 +98,7 @@ class Sandbox:
         images: Mapping[str, Image | SharedImage | bytes] | None = None,
         *,
         output: str = OUTPUT_IMAGE,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         owner: Hashable = None,
     ) -> Execution:
         """Run a program and wait for it. What it does, however bad, is in what is returned.
@@ -127,7 +127,7 @@ class Sandbox:
         images: Mapping[str, Image | SharedImage | bytes] | None = None,
         *,
         output: str = OUTPUT_IMAGE,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         owner: Hashable = None,
     ) -> Execution:
         """Do the same as `run` without blocking the event loop.
@@ -149,7 +149,7 @@ class Sandbox:
         return await asyncio.wrap_future(running)
 
     @property
-    def waits(self) -> Waits:
+    def waits(self) -> QueueWaits:
         """Return how long programs have waited for a worker, in this process."""
         return self._queue.waits
 
@@ -185,5 +185,7 @@ def shared_sandbox() -> Sandbox:
     return Sandbox()
 
 
-def _rebuilt(backend: SandboxBackend, limits: Limits, workers: int, wait_seconds: float) -> Sandbox:
+def _rebuilt(
+    backend: SandboxBackend, limits: SandboxLimits, workers: int, wait_seconds: float
+) -> Sandbox:
     return Sandbox(backend, limits=limits, workers=workers, wait_seconds=wait_seconds)

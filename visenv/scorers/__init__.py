@@ -1,6 +1,6 @@
 """Judges, teacher models and encoders: shared, batched and cached (docs/scorers.md)."""
 
-from visenv.scorers.backend import Backend, InProcessBackend, ServiceLimits
+from visenv.scorers.backend import InProcessBackend, ScorerBackend, ServiceLimits
 from visenv.scorers.judge import Judge
 from visenv.scorers.recording import VerdictLog, current_log, using
 from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
@@ -19,7 +19,6 @@ from visenv.scorers.service import ServiceCounts, Verdict
 from visenv.scorers.services import for_worker
 
 __all__ = [
-    "Backend",
     "Detect",
     "Embed",
     "Generate",
@@ -33,6 +32,7 @@ __all__ = [
     "ReplyError",
     "ScoreRequest",
     "Scorer",
+    "ScorerBackend",
     "ServiceCounts",
     "ServiceLimits",
     "TransientError",

@@ -60,7 +60,7 @@ class ServiceLimits:
             raise ConfigurationError("A rate limit must be above 0, or None for no limit.")
 
 
-class Backend(ABC):
+class ScorerBackend(ABC):
     """A model or a server. The constructor takes the backend's options and does no heavy work.
 
     Attributes:
@@ -111,7 +111,7 @@ class Backend(ABC):
         """Release what the backend holds."""
 
 
-class InProcessBackend(Backend):
+class InProcessBackend(ScorerBackend):
     """A backend that computes in this process, in one thread of its own.
 
     A time-out cannot end a computation. Until the computation ends by itself, further batches fail

@@ -32,7 +32,7 @@ class ChatMessage(BaseModel):
     content: str | None = None
 
 
-class Choice(BaseModel):
+class ChatChoice(BaseModel):
     """Holds one completion. `stop_reason` is vLLM's: the stop string that ended the text."""
 
     message: ChatMessage
@@ -41,10 +41,10 @@ class Choice(BaseModel):
     logprobs: Any = None
 
 
-class Completion(BaseModel):
+class ChatCompletion(BaseModel):
     """The body of a successful response. `prompt_logprobs` is vLLM's."""
 
-    choices: list[Choice]
+    choices: list[ChatChoice]
     prompt_logprobs: Any = None
 
 
@@ -71,7 +71,7 @@ class ChatEndpoint:
         """Return the address of chat requests."""
         return f"{self.base_url}/chat/completions"
 
-    async def complete(self, body: Mapping[str, Any]) -> Completion:
+    async def complete(self, body: Mapping[str, Any]) -> ChatCompletion:
         """Send one request for a chat completion, once and without a time limit.
 
         Raises:
@@ -164,14 +164,14 @@ class ChatClient:
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
         self._gates = WeakKeyDictionary()
 
-    async def complete(self, body: Mapping[str, Any]) -> Choice:
+    async def complete(self, body: Mapping[str, Any]) -> ChatChoice:
         """Return the first choice of the server's response.
 
         Raises:
             PolicyError: If the server refuses the request, or failed `retries` + 1 times.
         """
 
-        async def attempt() -> Completion:
+        async def attempt() -> ChatCompletion:
             try:
                 async with asyncio.timeout(self.timeout):
                     return await self.endpoint.complete(body)
@@ -231,9 +231,9 @@ async def _read(response: httpx.Response) -> bytes:
     return bytes(received)
 
 
-def _completion(body: bytes) -> Completion:
+def _completion(body: bytes) -> ChatCompletion:
     try:
-        completion = Completion.model_validate_json(body)
+        completion = ChatCompletion.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"

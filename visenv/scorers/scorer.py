@@ -16,13 +16,13 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
 from visenv.registration import SCORERS
-from visenv.scorers.backend import Backend
+from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.loop import loop
 from visenv.scorers.recording import VerdictLog, current_log
 from visenv.scorers.request import ScoreRequest, digest, is_cheap
 from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
 from visenv.scorers.services import backend_class, release, resolve, share
-from visenv.scorers.sharing import Address
+from visenv.scorers.sharing import ScorerAddress
 
 _SECRET_NAME = re.compile(r"(?i)(^|[_-])(api_?key|key|token|secret|password|authorization)$")
 _SECRET_URL = re.compile(r"://[^/\s]*@")
@@ -72,7 +72,7 @@ class Scorer:
         self.cache_dir = None if cache_dir is None else str(cache_dir)
         self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend
         self.key = json.dumps(self.description(), sort_keys=True)
-        self.parent: Address | None = None
+        self.parent: ScorerAddress | None = None
 
     @classmethod
     def parse(cls, text: str) -> Scorer:
@@ -196,13 +196,13 @@ class Scorer:
         return _unpickled, (self.description(), (self.parent or share()) if shared else None)
 
 
-def _unpickled(description: Mapping[str, Any], parent: Address | None) -> Scorer:
+def _unpickled(description: Mapping[str, Any], parent: ScorerAddress | None) -> Scorer:
     scorer = Scorer.from_description(description)
     scorer.parent = parent
     return scorer
 
 
-def _check_options(backend: str, made: type[Backend], options: Mapping[str, Any]) -> None:
+def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str, Any]) -> None:
     """Refuse options that the backend does not know, cannot be saved, or hold a secret."""
     for name, value in options.items():
         if _is_secret(name, value):
@@ -227,7 +227,7 @@ def _check_options(backend: str, made: type[Backend], options: Mapping[str, Any]
         ) from error
 
 
-def _defaults(made: type[Backend]) -> dict[str, Any]:
+def _defaults(made: type[ScorerBackend]) -> dict[str, Any]:
     """Return the options that have a default: a default that changes makes another scorer."""
     parameters = inspect.signature(made).parameters.items()
     return {name: each.default for name, each in parameters if each.default is not each.empty}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from aiolimiter import AsyncLimiter
 
 from visenv.errors import ConfigurationError, ServiceError, VisenvError
-from visenv.scorers.backend import Backend, ServiceLimits
+from visenv.scorers.backend import ScorerBackend, ServiceLimits
 from visenv.scorers.batching import MicroBatcher
 from visenv.scorers.cache import DiskCache, MemoryCache
 from visenv.scorers.request import ScoreRequest
@@ -99,7 +99,7 @@ class ScorerService:
     def __init__(
         self,
         name: str,
-        made: type[Backend],
+        made: type[ScorerBackend],
         options: Mapping[str, Any],
         *,
         deterministic: bool,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.registration import load
-from visenv.scorers.backend import Backend
+from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.request import ScoreRequest
 from visenv.scorers.service import ScorerService, Service, ServiceCounts, Verdict
-from visenv.scorers.sharing import Address, Client, Server, this_machine
+from visenv.scorers.sharing import ScorerAddress, ScorerClient, ScorerServer, this_machine
 
 if TYPE_CHECKING:
     from visenv.scorers.scorer import Scorer
@@ -26,11 +26,11 @@ T = TypeVar("T")
 class _Services:
     """Holds the services of this process; a forked child begins with an empty one."""
 
-    def __init__(self, parent: Address | None = None) -> None:
+    def __init__(self, parent: ScorerAddress | None = None) -> None:
         self.lock = threading.RLock()
         self.known: dict[str, Service] = {}
-        self.clients: dict[Address, Client] = {}
-        self.server: Server | None = None
+        self.clients: dict[ScorerAddress, ScorerClient] = {}
+        self.server: ScorerServer | None = None
         self.parent = parent
 
 
@@ -38,7 +38,7 @@ _services = _Services()
 _inherited: list[_Services] = []  # sockets and database connections that a fork must not touch
 
 
-def backend_class(name: str) -> type[Backend]:
+def backend_class(name: str) -> type[ScorerBackend]:
     """Return the class of a backend.
 
     Raises:
@@ -46,7 +46,7 @@ def backend_class(name: str) -> type[Backend]:
         ConfigurationError: If the name stands for something else.
     """
     made = load("scorer", name)
-    if not (isinstance(made, type) and issubclass(made, Backend)):
+    if not (isinstance(made, type) and issubclass(made, ScorerBackend)):
         raise ConfigurationError(
             f"The scorer {name!r} must be a subclass of Backend, got {made!r}."
         )
@@ -76,7 +76,7 @@ def release(key: str) -> None:
         service.close()
 
 
-def share() -> Address:
+def share() -> ScorerAddress:
     """Return the address at which worker processes reach the models of this process.
 
     A process that itself uses its parent's models returns the parent's address.
@@ -85,11 +85,11 @@ def share() -> Address:
         if _services.parent is not None:
             return _services.parent
         if _services.server is None:
-            _services.server = Server(_answer)
+            _services.server = ScorerServer(_answer)
         return _services.server.address
 
 
-def use_parent(address: Address) -> None:
+def use_parent(address: ScorerAddress) -> None:
     """Let all handles of this process whose backend holds a model use the models over there."""
     if address.pid != os.getpid():
         with _services.lock:
@@ -107,7 +107,7 @@ def for_worker(make: Callable[[], T]) -> Callable[[], T]:
     return partial(_make_in_worker, share(), make)
 
 
-def _make_in_worker(parent: Address, make: Callable[[], T]) -> T:
+def _make_in_worker(parent: ScorerAddress, make: Callable[[], T]) -> T:
     use_parent(parent)
     return make()
 
@@ -129,14 +129,14 @@ def _make(scorer: Scorer) -> Service:
             f"({parent.machine.partition('/')[0]}). Serve the model, for example by `vllm serve`, "
             'and use Scorer("openai", model=..., base_url=...).'
         )
-    client = _services.clients.setdefault(parent, Client(parent))
+    client = _services.clients.setdefault(parent, ScorerClient(parent))
     return _RemoteService(scorer, client)
 
 
 class _RemoteService:
     """Sends the requests of a handle to the process that holds the model."""
 
-    def __init__(self, scorer: Scorer, client: Client) -> None:
+    def __init__(self, scorer: Scorer, client: ScorerClient) -> None:
         self._name = scorer.name
         self._description = scorer.description()
         self._client = client

@@ -2,7 +2,7 @@
 
 Both ends live on their process's loop of scorers. A message is a number that pairs request and
 reply, a length, and that many bytes. A client must first send the key, which only a pickled
-handle or `Address` carries; nothing is unpickled before that.
+handle or `ScorerAddress` carries; nothing is unpickled before that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD = struct.Struct(">QQ")
 _KEY_BYTES = 32
 
 
-class Address(NamedTuple):
+class ScorerAddress(NamedTuple):
     """Says where the scorers of a process are reached.
 
     Attributes:
@@ -56,7 +56,7 @@ def this_machine() -> str:
     return f"{socket.gethostname()}/{boot.read_text().strip() if boot.exists() else ''}"
 
 
-class Server:
+class ScorerServer:
     """Answers the worker processes of this process.
 
     Args:
@@ -75,7 +75,9 @@ class Server:
         # Clients may connect from now on; they wait in the backlog until the loop accepts them.
         self._socket.listen(1024)
         self._socket.setblocking(False)
-        self.address = Address(path, secrets.token_bytes(_KEY_BYTES), this_machine(), os.getpid())
+        self.address = ScorerAddress(
+            path, secrets.token_bytes(_KEY_BYTES), this_machine(), os.getpid()
+        )
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         loop.submit(self._serve())
@@ -118,14 +120,14 @@ class Server:
         await _write(writer, number, await self._answer(message))
 
 
-class Client:
+class ScorerClient:
     """The connection of a worker process; made with the first message.
 
     Args:
         address: Of the process that holds the models.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ScorerAddress) -> None:
         self._address = address
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None

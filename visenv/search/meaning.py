@@ -18,7 +18,7 @@ from typing_extensions import override
 from visenv.errors import DataError, ServiceError
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
-from visenv.retrieval.vector_store import Item, VectorStore
+from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.retrieval.vectors import check_same_embedder
 from visenv.search.nearest import NearestVectors
 from visenv.search.passage import Passage, cleaned
@@ -53,7 +53,7 @@ def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None 
                 key: text for key, text in zip(names, batch, strict=True) if key not in stored
             }
             vectors = encoder.encode(list(missing.values()))
-            store.put([Item(key, vectors[row : row + 1]) for row, key in enumerate(missing)])
+            store.put([VectorItem(key, vectors[row : row + 1]) for row, key in enumerate(missing)])
             new += len(missing)
             keys += names
             for _ in batch:

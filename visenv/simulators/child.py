@@ -33,7 +33,7 @@ def main() -> int:
     hello = read_line(requests)
     for name, folder in hello["packages"]:
         add_bare_package(name, folder)
-    link = Link(requests, replies, hello["idle_s"])
+    link = HostPipes(requests, replies, hello["idle_s"])
     try:
         module, _, name = hello["target"].partition(":")
         simulator = getattr(importlib.import_module(module), name)()
@@ -83,7 +83,7 @@ def report(error: BaseException) -> dict[str, str]:
     }
 
 
-class Link:
+class HostPipes:
     """The two pipes to the host."""
 
     def __init__(self, requests: int, replies: int, idle_s: float) -> None:
@@ -122,7 +122,7 @@ class Link:
         return bytes(found)
 
 
-def serve(link: Link, simulator: Any) -> int:
+def serve(link: HostPipes, simulator: Any) -> int:
     """Answer requests; return the exit status."""
     try:
         while True:

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, wire
-from visenv.simulators.host import Call, Host, start_error
+from visenv.simulators.host import Call, SimulatorHost, start_error
 from visenv.simulators.settings import SimulatorSpec
 
 _PIPE_BYTES = 2**20
@@ -42,7 +42,7 @@ _CLOSE_S = 10.0
 _starter = ThreadPoolExecutor(1, thread_name_prefix="visenv-starter")
 
 
-class ChildHost(Host):
+class ChildHost(SimulatorHost):
     """A simulator in a child.
 
     Only JSON and raw bytes cross, over file descriptors of their own; what the simulator prints is

@@ -38,7 +38,7 @@ class SimulatorReply(NamedTuple):
     snapshot: bytes
 
 
-class Host(ABC):
+class SimulatorHost(ABC):
     """Runs one simulator. A host is used by one thread at a time; `kill` may come from another.
 
     Args:
@@ -171,14 +171,14 @@ class Host(ABC):
         return ServiceError(BOUNDARY, reason)
 
 
-def _frame(host: Host, name: str, array: Any) -> NDArray[np.uint8]:
+def _frame(host: SimulatorHost, name: str, array: Any) -> NDArray[np.uint8]:
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
         raise host.fail(f"{name!r} must be uint8 [height, width, 3], got {array.shape}.")
     found: NDArray[np.uint8] = array
     return found
 
 
-class LocalHost(Host):
+class LocalSimulatorHost(SimulatorHost):
     """A simulator in this process, in a thread of its own, because EGL contexts keep to a thread.
 
     A call that hangs cannot be ended: after its time-out it is left behind, and the host is broken.

@@ -18,7 +18,7 @@ from typing import Any
 
 from visenv.errors import ServiceError
 from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import BOUNDARY, Host, LocalHost
+from visenv.simulators.host import BOUNDARY, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
 
 BUDGET_VARIABLE = "VISENV_SIMULATOR_MEMORY"
@@ -45,12 +45,12 @@ class SimulatorPool:
         self._wait_s = wait_s
         self._changed = threading.Condition()
         self._starting = threading.Lock()
-        self._free: list[Host] = []
-        self._lent: set[Host] = set()
+        self._free: list[SimulatorHost] = []
+        self._lent: set[SimulatorHost] = set()
         self._largest: dict[str, int] = {}
         self._pending = 0
 
-    def borrow(self, spec: SimulatorSpec, task: Mapping[str, Any]) -> Host:
+    def borrow(self, spec: SimulatorSpec, task: Mapping[str, Any]) -> SimulatorHost:
         """Return a started host that is not in use.
 
         Args:
@@ -78,7 +78,7 @@ class SimulatorPool:
                 return host
             self.give_back(host)  # it ended while it was idle
 
-    def give_back(self, host: Host) -> None:
+    def give_back(self, host: SimulatorHost) -> None:
         """Take a host back; it is closed if it failed or grew too large."""
         used = host.memory_bytes()
         keep = host.is_alive() and used <= host.spec.limits.recycle_bytes
@@ -93,7 +93,7 @@ class SimulatorPool:
         if not keep:
             host.close()
 
-    def hosts(self) -> list[Host]:
+    def hosts(self) -> list[SimulatorHost]:
         """Return all hosts that run, lent ones first."""
         with self._changed:
             return [*self._lent, *self._free]
@@ -108,7 +108,7 @@ class SimulatorPool:
         for host in free:
             host.close()
 
-    def _take(self, spec: SimulatorSpec, task: str) -> Host | None:
+    def _take(self, spec: SimulatorSpec, task: str) -> SimulatorHost | None:
         fitting = [host for host in self._free if host.spec == spec]
         if not fitting:
             return None
@@ -117,8 +117,10 @@ class SimulatorPool:
         self._lent.add(host)
         return host
 
-    def _start(self, spec: SimulatorSpec) -> Host:
-        host: Host = LocalHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
+    def _start(self, spec: SimulatorSpec) -> SimulatorHost:
+        host: SimulatorHost = (
+            LocalSimulatorHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
+        )
         try:
             with self._starting:  # one after the other: each reads its packages from the disk
                 host.start()

@@ -10,7 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.errors import ServiceError
-from visenv.simulators.host import BOUNDARY, Frames, Host, SimulatorReply
+from visenv.simulators.host import BOUNDARY, Frames, SimulatorHost, SimulatorReply
 from visenv.simulators.pool import SimulatorPool, shared_pool
 from visenv.simulators.settings import SimulatorSpec
 
@@ -32,7 +32,7 @@ class SimulatorSession:
         self._pool = pool
         self._task: dict[str, Any] = {}
         self._snapshot: bytes | None = None
-        self._host: Host | None = None
+        self._host: SimulatorHost | None = None
         self._return: Any = None
 
     @property
@@ -41,7 +41,7 @@ class SimulatorSession:
         return self._host is not None or self._snapshot is not None
 
     @property
-    def host(self) -> Host | None:
+    def host(self) -> SimulatorHost | None:
         """Return the host of the present episode, None before a reset and in an unused copy."""
         return self._host
 
@@ -109,7 +109,7 @@ class SimulatorSession:
         self.__init__(state["spec"])  # type: ignore[misc]
         self._task, self._snapshot = state["_task"], state["_snapshot"]
 
-    def _resume(self) -> Host:
+    def _resume(self) -> SimulatorHost:
         if self._host is not None:
             return self._host
         if self._snapshot is None:
@@ -121,7 +121,7 @@ class SimulatorSession:
             host.restore(snapshot)
         return host
 
-    def _borrow(self) -> Host:
+    def _borrow(self) -> SimulatorHost:
         pool = self._pool or shared_pool()
         host = pool.borrow(self.spec, self._task)
         self._host = host

@@ -44,7 +44,7 @@ _CODE = (
 )
 
 
-class Finding(NamedTuple):
+class SurveyItem(NamedTuple):
     """Describes one thing that was looked for.
 
     Attributes:
@@ -58,20 +58,20 @@ class Finding(NamedTuple):
     detail: str
 
 
-def survey() -> list[Finding]:
+def survey() -> list[SurveyItem]:
     """Look for the interpreter of the simulators, their packages, OpenGL and players."""
     try:
         python = find_interpreter()
     except ConfigurationError as error:
-        return [Finding("interpreter", False, str(error)), _opengl(), _player()]
+        return [SurveyItem("interpreter", False, str(error)), _opengl(), _player()]
     version, packages, missing = _packages(python)
-    found = [Finding("interpreter", bool(version), f"{python} {version}".strip())]
-    found += [Finding(name, True, packages[name]) for name in PACKAGES if name in packages]
+    found = [SurveyItem("interpreter", bool(version), f"{python} {version}".strip())]
+    found += [SurveyItem(name, True, packages[name]) for name in PACKAGES if name in packages]
     for name in ("hf-libero", "habitat-lab", "ai2thor"):
         if name not in packages and not (name == "hf-libero" and "libero" in packages):
-            found.append(Finding(name, False, "make simulators, or visenv simulators install"))
+            found.append(SurveyItem(name, False, "make simulators, or visenv simulators install"))
     if "habitat-lab" in packages and missing:
-        found.append(Finding(", ".join(missing), False, _PLACEHOLDERS_ARE_USED))
+        found.append(SurveyItem(", ".join(missing), False, _PLACEHOLDERS_ARE_USED))
     return [*found, _opengl(), _player()]
 
 
@@ -90,19 +90,19 @@ def _packages(python: str) -> tuple[str, dict[str, str], list[str]]:
     return str(version), dict(packages), list(missing)
 
 
-def _opengl() -> Finding:
+def _opengl() -> SurveyItem:
     try:
         backend = choose_backend()
     except OpenGLError as error:
-        return Finding("OpenGL", False, str(error))
+        return SurveyItem("OpenGL", False, str(error))
     library = find_library(backend) if backend in ("egl", "osmesa") else backend
     if library is None:
-        return Finding("OpenGL", False, missing_library(backend))
-    return Finding("OpenGL", True, f"{backend} ({library})")
+        return SurveyItem("OpenGL", False, missing_library(backend))
+    return SurveyItem("OpenGL", True, f"{backend} ({library})")
 
 
-def _player() -> Finding:
+def _player() -> SurveyItem:
     player = os.environ.get(PLAYER_VARIABLE, "")
     there = bool(player) and os.access(player, os.X_OK)
     missing = f'set {PLAYER_VARIABLE} to play ALFRED\'s scenes; player="house" needs none'
-    return Finding("Unity player of AI2-THOR", there, player or missing)
+    return SurveyItem("Unity player of AI2-THOR", there, player or missing)

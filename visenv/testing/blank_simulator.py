@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-class Blank:
+class BlankSimulator:
     """Counts actions; its frames are two gray pictures."""
 
     def start(self, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from visenv.types import Image
 
 
 class TextDocument:
-    """A document given by its texts; each page is one plain colour of its own.
+    """A document given by its texts; each page is one plain color of its own.
 
     Args:
         name: What it is called.
@@ -49,14 +49,14 @@ class TextDocument:
         return len(self._texts)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """Return the page in its colour, `page_colour`.
+        """Return the page in its color, `page_color`.
 
         Raises:
             DataError: If there is no such page, or it is broken.
         """
         self._check(page)
         width, height = size_with_side_at_most(self._size, long_side)
-        pixels = np.full((height, width, 3), page_colour(page), np.uint8)
+        pixels = np.full((height, width, 3), page_color(page), np.uint8)
         return Image.from_pixels(pixels)
 
     def page_text(self, page: int) -> str:
@@ -75,7 +75,7 @@ class TextDocument:
             raise DataError(f"Page {page} of {self.name!r} is broken.")
 
 
-def page_colour(page: int) -> tuple[int, int, int]:
+def page_color(page: int) -> tuple[int, int, int]:
     """Return the color of a `TextDocument`'s page, unique among the first 65,536 pages."""
     return page % 256, page // 256 % 256, 7
 

@@ -13,7 +13,7 @@ import numpy as np
 from visenv.background import run_here
 from visenv.env import Observation, VisEnv
 from visenv.registration import load
-from visenv.rollout import EpisodeSpec, Result, play
+from visenv.rollout import EnvResult, EpisodeSpec, play
 from visenv.types import Episode, Image, Sample
 
 Env = gym.Env[Observation, str]
@@ -52,7 +52,7 @@ def turns_of(env: Env, policy: str, seed: int) -> list[str]:
 
 def episode(
     env: Env, turns: Iterable[str], seed: int, sample: Sample | None = None
-) -> Iterator[Result]:
+) -> Iterator[EnvResult]:
     """Reset, and take the turns one by one until they are used up or the episode is over.
 
     Args:
@@ -63,14 +63,14 @@ def episode(
     """
     options = None if sample is None else {"sample": sample}
     observation, info = env.reset(seed=seed, options=options)
-    yield Result(observation, 0.0, False, False, info)
+    yield EnvResult(observation, 0.0, False, False, info)
     yield from go_on(env, turns)
 
 
-def go_on(env: Env, turns: Iterable[str]) -> Iterator[Result]:
+def go_on(env: Env, turns: Iterable[str]) -> Iterator[EnvResult]:
     """Take the turns one by one until they are used up or the episode is over."""
     for turn in turns:
-        step = Result(*env.step(turn))  # type: ignore[arg-type]  # `survival` checks the reward
+        step = EnvResult(*env.step(turn))  # type: ignore[arg-type]  # `survival` checks the reward
         yield step
         if step.over:
             return

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from visenv.rollout import Result
+from visenv.rollout import EnvResult
 from visenv.testing.record import (
     SEEDS,
     Env,
@@ -67,7 +67,7 @@ def check_shares_no_memory(make_env: MakeEnv) -> None:
     _assert_apart(first, second)
 
 
-def _state(env: Env, step: Result) -> list[Pixels]:
+def _state(env: Env, step: EnvResult) -> list[Pixels]:
     base = base_of(env)
     record: StepResult = step.info["step"]
     held: list[Image] = [*base.store.images.values(), *base.sample.images]
@@ -87,7 +87,7 @@ def _assert_apart(others: Sequence[Pixels], images: Sequence[Pixels]) -> None:
         )
 
 
-def _overwrite(step: Result) -> None:
+def _overwrite(step: EnvResult) -> None:
     for image in step.observation["images"]:
         if image.flags.writeable:
             image[...] = 255 - image

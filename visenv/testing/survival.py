@@ -6,8 +6,8 @@ import importlib.util
 import math
 
 from visenv.errors import ConfigurationError, EpisodeOverError
-from visenv.grammar.base import Call, ParsedTurn
-from visenv.rollout import Result
+from visenv.grammar.base import ParsedTurn, ToolCall
+from visenv.rollout import EnvResult
 from visenv.testing.hostile import TEXTS, huge, mangled, pieces
 from visenv.testing.record import Env, MakeEnv, base_of, episode, go_on, turns_of
 from visenv.types import IMAGE_MARKER, Malformed, StepResult, ToolCalled
@@ -92,7 +92,7 @@ def _example_calls(env: Env) -> list[str]:
     tools = {tool.arguments: tool for tool in base.tools.values()}
     return [
         base.grammar.compose(
-            ParsedTurn(calls=(Call(tool.name, tool.example().model_dump(mode="json")),))
+            ParsedTurn(calls=(ToolCall(tool.name, tool.example().model_dump(mode="json")),))
         )
         for tool in tools.values()
     ]
@@ -119,7 +119,7 @@ def _check_errors(env: Env, text: str, what: str) -> None:
 def _say_only(env: Env, text: str, what: str) -> None:
     """Say one text at every turn of an episode about the sample that the environment has."""
     limit = base_of(env).limits.turns
-    steps: list[Result] = []
+    steps: list[EnvResult] = []
     try:
         for step in episode(env, [text] * limit, seed=1, sample=base_of(env).sample):
             _check_step(env, step, what)
@@ -136,7 +136,7 @@ def _say_only(env: Env, text: str, what: str) -> None:
     raise AssertionError(f"{what}: expected EpisodeOverError from a step after the end, saw none.")
 
 
-def _check_step(env: Env, step: Result, what: str) -> None:
+def _check_step(env: Env, step: EnvResult, what: str) -> None:
     assert env.observation_space.contains(step.observation), (
         f"{what}: expected an observation in {env.observation_space}, saw {step.observation!r}."
     )

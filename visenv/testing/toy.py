@@ -14,13 +14,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
-from visenv.env import Limits, Observation, VisEnv
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.env import EpisodeLimits, Observation, VisEnv
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.registration import register as register_env
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
-from visenv.testing.trouble import Trouble
+from visenv.testing.faulty_tool import FaultyTool
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.types import GroundTruth, Log, Message, Sample, TurnRequest
+from visenv.types import EventLog, GroundTruth, Message, Sample, TurnRequest
 from visenv.types.ground_truth import STRICT
 
 ENV_ID = "visenv-testing/Adder-v0"
@@ -114,7 +114,7 @@ class Adder(VisEnv):
     def oracle_turn(self) -> ParsedTurn:
         numbers = self.sample.truth_as(SumTruth).add
         if self.turn < len(numbers):
-            return ParsedTurn("add", (Call("add", {"amount": numbers[self.turn]}),))
+            return ParsedTurn("add", (ToolCall("add", {"amount": numbers[self.turn]}),))
         return ParsedTurn("say", answer=self.sample.answers[0])
 
     @override
@@ -135,20 +135,20 @@ def make(
 
     Args:
         latency: Seconds each tool call sleeps.
-        trouble: Adds the tool `Trouble`, which fails in the way the policy asks for.
+        trouble: Adds the tool `FaultyTool`, which fails in the way the policy asks for.
         turns: Turns in an episode.
-        invalid_actions: See `Limits`.
+        invalid_actions: See `EpisodeLimits`.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
     """
     tools: list[Tool[Any]] = [Add(latency)]
     if trouble:
-        tools.append(Trouble())
+        tools.append(FaultyTool())
     env = Adder(
         source=Sums(),
         grammar=KeyValueGrammar(),
         tools=tools,
-        limits=Limits(turns, invalid_actions),
+        limits=EpisodeLimits(turns, invalid_actions),
         render_mode=render_mode,
         on_abort=on_abort,
     )
@@ -166,9 +166,9 @@ def register() -> str:
     return ENV_ID
 
 
-def _correct(log: Log, sample: Sample) -> float:
+def _correct(log: EventLog, sample: Sample) -> float:
     return float(log.answer in sample.answers)
 
 
-def _tool_used(log: Log, sample: Sample) -> float:
+def _tool_used(log: EventLog, sample: Sample) -> float:
     return float(any(call.ok for call in log.tool_calls))

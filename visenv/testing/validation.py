@@ -46,7 +46,7 @@ class CheckResult(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ValidationReport:
     """Holds what `validate` found.
 
     Attributes:
@@ -74,7 +74,7 @@ def validate(
     make_env: MakeEnv,
     hostile: int = EXAMPLES,
     on_check: Callable[[CheckResult], None] | None = None,
-) -> Report:
+) -> ValidationReport:
     """Run every check of the contract, also after one has failed, and measure the environment.
 
     Args:
@@ -98,7 +98,7 @@ def validate(
     try:
         return _measured(make_env(), results, hostile)
     except Exception:
-        report = Report(checks=results)
+        report = ValidationReport(checks=results)
         if not report.failed:
             raise
         return report  # a failed check says what the environment raises
@@ -116,14 +116,14 @@ def _result(name: str, check: Callable[[MakeEnv], None], make_env: MakeEnv) -> C
     return CheckResult(name, not problem, problem, time.perf_counter() - began)
 
 
-def _measured(env: Env, checks: Sequence[CheckResult], hostile: int) -> Report:
+def _measured(env: Env, checks: Sequence[CheckResult], hostile: int) -> ValidationReport:
     empty = [""] * base_of(env).limits.turns
     rewards = {
         "oracle": _mean(played(env, "oracle", seed).reward for seed in SEEDS),
         "random": _mean(played(env, "random", seed).reward for seed in SEEDS),
         "empty": _mean(return_of(env, empty, seed) for seed in SEEDS),
     }
-    return Report(
+    return ValidationReport(
         checks=checks,
         top_reward=top_reward(env),
         rewards=rewards,

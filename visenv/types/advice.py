@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from visenv.grammar.base import Grammar
 
 
-class Demonstration(NamedTuple):
+class DemonstrationRequest(NamedTuple):
     """Asks for the next turn of a player that knows the ground truth; the advice is its text.
 
     Attributes:
         thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        care: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
+        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
             demonstrator answers at once.
         guess: Without care the demonstrator answers at random (`VisEnv.random_answer`) instead of
             giving up.
     """
 
     thought: str | None = None
-    care: float = 1.0
+    expert_rate: float = 1.0
     guess: bool = False
 
 
-class RandomTurn(NamedTuple):
+class RandomTurnRequest(NamedTuple):
     """Asks for a random turn; the advice is its text.
 
     Every other turn on average is a raw sample of the action space, the others are well-formed: an
@@ -37,7 +37,7 @@ class RandomTurn(NamedTuple):
     """
 
 
-class Description(NamedTuple):
+class DescriptionRequest(NamedTuple):
     """Asks for a description of the turn: the advice is a `TurnDescription`."""
 
 
@@ -59,6 +59,6 @@ class TurnDescription(NamedTuple):
     grammar: Grammar
 
 
-AdviceRequest = Demonstration | RandomTurn | Description
+AdviceRequest = DemonstrationRequest | RandomTurnRequest | DescriptionRequest
 Advice = str | TurnDescription
 """The answer to an `AdviceRequest`."""

@@ -84,7 +84,7 @@ class Answered(NamedTuple):
 
 
 class Truncated(NamedTuple):
-    """A limit ended the episode: `visenv.env.Limits` names ours, ``"wrapper"`` is a wrapper's."""
+    """A limit ended the episode: `visenv.env.EpisodeLimits` names ours, ``"wrapper"`` is a wrapper's."""
 
     turn: int
     reason: str
@@ -147,7 +147,7 @@ CORE_EVENTS: dict[str, type[Any]] = {
 }
 
 
-class Log(list[Any]):
+class EventLog(list[Any]):
     """The append-only list of an episode's events, with the questions that rewards ask."""
 
     __slots__ = ()

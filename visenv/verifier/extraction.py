@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from visenv.grammar.points import MAX_LABEL, FrameNote, Point, References, SpanNote
+from visenv.grammar.points import MAX_LABEL, FrameNote, Point, SpanNote, TraceReferences
 from visenv.scorers import Judge, ReplyError
 
 _KEYS = ("spatiotemporal", "frame_level_temporal", "segment_level_temporal")
@@ -17,7 +17,7 @@ _KEYS = ("spatiotemporal", "frame_level_temporal", "segment_level_temporal")
 class TraceReader(Protocol):
     """Reads what a trace refers to."""
 
-    async def extract(self, trace: str) -> References:
+    async def extract(self, trace: str) -> TraceReferences:
         """Return the points, frames and spans of a trace."""
         ...
 
@@ -30,16 +30,16 @@ class Extractor:
         judge: Its prompt has the field ``trace``, and it reads with `read_extraction`.
     """
 
-    judge: Judge[References]
+    judge: Judge[TraceReferences]
 
-    async def extract(self, trace: str) -> References:
+    async def extract(self, trace: str) -> TraceReferences:
         """Return what the trace refers to, without descriptions that are no part of it.
 
         Raises:
             ServiceError: If the model failed, or no reply could be read.
         """
         if not trace.strip():
-            return References()
+            return TraceReferences()
         found = await self.judge.ask(trace=trace)
         return found._replace(
             frames=tuple(each for each in found.frames if each.description in trace),
@@ -47,7 +47,7 @@ class Extractor:
         )
 
 
-def read_extraction(text: str) -> References:
+def read_extraction(text: str) -> TraceReferences:
     """Read the JSON object of figure 10; duplicates are dropped, malformed points counted.
 
     Raises:
@@ -79,7 +79,7 @@ def read_extraction(text: str) -> References:
         )
         for each in spans
     ]
-    return References(
+    return TraceReferences(
         tuple(dict.fromkeys(kept)),
         tuple(dict.fromkeys(notes)),
         tuple(dict.fromkeys(segments)),

@@ -14,7 +14,7 @@ DEFAULT_WEIGHTS = {ACCURACY: 1.0, "spatial": 1.0, "temporal": 1.0, "reasoning": 
 
 
 @dataclass(frozen=True)
-class Gate:
+class GatedAggregate:
     """Combines the terms of a response: ``combine`` of a `RewardWrapper`.
 
     The reward is the accuracy if that is below `threshold`, otherwise the weighted mean of the

@@ -16,7 +16,7 @@ from visenv.errors import ServiceError
 from visenv.grammar.points import read_references
 from visenv.scorers import Detect, Generate, HitMasks, Judge, LogProbs, Scorer
 from visenv.types import Message, Sample
-from visenv.verifier.teachers import Box, Place, Seen
+from visenv.verifier.teachers import Box, FrameReference, Place
 
 Coordinates = Literal["pixels", "relative1000"]
 
@@ -44,7 +44,7 @@ class ModelDetector:
     most_words: int = 6
     largest_box: float = 0.9
 
-    async def boxes(self, seen: Seen, label: str) -> Sequence[Box]:
+    async def boxes(self, seen: FrameReference, label: str) -> Sequence[Box]:
         """Return the boxes of a label.
 
         Raises:
@@ -73,7 +73,10 @@ class ModelSegmenter:
     scorer: Scorer
 
     async def hits(
-        self, seen: Seen, prompts: Sequence[Box] | Sequence[Place], places: Sequence[Place]
+        self,
+        seen: FrameReference,
+        prompts: Sequence[Box] | Sequence[Place],
+        places: Sequence[Place],
     ) -> Sequence[bool]:
         """Return which places lie in the union of the masks."""
         request = HitMasks(seen.image, tuple(map(tuple, prompts)), tuple(places))
@@ -99,7 +102,7 @@ class ModelPointing:
     max_tokens: int = 512
     coordinates: Coordinates = "pixels"
 
-    async def places(self, seen: Seen, label: str) -> Sequence[Place]:
+    async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
         """Return the points of a reply, those that can be read.
 
         Raises:
@@ -126,7 +129,7 @@ class ModelDescriptionJudge:
     frame: Judge[float]
     span: Judge[float]
 
-    async def frame_is(self, seen: Seen, description: str) -> bool:
+    async def frame_is(self, seen: FrameReference, description: str) -> bool:
         """Return whether the frame shows what is described."""
         return await self.frame.ask(image=seen.image, description=description) >= 0.5
 

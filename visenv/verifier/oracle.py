@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.verifier.outcome import matches, options_of
-from visenv.verifier.teachers import Box, Place, Seen, Teachers
+from visenv.verifier.teachers import Box, FrameReference, Place, Teachers
 
 _DOUBT = 1e-3
 """Probability of an answer that the reasoning does not entail."""
@@ -61,7 +61,7 @@ class WorldTruth(Protocol):
 
 
 @dataclass(frozen=True)
-class Noise:
+class TeacherNoise:
     """Decides which questions are answered wrongly.
 
     Args:
@@ -88,9 +88,9 @@ class Noise:
 class OracleDetector:
     """Returns the boxes of what a label names. Noise shifts a box by its own width."""
 
-    noise: Noise = Noise()
+    noise: TeacherNoise = TeacherNoise()
 
-    async def boxes(self, seen: Seen, label: str) -> Sequence[Box]:
+    async def boxes(self, seen: FrameReference, label: str) -> Sequence[Box]:
         """Return the boxes."""
         truth = world_truth(seen.sample)
         boxes = [truth.box(seen.frame, number) for number in truth.named(seen.frame, label)]
@@ -108,10 +108,13 @@ class OracleSegmenter:
     The mask of a point is the thing that the pixel shows. Noise turns a verdict around.
     """
 
-    noise: Noise = Noise()
+    noise: TeacherNoise = TeacherNoise()
 
     async def hits(
-        self, seen: Seen, prompts: Sequence[Box] | Sequence[Place], places: Sequence[Place]
+        self,
+        seen: FrameReference,
+        prompts: Sequence[Box] | Sequence[Place],
+        places: Sequence[Place],
     ) -> Sequence[bool]:
         """Return the verdicts."""
         truth = world_truth(seen.sample)
@@ -153,9 +156,9 @@ class OracleSegmenter:
 class OraclePointingModel:
     """Returns one pixel of each thing that a label names. Noise points elsewhere."""
 
-    noise: Noise = Noise()
+    noise: TeacherNoise = TeacherNoise()
 
-    async def places(self, seen: Seen, label: str) -> Sequence[Place]:
+    async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
         """Return the pixels, each the one closest to the middle of its thing."""
         truth = world_truth(seen.sample)
         if self.noise.strikes("places", seen.sample.id, seen.frame, label):
@@ -167,9 +170,9 @@ class OraclePointingModel:
 class OracleDescriptionJudge:
     """Compares descriptions with the events of the world. Noise turns a verdict around."""
 
-    noise: Noise = Noise()
+    noise: TeacherNoise = TeacherNoise()
 
-    async def frame_is(self, seen: Seen, description: str) -> bool:
+    async def frame_is(self, seen: FrameReference, description: str) -> bool:
         """Return whether the event that is described happens in the frame."""
         truth = world_truth(seen.sample)
         struck = self.noise.strikes("frame", seen.sample.id, seen.frame, description)
@@ -186,7 +189,7 @@ class OracleDescriptionJudge:
 class OracleReasoner:
     """Knows which answer a reasoning entails. Noise turns the verdict around."""
 
-    noise: Noise = Noise()
+    noise: TeacherNoise = TeacherNoise()
 
     async def log_probabilities(
         self, sample: Sample, reasoning: str, answer: str
@@ -206,7 +209,7 @@ def oracle_teachers(noise: float = 0.0, seed: int = 0) -> Teachers:
         noise: Share of wrong verdicts of each teacher, 0 to 1.
         seed: Of the wrong verdicts.
     """
-    shared = Noise(noise, seed)
+    shared = TeacherNoise(noise, seed)
     return Teachers(
         detector=OracleDetector(shared),
         segmenter=OracleSegmenter(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from visenv.grammar.points import FrameNote, Point, References, SpanNote
+from visenv.grammar.points import FrameNote, Point, SpanNote, TraceReferences
 
 
 class Referred(NamedTuple):
@@ -47,7 +47,7 @@ class Selected(NamedTuple):
 
 def refer(
     turn: int,
-    references: References,
+    references: TraceReferences,
     reasoning: str,
     *,
     native_size: tuple[int, int],

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from visenv.errors import ServiceError
 from visenv.grammar.points import Point
 from visenv.types import Sample
-from visenv.verifier.teachers import Place, Seen, Teachers
+from visenv.verifier.teachers import FrameReference, Place, Teachers
 
 MAX_POINTS = 64
 """Points of a response that are looked up; further points are misses."""
@@ -50,7 +50,7 @@ async def point_scores(
             groups[frame, point.label].append(number)
     found = await teachers.together(
         _hits(
-            Seen(sample, frame),
+            FrameReference(sample, frame),
             label,
             [(points[number][1].x, points[number][1].y) for number in numbers],
             teachers,
@@ -65,7 +65,7 @@ async def point_scores(
 
 
 async def _hits(
-    seen: Seen, label: str, places: list[Place], teachers: Teachers, chart: bool
+    seen: FrameReference, label: str, places: list[Place], teachers: Teachers, chart: bool
 ) -> Sequence[bool]:
     prompts: Sequence[tuple[float, ...]]
     if chart and teachers.pointing_model is not None:

@@ -22,7 +22,7 @@ Box = tuple[float, float, float, float]
 """``(left, top, right, bottom)`` in native pixels; right and bottom are exclusive."""
 
 
-class Seen(NamedTuple):
+class FrameReference(NamedTuple):
     """Names one image or frame of a sample.
 
     Attributes:
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 class Detector(Protocol):
     """Turns a label into boxes."""
 
-    async def boxes(self, seen: Seen, label: str) -> Sequence[Box]:
+    async def boxes(self, seen: FrameReference, label: str) -> Sequence[Box]:
         """Return the boxes of everything that the label names; none if there is nothing."""
         ...
 
@@ -51,7 +51,10 @@ class Segmenter(Protocol):
     """Turns boxes or points into masks."""
 
     async def hits(
-        self, seen: Seen, prompts: Sequence[Box] | Sequence[Place], places: Sequence[Place]
+        self,
+        seen: FrameReference,
+        prompts: Sequence[Box] | Sequence[Place],
+        places: Sequence[Place],
     ) -> Sequence[bool]:
         """Return for each place whether its pixel is in the union of the prompts' masks."""
         ...
@@ -60,7 +63,7 @@ class Segmenter(Protocol):
 class PointingModel(Protocol):
     """Turns a label into points, for charts and maps."""
 
-    async def places(self, seen: Seen, label: str) -> Sequence[Place]:
+    async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
         """Return points on everything that the label names; none if there is nothing."""
         ...
 
@@ -68,7 +71,7 @@ class PointingModel(Protocol):
 class DescriptionJudge(Protocol):
     """Scores what is said about frames and spans of a video."""
 
-    async def frame_is(self, seen: Seen, description: str) -> bool:
+    async def frame_is(self, seen: FrameReference, description: str) -> bool:
         """Return whether the frame shows what is described."""
         ...
 

@@ -10,7 +10,7 @@ from visenv.grammar.points import FrameNote, SpanNote, without_tags
 from visenv.types import Sample
 from visenv.verifier.referred import Referred
 from visenv.verifier.spatial import point_scores
-from visenv.verifier.teachers import Seen, Teachers
+from visenv.verifier.teachers import FrameReference, Teachers
 
 MAX_NOTES = 32
 """Descriptions of frames, and of spans, that are judged; further ones score 0."""
@@ -102,7 +102,7 @@ async def _frame_scores(
     judge = teachers.description_judge
     assert judge is not None
     verdicts = {
-        place: judge.frame_is(Seen(sample, number), without_tags(note.description))
+        place: judge.frame_is(FrameReference(sample, number), without_tags(note.description))
         for place, note in enumerate(notes[:MAX_NOTES])
         if (number := frame_number(note.frame, note.time, times)) is not None
     }

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from visenv.rewards import RewardContext, RewardTerm
-from visenv.types import Log, Sample
-from visenv.verifier.gate import ACCURACY, Gate
+from visenv.types import EventLog, Sample
+from visenv.verifier.gate import ACCURACY, GatedAggregate
 from visenv.verifier.outcome import outcome_score
 from visenv.verifier.reasoning import Mean, reasoning_score
 from visenv.verifier.referred import Referred, Selected
@@ -55,7 +55,7 @@ class Verifier:
 
     teachers: Teachers
     terms: tuple[str, ...] = TERMS
-    gate: Gate = field(default_factory=Gate)
+    gate: GatedAggregate = field(default_factory=GatedAggregate)
     empty: Literal["zero", "skip"] = "zero"
     categories: Categories = 3
     mean: Mean = "geometric"
@@ -176,12 +176,12 @@ async def _term_of_episode(verifier: Verifier, name: str, context: RewardContext
     return context.skip("nothing to score, or no teacher for it") if value is None else value
 
 
-def referred_in(log: Log) -> Referred:
+def referred_in(log: EventLog) -> Referred:
     """Return what the last turn of an episode refers to."""
     found = log.of_type(Referred)
     return found[-1] if found else Referred(0)
 
 
-def _selected_in(log: Log) -> Selected | None:
+def _selected_in(log: EventLog) -> Selected | None:
     found = log.of_type(Selected)
     return found[-1] if found else None

@@ -18,7 +18,7 @@ from visenv.types import (
     Video,
 )
 from visenv.viewer.film import film
-from visenv.viewer.grounding import Mark, grounding_marks, lanes
+from visenv.viewer.grounding import ImageMark, grounding_marks, lanes
 from visenv.viewer.index import outcome
 from visenv.viewer.tokens import turn_tokens
 
@@ -110,7 +110,7 @@ def _picture(image: Image, name: str, images: str) -> dict[str, Any]:
     return {"image": f"{images}/{image.sha256}.png", "name": name, "width": width, "height": height}
 
 
-def marks(episode: Episode) -> list[Mark]:
+def marks(episode: Episode) -> list[ImageMark]:
     """Return the boxes that were cut out of images, and those of the truth.
 
     A call cuts one box, ``detail["shown_box"]``, or several, each with a ``problem`` if it was
@@ -127,24 +127,24 @@ def marks(episode: Episode) -> list[Mark]:
     ]
     several = len(zooms) > 1
     drawn = []
-    truths: list[Mark] = []
+    truths: list[ImageMark] = []
     for number, detail in enumerate(zooms, start=1):
         problem = detail.get("problem", "")
         name = f"zoom {number}" if several else "zoom"
         label = f"{name}, rejected: {problem}" if problem else name
         image, what = detail["image"], "rejected" if problem else "zoom"
-        drawn.append(Mark(image, what, label, detail["shown_box"], detail.get("keypoint")))
+        drawn.append(ImageMark(image, what, label, detail["shown_box"], detail.get("keypoint")))
         scale = _scale(detail) if detail.get("origin", image) == image else None
         if scale is not None and not truths:
             truths = list(_truths(episode, image, scale))
     return drawn + truths
 
 
-def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterator[Mark]:
+def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterator[ImageMark]:
     for name, box in known_fields(episode.ground_truth).items():
         if name.endswith("_box") and _box(box):
             scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
-            yield Mark(image, "truth", name.replace("_", " "), scaled)
+            yield ImageMark(image, "truth", name.replace("_", " "), scaled)
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCalled]:

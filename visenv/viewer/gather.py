@@ -24,7 +24,7 @@ _EPISODES = (
 )
 
 
-class Saved(NamedTuple):
+class SavedEpisode(NamedTuple):
     """An episode of a run's folder.
 
     Attributes:
@@ -68,7 +68,7 @@ def episode_files(folder: Path) -> dict[str, Path]:
     }
 
 
-def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iterator[Saved]:
+def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iterator[SavedEpisode]:
     """Yield every episode of a run's folder, one at a time.
 
     Args:
@@ -82,7 +82,7 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
         try:
             for line, episode in enumerate(read_episodes(path, check_pixels=False)):
                 try:
-                    yield Saved(episode, episode_record(episode, images), saved_in, line)
+                    yield SavedEpisode(episode, episode_record(episode, images), saved_in, line)
                 except VisenvError as error:  # an image that is missing or broken
                     problems.append(f"{path}, line {line + 1}: {error}")
         except DataError as error:

@@ -20,7 +20,7 @@ _MASK_ROWS = 256
 """Most rows of a mask on the page; of a larger one, every second row is drawn, and so on."""
 
 
-class Mark(NamedTuple):
+class ImageMark(NamedTuple):
     """A box, a point or a mask to draw on an image.
 
     Attributes:
@@ -41,7 +41,7 @@ class Mark(NamedTuple):
     mask: str = ""
 
 
-class Lane(NamedTuple):
+class TimeLane(NamedTuple):
     """A lane of the time bar: an event that the response names, or one of the ground truth.
 
     Attributes:
@@ -57,7 +57,7 @@ class Lane(NamedTuple):
     last: int
 
 
-def grounding_marks(episode: Episode) -> list[Mark]:
+def grounding_marks(episode: Episode) -> list[ImageMark]:
     """Return the points of the last response, and the masks of what they name if they are known.
 
     Masks are those of a procedural world. No more points are drawn than the verifier looks up.
@@ -82,27 +82,27 @@ def grounding_marks(episode: Episode) -> list[Mark]:
     return [*masks, *marks]
 
 
-def lanes(episode: Episode) -> list[Lane]:
+def lanes(episode: Episode) -> list[TimeLane]:
     """Return what the last response says to happen when, and what happens in the world."""
     referred, times = _referred(episode), _times(episode)
     if referred is None or not times:
         return []
     truth = _truth(episode)
-    found: list[Lane] = []
+    found: list[TimeLane] = []
     for span in referred.spans[:MAX_NOTES]:
         frames = span_frames(span, times)
         if frames is not None:
             said = without_tags(span.description)
             right = None if truth is None else truth.supports(*frames, said)
-            found.append(Lane(_verdict(right), said, *frames))
+            found.append(TimeLane(_verdict(right), said, *frames))
     for note in referred.frames[:MAX_NOTES]:
         frame = frame_number(note.frame, note.time, times)
         if frame is not None:
             said = without_tags(note.description)
             right = None if truth is None else truth.happens(frame, said)
-            found.append(Lane(_verdict(right), said, frame, frame))
+            found.append(TimeLane(_verdict(right), said, frame, frame))
     if truth is not None:
-        found += [Lane("truth", event, first, last) for first, last, event in truth.intervals()]
+        found += [TimeLane("truth", event, first, last) for first, last, event in truth.intervals()]
     return found
 
 
@@ -142,11 +142,11 @@ def _point_mark(
     point: Point,
     scale: tuple[float, float],
     is_video: bool,
-) -> Mark:
+) -> ImageMark:
     right = None if truth is None else _hits(truth, frame, point)
     place = [point.x * scale[0], point.y * scale[1]]
     what = "point" if right is None else _verdict(right)
-    return Mark(_image_name(frame, is_video), what, point.label, point=place)
+    return ImageMark(_image_name(frame, is_video), what, point.label, point=place)
 
 
 def _hits(truth: WorldTruth, frame: int, point: Point) -> bool:
@@ -160,11 +160,11 @@ def _hits(truth: WorldTruth, frame: int, point: Point) -> bool:
 
 def _masks(
     truth: WorldTruth, frame: int, label: str, scale: tuple[float, float], times: Sequence[float]
-) -> Iterator[Mark]:
+) -> Iterator[ImageMark]:
     numbers = truth.named(frame, label)
     if numbers:
         path = mask_path(np.isin(truth.owners(frame), numbers), scale)
-        yield Mark(_image_name(frame, bool(times)), "mask", f"mask of {label}", mask=path)
+        yield ImageMark(_image_name(frame, bool(times)), "mask", f"mask of {label}", mask=path)
 
 
 def mask_path(mask: NDArray[np.bool_], scale: tuple[float, float] = (1.0, 1.0)) -> str:

@@ -44,7 +44,7 @@ class TextColumn:
         return {"values": values, "rows": [places[code] for code in self._rows]}
 
 
-class Index:
+class EpisodeIndex:
     """Collects the columns, an episode at a time."""
 
     def __init__(self) -> None:

@@ -22,9 +22,9 @@ from typing import Any
 from visenv.errors import RunError
 from visenv.files import replacing
 from visenv.viewer.bounded import bounded
-from visenv.viewer.gather import Saved, run_data, saved_episodes
-from visenv.viewer.index import Index, searched_text
-from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, Store
+from visenv.viewer.gather import SavedEpisode, run_data, saved_episodes
+from visenv.viewer.index import EpisodeIndex, searched_text
+from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, ReportWriter
 
 PARTS = "report"
 """The folder of the parts, beside the page."""
@@ -61,8 +61,8 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
         _require_folder(each)
     problems: list[str] = []
     told = [run_data(each, problems) for each in runs]
-    path, index = folder / "report.html", Index()
-    with Store(folder / PARTS) as store, replacing(path) as partial:
+    path, index = folder / "report.html", EpisodeIndex()
+    with ReportWriter(folder / PARTS) as store, replacing(path) as partial:
         for number, each in enumerate(runs):
             before = index.count
             label = f"{told[number]['name']}: " if number else ""
@@ -103,7 +103,7 @@ def _require_content(folder: Path, run: dict[str, Any], problems: list[str]) -> 
         )
 
 
-def _add(store: Store, index: Index, saved: Saved, label: str) -> None:
+def _add(store: ReportWriter, index: EpisodeIndex, saved: SavedEpisode, label: str) -> None:
     saved_in = label + saved.saved_in
     index.add(saved.episode, saved_in, saved.line)
     place = {"saved_in": saved_in, "line": saved.line}

@@ -18,7 +18,7 @@ EPISODES_IN_PART = 32
 TEXTS_IN_PART = 1000
 
 
-class Store:
+class ReportWriter:
     """Writes the parts of a report, as a context manager.
 
     The parts of the report before are removed when the block ends well. When it raises, the new
@@ -40,7 +40,7 @@ class Store:
         self._texts: list[str] = []
         self._counts = {"episodes": 0, "texts": 0}
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> ReportWriter:
         """Return the store itself."""
         return self
 

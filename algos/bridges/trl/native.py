@@ -15,9 +15,9 @@ from typing import Any
 
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.rollout import Env, EnvAdapter
-from visenv.types import Event, Failure, Image, Log, Message, StepResult, TurnTaken
+from visenv.types import Event, EventLog, Failure, Image, Message, StepResult, TurnTaken
 
 from .messages import to_pil
 
@@ -75,7 +75,7 @@ class NativeEpisode:
         if self._over:
             return _ENDED
         self._calls += 1
-        text = self._base.grammar.compose(ParsedTurn(calls=(Call(name, arguments),)))
+        text = self._base.grammar.compose(ParsedTurn(calls=(ToolCall(name, arguments),)))
         shown = _blocks(self._step(text)) or [{"type": "text", "text": _ENDED}]
         texts = [block["text"] for block in shown if block["type"] == "text"]
         return shown if len(texts) < len(shown) else "".join(texts)
@@ -145,7 +145,7 @@ class NativeEpisode:
             text = next(left, event.text)
             return event._replace(text=text, thought=self._base.grammar.parse(text).thought)
 
-        self._base.log = Log([whole(event) for event in self._base.log])
+        self._base.log = EventLog([whole(event) for event in self._base.log])
 
 
 def turn_text(message: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """TRL's GRPO trainer with episodes that visenv plays: any environment, images in any turn.
 
 TRL keeps all that comes after sampling: rewards and their scaling, the loss, the reference model,
-the optimiser, logging, checkpoints. Two private methods of it are overridden, the only way that TRL
+the optimizer, logging, checkpoints. Two private methods of it are overridden, the only way that TRL
 leaves for images which an environment returns; so its version is pinned.
 """
 

@@ -22,7 +22,7 @@ from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
-from .policy import SECONDS, Room, ServerPolicy
+from .policy import SECONDS, RowLengths, ServerPolicy
 from .private_names import LOOP_NAMES
 
 check_private_names(LOOP_NAMES)  # before they are imported
@@ -125,7 +125,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
                 "verl's image processor is set otherwise than the checkpoint's own, so that images "
                 "would not fit their tokens: leave data.mm_processor_kwargs out."
             )
-        room = Room(self.rollout_config.prompt_length, self.rollout_config.response_length)
+        room = RowLengths(self.rollout_config.prompt_length, self.rollout_config.response_length)
         return Collector(
             partial(gym.make, self._env_id, **self._env_options),
             ServerPolicy(self.server_manager, codec, params, room),

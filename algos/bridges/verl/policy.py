@@ -23,7 +23,7 @@ SECONDS: ContextVar[list[float]] = ContextVar("SECONDS")
 """Where the rollout that is being played notes how long each of its turns was sampled."""
 
 
-class Room(NamedTuple):
+class RowLengths(NamedTuple):
     """Holds the limits of a row of verl.
 
     Attributes:
@@ -48,7 +48,9 @@ class ServerPolicy(Policy[Any]):
         room: What a row of verl holds.
     """
 
-    def __init__(self, server: Any, codec: Any, params: Mapping[str, Any], room: Room) -> None:
+    def __init__(
+        self, server: Any, codec: Any, params: Mapping[str, Any], room: RowLengths
+    ) -> None:
         self._server = server
         self._codec = codec
         self._params = params

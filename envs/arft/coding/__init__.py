@@ -13,7 +13,7 @@ from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 
-from ..presets import PRESETS, TRAIN_PIXELS, Preset, Settings, choose
+from ..presets import PRESETS, TRAIN_PIXELS, ArftPreset, ArftSettings, choose
 from .compat import PublishedCoding
 from .env import ArftCoding
 from .rewards import rewarded
@@ -27,7 +27,7 @@ def make_coding(
     data: str | Source = "procedural",
     problems: Sequence[str] | None = None,
     seed: int = 0,
-    **settings: Unpack[Settings],
+    **settings: Unpack[ArftSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArftCoding-v0``.
 
@@ -39,7 +39,7 @@ def make_coding(
         problems: What is to be wrong, each as often, for example ``["dark", "rotation90+noise"]``;
             by default as in the paper's training set. Not for samples that are distorted already.
         seed: Of the distortions of a data set's images.
-        **settings: See `Settings`.
+        **settings: See `ArftSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -54,7 +54,7 @@ def make_coding(
 
 
 def coding_source(
-    data: str | Source, problems: Sequence[str] | None, seed: int, preset: Preset
+    data: str | Source, problems: Sequence[str] | None, seed: int, preset: ArftPreset
 ) -> Source:
     """Return the samples of `data`, a source or its name.
 

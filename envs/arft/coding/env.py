@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from visenv.errors import DataError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.tools import Tool
 from visenv.types import Message
 
@@ -113,8 +113,8 @@ class ArftCoding(ArftEnv):
         if self.turns_left > 1 and not self.done("problem"):
             problems = list(truth.problems)
             thought = prompts.looked(problems, brief)
-            return ParsedTurn(thought, (Call("problem", {"labels": problems}),))
+            return ParsedTurn(thought, (ToolCall("problem", {"labels": problems}),))
         if self.turns_left > 1 and "code" in truth.steps and not self.done("code"):
             code = repair(self.sample, brief=brief)
-            return ParsedTurn(prompts.repairing(brief), (Call("code", {"code": code}),))
+            return ParsedTurn(prompts.repairing(brief), (ToolCall("code", {"code": code}),))
         return ParsedTurn(prompts.seen(brief), answer=self.sample.answers[0])

@@ -24,11 +24,11 @@ from functools import partial
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
-from visenv.types import Answered, Event, Log, Sample, ToolCalled
+from visenv.types import Answered, Event, EventLog, Sample, ToolCalled
 
 from ..compat.scores import TOP, accuracy_term, format_term
 from ..rewards.qa import Compat, exact_match, token_f1
-from ..rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
+from ..rewards.steps import ANSWER, ReferenceStep, StepRewardWrapper, StepTerms, reference_steps
 from .env import ArftCoding
 from .ground_truth import CodingTruth
 
@@ -48,13 +48,15 @@ def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
     return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only)
 
 
-def steps_of(sample: Sample) -> list[GoldStep]:
+def steps_of(sample: Sample) -> list[ReferenceStep]:
     """Return the steps of a sample with their weights."""
     before = [(kind, None) for kind in sample.truth_as(CodingTruth).steps if kind != ANSWER]
-    return gold_steps(before, None)
+    return reference_steps(before, None)
 
 
-def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: str) -> float | None:
+def accuracy(
+    events: Sequence[Event], step: ReferenceStep, sample: Sample, reward: str
+) -> float | None:
     """Return how well a turn takes a step, None if it does not; see the module."""
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
@@ -69,7 +71,7 @@ def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: st
     return None
 
 
-def first_labels_only(log: Log) -> Log:
+def first_labels_only(log: EventLog) -> EventLog:
     """Return the events without the calls that name labels after the first one.
 
     Otherwise the best of several guesses would count, and guessing would pay.
@@ -82,7 +84,7 @@ def first_labels_only(log: Log) -> Log:
                 continue
             named = True
         kept.append(event)
-    return Log(kept)
+    return EventLog(kept)
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 from visenv.grammar.tags import TagGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
 from visenv.types import Image, Message, Part, ToolCalled, TurnTaken
@@ -52,7 +52,7 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
         return (*images, f"{head}{task}{self._chain()}")
 
     @override
-    def reject_call(self, call: Call) -> str:
+    def reject_call(self, call: ToolCall) -> str:
         return ""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 from ..coding.ground_truth import CodingTruth
 from ..rewards.qa import exact_match, token_f1
@@ -42,14 +42,14 @@ _NESTED = re.compile(r"\[[^\[\]]*\]")
 _BRACKETS = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*+)\]")
 
 
-def accuracy_term(log: Log, sample: Sample, reward: str = "f1") -> float:
+def accuracy_term(log: EventLog, sample: Sample, reward: str = "f1") -> float:
     """Return the accuracies of all turns that have a step at their place."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return sum(accuracy(text, step, sample, reward) for text, step in steps)
 
 
-def format_term(log: Log, sample: Sample) -> float:
+def format_term(log: EventLog, sample: Sample) -> float:
     """Return how many turns have the form of the step at their place."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import Place
+from visenv.data.rows import RowLocation
 from visenv.errors import DataError
 
 from .multi_hop import MultiHopSource, Row
@@ -37,7 +37,7 @@ class Bamboogle(MultiHopSource):
         return "", [], []
 
     @override
-    def _contents(self) -> Iterator[tuple[Place, Any]]:
+    def _contents(self) -> Iterator[tuple[RowLocation, Any]]:
         if self._file.suffix != ".csv":
             yield from super()._contents()
             return
@@ -47,4 +47,4 @@ class Bamboogle(MultiHopSource):
             raise DataError(f"{self._file} has no columns Question and Answer: {rows.fieldnames}")
         for number, row in enumerate(rows, start=1):
             record = {"id": number, "question": row["Question"], "answer": row["Answer"]}
-            yield Place(str(self._file), number + 1), record
+            yield RowLocation(str(self._file), number + 1), record

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import Place, RowSource
+from visenv.data.rows import RowLocation, RowSource
 from visenv.errors import DataError
 from visenv.types import Episode, Image, Sample
 
@@ -32,7 +32,7 @@ class MatSource(RowSource):
         return split_scores(episodes, self.left_out)
 
     @override
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
 

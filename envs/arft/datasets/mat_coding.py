@@ -20,7 +20,7 @@ from typing import Any
 
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     existing_folder,
     first_files,
     id_of,
@@ -98,7 +98,7 @@ class MatCoding(MatSource):
                 self._keep(place, sample, image_by_end(folders, text_of(row, key)))
 
 
-def _joined(rows: Iterator[tuple[Place, Any]]) -> Iterator[tuple[Place, Any]]:
+def _joined(rows: Iterator[tuple[RowLocation, Any]]) -> Iterator[tuple[RowLocation, Any]]:
     """Join the training set's steps to rows of the benchmark: one for each sample's first step.
 
     Its answer is in the step ``pre_answer`` with the same question; where several samples ask the

@@ -18,7 +18,7 @@ from typing import Any
 
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     existing_folder,
     first_files,
     id_of,
@@ -74,9 +74,9 @@ class MatSearch(MatSource):
         self._require_rows(self.folder)
 
 
-def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
+def _joined(path: Path) -> Iterator[tuple[RowLocation, Any]]:
     """Join the steps of one question about one image to a row of the benchmark."""
-    joined: dict[tuple[str, str], tuple[Place, dict[str, Any]]] = {}
+    joined: dict[tuple[str, str], tuple[RowLocation, dict[str, Any]]] = {}
     for place, content in read_rows(path):
         if not isinstance(content, dict):
             yield place, content

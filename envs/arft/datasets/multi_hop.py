@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     existing_folder,
     first_files,
@@ -138,11 +138,11 @@ class MultiHopSource(RowSource):
             raise DataError("no answers")
         return distinct
 
-    def _contents(self) -> Iterator[tuple[Place, Any]]:
+    def _contents(self) -> Iterator[tuple[RowLocation, Any]]:
         return read_rows(self._file, "data")
 
     @override
-    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()
 
 

@@ -1,6 +1,6 @@
 """Exact match and token F1: how short answers to questions are scored (SQuAD's way).
 
-Both compare after the normalisation of SQuAD's script (Rajpurkar et al., 2016): lower case, no
+Both compare after the normalization of SQuAD's script (Rajpurkar et al., 2016): lower case, no
 punctuation, no articles, single blanks. Visual-ARFT (arXiv 2505.14246) rewards by F1 and reports
 both; Chinese, which is written without blanks, is compared character by character.
 """
@@ -28,7 +28,7 @@ _IS_CHINESE = re.compile(f"[{_CHINESE}]")
 _TOKEN = re.compile(rf"[{_CHINESE}]|[^\s{_CHINESE}]+")
 
 
-def normalised(text: str) -> str:
+def normalized(text: str) -> str:
     """Return the form in which answers are compared."""
     words = text.lower().translate(_DELETED).split()
     return " ".join(word for word in words if word not in _ARTICLES)
@@ -36,7 +36,7 @@ def normalised(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Return the words of a text after normalization, the characters of a Chinese one."""
-    return _TOKEN.findall(normalised(text))
+    return _TOKEN.findall(normalized(text))
 
 
 def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -> float:
@@ -65,7 +65,7 @@ def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -
 def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> float:
     """Return the best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
 
-    Equal texts give 1, also where nothing is left of them after normalisation. An answer longer
+    Equal texts give 1, also where nothing is left of them after normalization. An answer longer
     than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:

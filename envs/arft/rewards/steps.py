@@ -14,7 +14,7 @@ from typing_extensions import override
 from visenv.env import Observation
 from visenv.errors import EpisodeOverError
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
-from visenv.types import Event, Log, Sample, TurnTaken
+from visenv.types import Event, EventLog, Sample, TurnTaken
 
 ANSWER = "answer"
 """The kind of the last step."""
@@ -56,7 +56,7 @@ class StepRewardWrapper(RewardWrapper):
         return due
 
 
-class GoldStep(NamedTuple):
+class ReferenceStep(NamedTuple):
     """A step that the task needs.
 
     Attributes:
@@ -70,7 +70,7 @@ class GoldStep(NamedTuple):
     truth: Any = None
 
 
-class Worth(NamedTuple):
+class StepScore(NamedTuple):
     """Holds the value of turns, each part 0 to 1."""
 
     accuracy: float = 0.0
@@ -91,10 +91,10 @@ class StepTerms(NamedTuple):
         select: Returns the events that count, of all events; None counts all.
     """
 
-    steps: Callable[[Sample], Sequence[GoldStep]]
-    accuracy: Callable[[Sequence[Event], GoldStep, Sample], float | None]
+    steps: Callable[[Sample], Sequence[ReferenceStep]]
+    accuracy: Callable[[Sequence[Event], ReferenceStep, Sample], float | None]
     well_formed: Callable[[str], bool]
-    select: Callable[[Log], Log] | None = None
+    select: Callable[[EventLog], EventLog] | None = None
 
     def terms(self) -> list[RewardTerm]:
         """Return both terms, each with weight 1."""
@@ -103,26 +103,26 @@ class StepTerms(NamedTuple):
             RewardTerm("format", 1.0, of_log(self._format_term)),
         ]
 
-    def worth(self, log: Log, sample: Sample) -> Worth:
+    def worth(self, log: EventLog, sample: Sample) -> StepScore:
         """Return the value of the turns so far."""
         steps = self.steps(sample)
         if self.select is not None:
             log = self.select(log)
         # The best for each set of steps that were taken, as bits of a number.
-        best = {0: Worth()}
+        best = {0: StepScore()}
         for events in by_turn(log):
             gains = dict(self._gains(events, steps, sample))
             for taken, worth in list(best.items()):
                 for place, gain in gains.items():
                     if not taken >> place & 1:
-                        with_it = Worth(*(a + b for a, b in zip(worth, gain, strict=True)))
+                        with_it = StepScore(*(a + b for a, b in zip(worth, gain, strict=True)))
                         also = taken | 1 << place
-                        best[also] = max(best.get(also, Worth()), with_it, key=sum)
+                        best[also] = max(best.get(also, StepScore()), with_it, key=sum)
         return max(best.values(), key=sum)
 
     def _gains(
-        self, events: Sequence[Event], steps: Sequence[GoldStep], sample: Sample
-    ) -> Iterator[tuple[int, Worth]]:
+        self, events: Sequence[Event], steps: Sequence[ReferenceStep], sample: Sample
+    ) -> Iterator[tuple[int, StepScore]]:
         """Yield the place of each step that the turn takes, and the value of the turn for it."""
         turn = events[0]
         assert isinstance(turn, TurnTaken)
@@ -130,16 +130,16 @@ class StepTerms(NamedTuple):
         for place, step in enumerate(steps):
             accuracy = self.accuracy(events, step, sample)
             if accuracy is not None:
-                yield place, Worth(step.weight * accuracy, step.weight * form)
+                yield place, StepScore(step.weight * accuracy, step.weight * form)
 
-    def _steps_term(self, log: Log, sample: Sample) -> float:
+    def _steps_term(self, log: EventLog, sample: Sample) -> float:
         return self.worth(log, sample).accuracy
 
-    def _format_term(self, log: Log, sample: Sample) -> float:
+    def _format_term(self, log: EventLog, sample: Sample) -> float:
         return self.worth(log, sample).form
 
 
-def by_turn(log: Log) -> list[list[Event]]:
+def by_turn(log: EventLog) -> list[list[Event]]:
     """Return the events of each turn, its `TurnTaken` first."""
     turns: list[list[Event]] = []
     for event in log:
@@ -149,7 +149,7 @@ def by_turn(log: Log) -> list[list[Event]]:
     return turns
 
 
-def gold_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[GoldStep]:
+def reference_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[ReferenceStep]:
     """Return the steps before the answer, and the answer, with their weights.
 
     The answer counts for one step more than all before it together: n of them count 1 / (2n + 1)
@@ -161,5 +161,5 @@ def gold_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[GoldStep]
         answer: The truth of the answer.
     """
     whole = 2 * len(before) + 1
-    steps = [GoldStep(kind, 1 / whole, truth) for kind, truth in before]
-    return [*steps, GoldStep(ANSWER, (len(before) + 1) / whole, answer)]
+    steps = [ReferenceStep(kind, 1 / whole, truth) for kind, truth in before]
+    return [*steps, ReferenceStep(ANSWER, (len(before) + 1) / whole, answer)]

@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 from visenv.rewards import RewardWrapper
 from visenv.search import Searcher, open_searcher
 
-from ..presets import SEARCH_PRESETS, SearchSettings, choose
+from ..presets import SEARCH_PRESETS, ArftSearchSettings, choose
 from ..rewards.qa import Compat
 from ..rewards.steps import StepRewardWrapper
 from .compat import PublishedSearch, published_terms
@@ -31,7 +31,7 @@ def make_search(
     similarity: str | None = None,
     hops: Sequence[int] | None = None,
     worlds: Sequence[int] | None = None,
-    **settings: Unpack[SearchSettings],
+    **settings: Unpack[ArftSearchSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArftSearch-v0``.
 
@@ -49,7 +49,7 @@ def make_search(
             world has. Procedural questions alone.
         worlds: Which procedural worlds: the seed of the first, and the one after the last. Worlds
             of other seeds share no fact, so that what is held out was never seen.
-        **settings: See `SearchSettings` and `Settings`.
+        **settings: See `ArftSearchSettings` and `ArftSettings`.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
-from visenv.types import Image, Log, Sample, ToolCalled
+from visenv.types import EventLog, Image, Sample, ToolCalled
 
 from ..compat.loop import RebuiltArftPrompt
 from ..compat.scores import answer_score, body_of, has_form
@@ -88,17 +88,17 @@ def well_formed(text: str) -> bool:
     return has_form(text, kind, _STEPS)
 
 
-def _accuracies(log: Log, sample: Sample, similarity: QuerySimilarity, reward: str) -> float:
+def _accuracies(log: EventLog, sample: Sample, similarity: QuerySimilarity, reward: str) -> float:
     return sum(
         accuracy(text, query, sample, similarity, reward) for text, query in _placed(log, sample)
     )
 
 
-def _forms(log: Log, sample: Sample) -> float:
+def _forms(log: EventLog, sample: Sample) -> float:
     return float(sum(well_formed(text) for text, _ in _placed(log, sample)))
 
 
-def _placed(log: Log, sample: Sample) -> Iterator[tuple[str, str | None]]:
+def _placed(log: EventLog, sample: Sample) -> Iterator[tuple[str, str | None]]:
     """Return each turn's text with the query of its step, None for the answer's step."""
     queries = [*sample.truth_as(SearchTruth).queries, None]
     return zip((turn.text for turn in log.turns), queries, strict=False)

@@ -10,13 +10,13 @@ from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.errors import DataError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.search import Searcher
 from visenv.tools import Tool
 from visenv.types import Message
 
 from ..base import ArftEnv
-from ..presets import SEARCH_PRESETS, SearchPreset
+from ..presets import SEARCH_PRESETS, ArftSearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
@@ -70,13 +70,13 @@ class ArftSearch(ArftEnv):
     actions: ClassVar[tuple[str, ...]] = ("search",)
     presets: ClassVar[Mapping[str, object]] = SEARCH_PRESETS
     ground_truths: ClassVar[tuple[type, ...]] = (SearchTruth, NoneType)
-    preset: SearchPreset
+    preset: ArftSearchPreset
 
     def __init__(
         self,
         *,
         source: Source,
-        preset: SearchPreset,
+        preset: ArftSearchPreset,
         searcher: Searcher | None = None,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
@@ -125,6 +125,6 @@ class ArftSearch(ArftEnv):
         left = [query for query in self.truth.queries if query not in asked]
         if self.turns_left > 1 and left:
             thought = prompts.wondering(left[0], brief)
-            return ParsedTurn(thought, (Call("search", {"query": left[0]}),))
+            return ParsedTurn(thought, (ToolCall("search", {"query": left[0]}),))
         answer = self.sample.answers[0]
         return ParsedTurn(prompts.knowing(answer, brief), answer=answer)

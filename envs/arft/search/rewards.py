@@ -27,10 +27,10 @@ from functools import partial
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm
-from visenv.types import Answered, Event, Log, Sample, ToolCalled
+from visenv.types import Answered, Event, EventLog, Sample, ToolCalled
 
 from ..rewards.qa import exact_match, token_f1
-from ..rewards.steps import ANSWER, GoldStep, StepTerms, gold_steps
+from ..rewards.steps import ANSWER, ReferenceStep, StepTerms, reference_steps
 from .ground_truth import SearchTruth
 from .similarity import QuerySimilarity
 
@@ -45,7 +45,7 @@ def search_terms(
     return StepTerms(steps_of, score, grammar.well_formed, _without_repeats).terms()
 
 
-def _without_repeats(log: Log) -> Log:
+def _without_repeats(log: EventLog) -> EventLog:
     """Return the events without searches that repeat an earlier query.
 
     Two gold queries may be alike; a single one must not take both steps.
@@ -59,19 +59,21 @@ def _without_repeats(log: Log) -> Log:
                 continue
             asked.add(query)
         kept.append(event)
-    return Log(kept)
+    return EventLog(kept)
 
 
-def steps_of(sample: Sample) -> list[GoldStep]:
+def steps_of(sample: Sample) -> list[ReferenceStep]:
     """Return the steps of a sample with weights; the truth of a search is its query and names."""
     truth = sample.truth_as(SearchTruth)
     names = truth.names or [()] * len(truth.queries)
-    return gold_steps([(SEARCH, gold) for gold in zip(truth.queries, names, strict=True)], None)
+    return reference_steps(
+        [(SEARCH, gold) for gold in zip(truth.queries, names, strict=True)], None
+    )
 
 
 def accuracy(
     events: Sequence[Event],
-    step: GoldStep,
+    step: ReferenceStep,
     sample: Sample,
     similarity: QuerySimilarity,
     reward: str,

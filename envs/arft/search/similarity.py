@@ -131,7 +131,7 @@ def same_facts(query: str, wanted: str, names: Sequence[str] = ()) -> bool:
     given, right = _words(query), _words(wanted)
     if _numbers(given) != _numbers(right):
         return False
-    needed = {word for name in names for word in _words(name)} or _capitalised(wanted)
+    needed = {word for name in names for word in _words(name)} or _capitalized(wanted)
     return needed <= set(given) and _told_names(query) <= set(right)
 
 
@@ -162,7 +162,7 @@ def _numbers(words: Sequence[str]) -> set[str]:
     return {word for word in words if any(map(str.isdigit, word))}
 
 
-def _capitalised(text: str) -> set[str]:
+def _capitalized(text: str) -> set[str]:
     """Return the words that begin with a capital, without a question word at the beginning."""
     found = _cased_words(text)
     names = [word for word in found if word[0].isupper()]

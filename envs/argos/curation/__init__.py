@@ -7,27 +7,27 @@ They run in this order, each on the rows of the one before::
     Verify, Reformat, Mix                  the best of each sample, in the form of a turn
 """
 
-from .draft import Draft
+from .draft import DraftAnswers
 from .entities import FindEntities
-from .extraction import Extract
+from .extraction import ExtractReferences
 from .mix import Mix
-from .overlay import Overlay
-from .pointing import Point
+from .overlay import DrawOverlay
+from .pointing import PointToEntities
 from .reformat import Reformat
-from .score import Score
+from .score import ScoreTraces
 from .scripted import ScriptedTeacher
 from .traces import Traces
 from .verify import Verify
 
 __all__ = [
-    "Draft",
-    "Extract",
+    "DraftAnswers",
+    "DrawOverlay",
+    "ExtractReferences",
     "FindEntities",
     "Mix",
-    "Overlay",
-    "Point",
+    "PointToEntities",
     "Reformat",
-    "Score",
+    "ScoreTraces",
     "ScriptedTeacher",
     "Traces",
     "Verify",

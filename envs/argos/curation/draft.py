@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.episodes import save_images
 from visenv.policy import Policy
 from visenv.types import GroundTruth, Sample, Sampling
@@ -20,7 +20,7 @@ from .rows import MakeEnv, SampleEnv, question_of, timeline
 from .teacher import Teacher, shown_parts
 
 
-class Draft(Step):
+class DraftAnswers(CurationStep):
     """Turns places into rows with question, images and a drafted answer (`.rows`).
 
     Samples without an image or without a right answer are dropped.
@@ -56,7 +56,7 @@ class Draft(Step):
         return {"players": self._label, **self._teacher.settings()}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         env = self._samples.at(row)
         sample, times = env.sample, list(env.times())
         images = [env.store.images[f"image_{n + 1}"] for n in range(len(sample.images))]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.grammar.points import MAX_LABEL
 from visenv.scorers import Judge, ReplyError, Scorer
@@ -26,8 +26,8 @@ _TIME = r"(\d{1,6}(?:\.\d{1,6})?)\s?s?"
 _ACTION = re.compile(rf"\s*(.*\S)\s*\(start_time={_TIME}, ?end_time={_TIME}\)\.?\s*", re.DOTALL)
 
 
-class Action(NamedTuple):
-    """An `Action` is a movement or change that a video shows.
+class VideoAction(NamedTuple):
+    """An `VideoAction` is a movement or change that a video shows.
 
     Attributes:
         action: What happens.
@@ -40,15 +40,15 @@ class Action(NamedTuple):
     end_time: float
 
 
-class Entities(NamedTuple):
+class DraftEntities(NamedTuple):
     """Holds what a model found in a drafted answer; actions are those of a video."""
 
     entities: tuple[str, ...]
     interactions: tuple[str, ...]
-    actions: tuple[Action, ...] = ()
+    actions: tuple[VideoAction, ...] = ()
 
 
-class FindEntities(Step):
+class FindEntities(CurationStep):
     """Adds ``entities``, ``interactions`` and, for videos, ``actions`` to each row.
 
     A reply that is not the JSON object asked for is requested again, up to three times in all; the
@@ -70,7 +70,7 @@ class FindEntities(Step):
         return {"scorer": self._scorer.name}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         times = times_of_row(row)
         prompt = prompts.ENTITIES_VIDEO if times else prompts.ENTITIES_IMAGE
         judge = Judge(self._scorer, prompt, partial(read_entities, video=bool(times)))
@@ -88,7 +88,7 @@ class FindEntities(Step):
         return kept({**row, **listed, **({"actions": actions} if times else {})})
 
 
-def read_entities(text: str, *, video: bool) -> Entities:
+def read_entities(text: str, *, video: bool) -> DraftEntities:
     """Return what a reply lists; repeats are left out, in upper or lower case.
 
     Args:
@@ -107,7 +107,7 @@ def read_entities(text: str, *, video: bool) -> Entities:
     if len(entities) > MOST_ENTITIES:
         raise ReplyError(f"expected at most {MOST_ENTITIES} entities, got {len(entities)}")
     actions = tuple(map(_action, _texts(found, "actions"))) if video else ()
-    return Entities(entities, _texts(found, "interactions"), actions)
+    return DraftEntities(entities, _texts(found, "interactions"), actions)
 
 
 def entities_of(row: Row) -> list[str]:
@@ -132,11 +132,11 @@ def _texts(found: Row, key: str) -> tuple[str, ...]:
     return tuple(distinct.values())
 
 
-def _action(text: str) -> Action:
+def _action(text: str) -> VideoAction:
     found = _ACTION.fullmatch(text)
     if found is None:
         raise ReplyError(f"expected an action with its times, got {text!r:.80}")
-    action = Action(found[1], float(found[2]), float(found[3]))
+    action = VideoAction(found[1], float(found[2]), float(found[3]))
     if action.end_time < action.start_time:
         raise ReplyError(f"expected an end after the start, got {text!r:.80}")
     return action

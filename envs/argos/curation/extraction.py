@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.errors import DataError
 from visenv.grammar.anchors import Anchor, read_anchors
-from visenv.grammar.points import MAX_LABEL, FrameNote, Point, References, SpanNote
+from visenv.grammar.points import MAX_LABEL, FrameNote, Point, SpanNote, TraceReferences
 from visenv.scorers import Judge, ReplyError, Scorer
 
 from . import prompts
@@ -37,7 +37,7 @@ _MAX_ANCHOR = 2000
 """Characters of an anchor, which may list 32 frames."""
 
 
-class Extract(Step):
+class ExtractReferences(CurationStep):
     """Adds ``extraction`` to each row: the lists of figure 8 (images) or of figure 9 (videos).
 
     A reply that is not the JSON asked for is requested again, up to three times in all. Items whose
@@ -58,7 +58,7 @@ class Extract(Step):
         return {"scorer": self._scorer.name}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         trace = text_of(row, "trace")
         if times_of_row(row):
             judge = Judge(
@@ -108,7 +108,7 @@ def read_video_items(text: str) -> dict[str, list[dict[str, Any]]]:
     return lists
 
 
-def references_of(row: Row) -> References:
+def references_of(row: Row) -> TraceReferences:
     """Return what the extraction of a row refers to, as the verifier takes it.
 
     Points, frames and times are read from ``anchor_text``, which is a part of the trace; the other
@@ -124,14 +124,14 @@ def references_of(row: Row) -> References:
     try:
         if {*extraction} == {"points"}:
             items = read_image_items(json.dumps(extraction["points"]))
-            return References(tuple(dict.fromkeys(map(_image_point, items))))
+            return TraceReferences(tuple(dict.fromkeys(map(_image_point, items))))
         lists = read_video_items(json.dumps(extraction))
     except (ReplyError, TypeError, ValueError) as error:
         raise DataError(f"no extraction: {error}") from error
     observed = [_observation(item) for item in lists["observations"]]
     points = [_placed_point(item) for item in lists["points"]]
     spans = [_span(item) for item in lists["events"]]
-    return References(
+    return TraceReferences(
         tuple(dict.fromkeys(each for each in (*points, *observed) if isinstance(each, Point))),
         tuple(dict.fromkeys(each for each in observed if isinstance(each, FrameNote))),
         tuple(dict.fromkeys(each for each in spans if each is not None)),

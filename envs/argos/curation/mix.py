@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.errors import ConfigurationError
 
 from .verify import sample_of
@@ -16,7 +16,7 @@ from .verify import sample_of
 Part = Literal["sft", "rl"]
 
 
-class Mix(Step):
+class Mix(CurationStep):
     """Keeps the rows of one part. The part of a sample depends on its id and the seed alone.
 
     Args:
@@ -45,7 +45,7 @@ class Mix(Step):
         return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Keep the row if its sample is in this part."""
         is_rl = seed_of(sample_of(row), self._seed) < self._rl_share * 2**32
         mine = "rl" if is_rl else "sft"

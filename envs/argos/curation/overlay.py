@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.episodes import save_images
 from visenv.types import Image
 
@@ -26,7 +26,7 @@ _INK, _PAPER, _SPOT = (255, 255, 255), (0, 0, 0), (255, 45, 111)
 Box = tuple[int, int, int, int]
 
 
-class Overlay(Step):
+class DrawOverlay(CurationStep):
     """Draws the points of each row.
 
     The images of a row become the originals followed by as many overlays; those of a video become
@@ -42,7 +42,7 @@ class Overlay(Step):
         self._folder = folder / "images"
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         images, times, points = images_of(row), times_of_row(row), points_of(row)
         overlays = []
         for number, image in enumerate(images):

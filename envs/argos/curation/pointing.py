@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.errors import DataError
 from visenv.scorers import Scorer
 from visenv.types import Sample
 from visenv.verifier.models import ModelPointing
 from visenv.verifier.oracle import OraclePointingModel
-from visenv.verifier.teachers import PointingModel, Seen
+from visenv.verifier.teachers import FrameReference, PointingModel
 
 from ..prompts import POINTING
 from .entities import entities_of
 from .rows import DrawnPoint, MakeEnv, SampleEnv
 
 
-class Point(Step):
+class PointToEntities(CurationStep):
     """Adds ``points`` to each row: for each entity in each image or frame, in whole pixels.
 
     Args:
@@ -49,7 +49,7 @@ class Point(Step):
         return {"env": self._label, "pointing_model": self._name}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         labels = entities_of(row)
         env = self._samples.at(row)
         sample = env.sample
@@ -73,7 +73,7 @@ class Point(Step):
         width, height = sample.images[number].size
         return [
             DrawnPoint(number + 1, int(x * size[0] / width), int(y * size[1] / height), label)
-            for x, y in await self._model.places(Seen(sample, number), label)
+            for x, y in await self._model.places(FrameReference(sample, number), label)
         ]
 
     @override

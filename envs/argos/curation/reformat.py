@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.episodes import episode_from_json, episode_to_json, save_images
 from visenv.errors import DataError
 from visenv.grammar.anchors import Anchor, read_anchors
-from visenv.grammar.points import BOX_START, PointsGrammar, References
+from visenv.grammar.points import BOX_START, PointsGrammar, TraceReferences
 from visenv.types import Episode, Turn, TurnTaken
 from visenv.verifier import Referred
 
@@ -29,7 +29,7 @@ _BRACKETS = re.compile(
 )
 
 
-class Reformat(Step):
+class Reformat(CurationStep):
     """Rewrites the turn of each episode in the form that the environment asks for.
 
     ``(12, 34)`` becomes ``<point x1="12" y1="34" alt="mug">mug</point>``, ``[F3 @ t=1.00s]``
@@ -48,7 +48,7 @@ class Reformat(Step):
         self._folder = folder / "images"
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         episode = episode_from_json(row, self._images)
         if len(episode.turns) != 1:
             raise DataError(f"expected one turn, got {len(episode.turns)}")
@@ -60,7 +60,7 @@ class Reformat(Step):
         return kept({"id": row["id"], **episode_to_json(changed)})
 
 
-def reformat(text: str, references: References) -> str:
+def reformat(text: str, references: TraceReferences) -> str:
     """Return a turn with tags in place of points and phrases in place of anchors.
 
     Args:

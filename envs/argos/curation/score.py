@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, failed, kept
+from visenv.curation.journal import RowOutcome, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.episodes import episode_to_json, save_images
 from visenv.errors import DataError
-from visenv.grammar.points import References
+from visenv.grammar.points import TraceReferences
 from visenv.policy import Policy, Session
 from visenv.rollout.episode import play
 from visenv.types import Reply, Sampling, TurnRequest
@@ -24,7 +24,7 @@ from .extraction import references_of
 from .rows import MakeEnv, SampleEnv
 
 
-class Score(Step):
+class ScoreTraces(CurationStep):
     """Turns rows with traces into episodes, whose reward is the score of the verifier.
 
     The trace is the turn of the policy, and the extraction says what it refers to. An aborted
@@ -50,7 +50,7 @@ class Score(Step):
         return {"env": self._label}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         place, trace, references = place_of(row), text_of(row, "trace"), references_of(row)
         samples = self._free()
         try:
@@ -84,9 +84,9 @@ class Score(Step):
 class _Given:
     """A reader that knows beforehand what the trace refers to."""
 
-    references: References
+    references: TraceReferences
 
-    async def extract(self, trace: str) -> References:
+    async def extract(self, trace: str) -> TraceReferences:
         return self.references
 
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
 from visenv.scorers import Generate, ScoreRequest
-from visenv.types import Demonstration, Message, Reply, Sampling, TurnRequest
+from visenv.types import DemonstrationRequest, Message, Reply, Sampling, TurnRequest
 
 from .entities import MOST_ENTITIES
 from .prompts import DRAFT_HEADING, TRACE_HEADING
@@ -38,17 +38,19 @@ class ScriptedTeacher(Policy[Session]):
     """Writes what the environment demonstrates in the form of a trace with overlays.
 
     Args:
-        care: Share of traces with the right answer, 0 to 1. The others answer at random.
+        expert_rate: Share of traces with the right answer, 0 to 1. The others answer at random.
         miss: Share of traces whose first point is moved into the upper left corner, 0 to 1.
 
     Raises:
         ConfigurationError: If a share is not from 0 to 1.
     """
 
-    def __init__(self, care: float = 1.0, miss: float = 0.0) -> None:
-        if not (0 <= care <= 1 and 0 <= miss <= 1):
-            raise ConfigurationError(f"care and miss are from 0 to 1, got {care!r} and {miss!r}.")
-        self.advice_request = Demonstration(care=care, guess=True)
+    def __init__(self, expert_rate: float = 1.0, miss: float = 0.0) -> None:
+        if not (0 <= expert_rate <= 1 and 0 <= miss <= 1):
+            raise ConfigurationError(
+                f"care and miss are from 0 to 1, got {expert_rate!r} and {miss!r}."
+            )
+        self.advice_request = DemonstrationRequest(expert_rate=expert_rate, guess=True)
         self._miss = miss
 
     @override
@@ -93,7 +95,7 @@ def write_entities(request: ScoreRequest) -> dict[str, str]:
 
 
 def write_extraction(request: ScoreRequest) -> dict[str, str]:
-    """Reply to `Extract` with the points and events of a scripted trace."""
+    """Reply to `ExtractReferences` with the points and events of a scripted trace."""
     prompt, trace = _prompt(request, TRACE_HEADING)
     points = list(_POINT.finditer(trace))
     if '"anchor_text"' not in prompt:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.errors import DataError
 from visenv.policy import Policy
 from visenv.types import Part, Sampling
@@ -21,7 +21,7 @@ SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
 """How rollouts are sampled, 8 of each sample (appendix C.2)."""
 
 
-class Traces(Step):
+class Traces(CurationStep):
     """Adds a ``trace`` to each row, a rollout of the teacher.
 
     Of an image the teacher sees original and overlay, and has to rely on the original; of a
@@ -55,7 +55,7 @@ class Traces(Step):
         return {"players": self._label, **self._teacher.settings()}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         seed = seed_of("trace", row["id"])
         text = await self._teacher.write(trace_prompt(row), seed, self._samples, row)
         if not text.strip():

@@ -14,15 +14,15 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
-from visenv.curation.lines import Line, Row
-from visenv.curation.step import Step
+from visenv.curation.journal import RowOutcome, dropped, kept
+from visenv.curation.lines import InputRow, Row
+from visenv.curation.step import CurationStep
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import ConfigurationError, DataError
 from visenv.verifier.gate import ACCURACY
 
 
-class Verify(Step):
+class Verify(CurationStep):
     """Keeps a sample if its best rollout scores at least `threshold` and its answer is right.
 
     The rollout with the largest reward is kept, the first among equals.
@@ -44,7 +44,7 @@ class Verify(Step):
     paper_yield: ClassVar[float] = 0.031
 
     def __init__(
-        self, lines: Iterable[Line], images: Path, folder: Path, threshold: float = 0.7
+        self, lines: Iterable[InputRow], images: Path, folder: Path, threshold: float = 0.7
     ) -> None:
         if not 0 < threshold <= 1:
             raise ConfigurationError(f"threshold must be in (0, 1], got {threshold}.")
@@ -59,7 +59,7 @@ class Verify(Step):
         return {"threshold": self._threshold}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Keep the rollout if it is the best of its sample and good enough."""
         reward, accuracy = _reward(row), _accuracy(row)
         if self._best[sample_of(row)] != row["id"]:
@@ -73,7 +73,7 @@ class Verify(Step):
         return kept(row)
 
 
-def best_rollouts(lines: Iterable[Line]) -> dict[str, str]:
+def best_rollouts(lines: Iterable[InputRow]) -> dict[str, str]:
     """Return the id of the best rollout of each sample; rows that cannot be used are passed over.
 
     A right answer comes before a wrong one, whatever the reward.

@@ -13,7 +13,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import Place, existing_folder, first_files, id_of, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, text_of
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
@@ -46,7 +46,7 @@ class Blink(ParquetBenchmark):
         return by_task | {"total": mean(list(by_task.values()))}
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         task = text_of(row, "sub_task")
         return Sample(

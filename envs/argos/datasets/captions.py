@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.data.json_rows import json_list, json_object, json_value
-from visenv.data.rows import Place, existing_folder, first_files, image_by_end, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, image_by_end, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
@@ -40,7 +40,7 @@ class SugarCrepe(FileBenchmark):
         for file in first_files(path, patterns):
             rows = json_object(json_value(file.read_bytes()))
             for number, (key, row) in enumerate(rows.items(), start=1):
-                place = Place(str(file), number)
+                place = RowLocation(str(file), number)
                 with self._listing(place):
                     image = image_by_end(places, text_of(row, "filename"))
                     self._keep(place, _sugar(file.stem, key, row), [image])
@@ -74,7 +74,7 @@ class CounterCurate(FileBenchmark):
         patterns = (f"llava_sample_data/test_{split}_.json", f"test_{split}_.json")
         file = first_files(path, patterns)[0]
         for number, row in enumerate(json_list(file), start=1):
-            place = Place(str(file), number)
+            place = RowLocation(str(file), number)
             with self._listing(place):
                 image = image_by_end(places, text_of(row, "image"))
                 self._keep(place, _conversation(number, split, row), [image])

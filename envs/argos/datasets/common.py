@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
-from visenv.data.rows import Place, RowSource, image_from_cell
+from visenv.data.rows import RowLocation, RowSource, image_from_cell
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 from visenv.verifier import rule_score
@@ -59,12 +59,12 @@ class ParquetBenchmark(Benchmark):
             with self._listing(place):
                 self._keep(place, self._sample(place, row), number)
 
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         """Return the sample of a row, without images."""
         raise NotImplementedError
 
     @override
-    def _open_images(self, place: Place, images: int) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: int) -> tuple[Image, ...]:
         cells = [(name, self._shards.cell(images, name)) for name in self._present]
         found = [image_from_cell(cell, f"{place} {name}") for name, cell in cells if cell]
         if not found:
@@ -76,7 +76,7 @@ class FileBenchmark(Benchmark):
     """The base class of the loaders whose images are files opens these files."""
 
     @override
-    def _open_images(self, place: Place, images: Sequence[Path]) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
         return tuple(Image.from_file(path) for path in images)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import Place, existing_folder, first_files, id_of, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, text_of
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
@@ -50,7 +50,7 @@ class CVBench(ParquetBenchmark):
         return sources | {"2D": flat, "3D": deep, "total": (flat + deep) / 2}
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         labels = {key: text_of(row, key) for key in ("type", "task", "source")}
         return Sample(

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from visenv.data.json_rows import json_list
-from visenv.data.rows import Place, existing_folder, first_files, image_by_end, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, image_by_end, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
@@ -54,7 +54,7 @@ class HallusionBench(FileBenchmark):
         file = first_files(path, ("HallusionBench.json", "data/HallusionBench.json"))[0]
         places = [path, path / "hallusion_bench", path / "images"]
         for number, row in enumerate(json_list(file), start=1):
-            place = Place(str(file), number)
+            place = RowLocation(str(file), number)
             with self._listing(place):
                 sample = _sample(row)
                 name = row.get("filename")

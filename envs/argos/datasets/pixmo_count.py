@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
-from visenv.data.rows import Place, existing_folder, first_files, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
@@ -51,7 +51,7 @@ class PixMoCount(Benchmark):
         self._require_rows(path)
 
     @override
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         encoded = images.read_bytes()
         if hashlib.sha256(encoded).hexdigest() != images.stem:
             raise DataError(f"{images} does not have the SHA-256 of its name")

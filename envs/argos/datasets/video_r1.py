@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import override
 
 from visenv.data.json_rows import json_list
-from visenv.data.rows import Place, existing_folder, first_files, id_of, image_by_end, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, image_by_end, text_of
 from visenv.data.video_file import open_video
 from visenv.errors import DataError
 from visenv.presets import check_choice
@@ -67,14 +67,14 @@ class VideoR1(Benchmark):
         path = existing_folder(folder)
         file = first_files(path, (f"Video-R1-{split}.json",))[0]
         for number, row in enumerate(json_list(file), start=1):
-            place = Place(str(file), number)
+            place = RowLocation(str(file), number)
             with self._listing(place):
                 if text_of(row, "data_type") == media:
                     self._keep(place, *_read(path, row, media == "video"))
         self._require_rows(path)
 
     @override
-    def _open_images(self, place: Place, images: _File) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: _File) -> tuple[Image, ...]:
         if images.is_video:
             return open_video(images.path, MAX_FRAMES)[0]
         return (Image.from_file(images.path),)

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.grammar import ParsedTurn
 from visenv.grammar.points import PointsGrammar, read_references
 from visenv.images import fit, fit_all
@@ -22,7 +22,7 @@ from visenv.verifier.verifier import OutcomeScore
 
 from ..ground_truth import GroundedTruth, MediaTruth
 from ..measures import measure
-from ..presets import PRESETS, Preset
+from ..presets import PRESETS, ArgosPreset
 from ..prompts import PREFILL, opening
 
 
@@ -46,7 +46,7 @@ class ArgosEnv(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
+        preset: ArgosPreset,
         selector: Selector | None = None,
         extractor: TraceReader | None = None,
         outcome: OutcomeScore | None = None,
@@ -61,7 +61,7 @@ class ArgosEnv(VisEnv):
         super().__init__(
             source=source,
             grammar=self.points_grammar,
-            limits=Limits(
+            limits=EpisodeLimits(
                 turns=1,
                 image_pixels=preset.image_pixels,
                 observation_pixels=preset.observation_pixels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .events import Event
+from .events import WorldEvent
 from .presets import WorldPreset
 from .things import Thing
 
@@ -49,19 +49,19 @@ class Actor:
             return replace(thing, x=0 if thing.x < preset.width / 2 else preset.width - 1)
         return thing
 
-    def events(self, frames: int) -> list[Event]:
+    def events(self, frames: int) -> list[WorldEvent]:
         """Return what happens to the actor, in order of time."""
         name = self.thing.name
-        found = [Event(kind="stays", names=(name,), first=self.first, last=self.last)]
+        found = [WorldEvent(kind="stays", names=(name,), first=self.first, last=self.last)]
         if self.first > 0:
             end = min(self.first + 1, self.last)
-            found.append(Event(kind="enters", names=(name,), first=self.first, last=end))
+            found.append(WorldEvent(kind="enters", names=(name,), first=self.first, last=end))
         if self.last < frames - 1:
             start = max(self.last - 1, self.first)
-            found.append(Event(kind="leaves", names=(name,), first=start, last=self.last))
+            found.append(WorldEvent(kind="leaves", names=(name,), first=start, last=self.last))
         if self.turns_at is not None:
             found.append(
-                Event(
+                WorldEvent(
                     kind="turns",
                     names=(name,),
                     first=self.turns_at - 1,
@@ -71,5 +71,7 @@ class Actor:
             )
         if self.partner is not None:
             names = (name, self.partner.thing.name)
-            found.append(Event(kind="meets", names=names, first=self.meets[0], last=self.meets[1]))
+            found.append(
+                WorldEvent(kind="meets", names=names, first=self.meets[0], last=self.meets[1])
+            )
         return found

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from visenv.types import Pixels
 
-from .things import COLORS, Extent, Thing, owners, silhouette
+from .things import COLORS, FrameSize, Thing, owners, silhouette
 
 TINTS: tuple[tuple[int, int, int], ...] = (
     (176, 160, 160),
@@ -35,7 +35,7 @@ def draw_slope(rng: np.random.Generator) -> Slope:
 
 def paint(
     things: tuple[Thing, ...],
-    extent: Extent,
+    extent: FrameSize,
     tint: int,
     slope: Slope,
     rng: np.random.Generator,
@@ -68,7 +68,7 @@ def paint(
     return np.clip(levels, 0, 255).astype(np.uint8)
 
 
-def _ground(extent: Extent, tint: int, slope: Slope) -> NDArray[np.float32]:
+def _ground(extent: FrameSize, tint: int, slope: Slope) -> NDArray[np.float32]:
     down, across = np.mgrid[-1 : 1 : extent.height * 1j, -1 : 1 : extent.width * 1j]
     light = (slope[0] * down + slope[1] * across)[:, :, None]
     return np.asarray(light + np.array(TINTS[tint], np.float32), np.float32)

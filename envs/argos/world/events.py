@@ -35,8 +35,8 @@ LEAST_OVERLAP = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
-class Event:
-    """An `Event` happens to one thing or two, from frame `first` to `last`, from 0.
+class WorldEvent:
+    """An `WorldEvent` happens to one thing or two, from frame `first` to `last`, from 0.
 
     Attributes:
         kind: A key of `VERBS`.
@@ -83,10 +83,10 @@ class Event:
         return shared / (max(self.last, last) - min(self.first, first) + 1)
 
 
-Events = Annotated[tuple[Event, ...], Strict(False)]
+Events = Annotated[tuple[WorldEvent, ...], Strict(False)]
 
 
-def supports(events: Sequence[Event], first: int, last: int, description: str) -> bool:
+def supports(events: Sequence[WorldEvent], first: int, last: int, description: str) -> bool:
     """Return whether a span fits an event that the description names: the IoU is at least 0.5."""
     words = normal_words(description)
     return any(
@@ -94,7 +94,7 @@ def supports(events: Sequence[Event], first: int, last: int, description: str) -
     )
 
 
-def happens(events: Sequence[Event], frame: int, description: str) -> bool:
+def happens(events: Sequence[WorldEvent], frame: int, description: str) -> bool:
     """Return whether a frame lies in the interval of an event that the description names.
 
     An event of the kind ``"stays"`` never counts: one frame cannot show that something stays, and

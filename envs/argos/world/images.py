@@ -19,7 +19,7 @@ from .common import choose_tint
 from .draw import draw_slope, paint
 from .presets import IMAGES, Split, WorldPreset
 from .questions import QUESTIONS
-from .things import Extent
+from .things import FrameSize
 
 
 class ImageWorld:
@@ -56,7 +56,7 @@ class ImageWorld:
         kind = pick(rng, preset.kinds)
         asked = QUESTIONS[kind](rng, preset)
         tint, shortcut = choose_tint(rng, asked.answer, asked.options, self.split)
-        extent = Extent(preset.width, preset.height)
+        extent = FrameSize(preset.width, preset.height)
         pixels = paint(asked.things, extent, tint, draw_slope(rng), rng)
         return Sample(
             id=identity,

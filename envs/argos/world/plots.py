@@ -12,7 +12,7 @@ from visenv.worlds.draws import pick, shuffled
 from ..ground_truth import Entailment
 from .actors import Actor
 from .common import Placer, entail, other
-from .events import Event
+from .events import WorldEvent
 from .presets import WorldPreset
 from .things import COLORS, SHAPES, Thing
 
@@ -35,7 +35,7 @@ class Plot(NamedTuple):
     answer: str
     options: tuple[str, ...]
     actors: tuple[Actor, ...]
-    key_events: tuple[Event, ...]
+    key_events: tuple[WorldEvent, ...]
     entailments: tuple[Entailment, ...]
 
 
@@ -164,5 +164,5 @@ def _things(rng: np.random.Generator, preset: WorldPreset, number: int) -> list[
     ]
 
 
-def _event(actor: Actor, frames: int, kind: str) -> Event:
+def _event(actor: Actor, frames: int, kind: str) -> WorldEvent:
     return next(event for event in actor.events(frames) if event.kind == kind)

@@ -20,8 +20,8 @@ from .things import COLORS, MATERIALS, SHAPES, Thing
 _COLORS = tuple(COLORS)
 
 
-class Asked(NamedTuple):
-    """`Asked` is a question and its scene.
+class SceneQuestion(NamedTuple):
+    """`SceneQuestion` is a question and its scene.
 
     Attributes:
         question: The question.
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     counted: str = ""
 
 
-def count(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def count(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask how many things of a shape there are."""
     options = ("1", "2", "3", "4")
     answer, shape = pick(rng, options), pick(rng, SHAPES)
@@ -50,7 +50,7 @@ def count(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     for _ in range(int(answer)):
         placer.add(shape=shape, size="small")
     placer.distract(shape, size="small")
-    return Asked(
+    return SceneQuestion(
         f"How many {shape}s are there?",
         answer,
         options,
@@ -61,13 +61,13 @@ def count(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def color(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def color(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which color the only thing of a shape has."""
     answer, shape = pick(rng, _COLORS), pick(rng, SHAPES)
     placer = Placer(rng, preset)
     placer.add(shape=shape, color=answer)
     placer.distract(shape, size="small")
-    return Asked(
+    return SceneQuestion(
         f"What color is the {shape}?",
         answer,
         _COLORS,
@@ -77,13 +77,13 @@ def color(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def material(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def material(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask whether the only thing of a shape is plain, striped, dotted or checkered."""
     answer, shape = pick(rng, MATERIALS), pick(rng, SHAPES)
     placer = Placer(rng, preset)
     placer.add(shape=shape, material=answer, size="large")
     placer.distract(shape, size="large")
-    return Asked(
+    return SceneQuestion(
         f"Is the {shape} plain, striped, dotted or checkered?",
         answer,
         MATERIALS,
@@ -93,7 +93,7 @@ def material(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def relation(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def relation(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask whether one thing is to the left or to the right of another."""
     options = ("left", "right")
     answer = pick(rng, options)
@@ -105,7 +105,7 @@ def relation(rng: np.random.Generator, preset: WorldPreset) -> Asked:
         return relation(rng, preset)
     first, second = pair if answer == "left" else pair[::-1]
     names = first.name, second.name
-    return Asked(
+    return SceneQuestion(
         f"Is the {names[0]} to the left or to the right of the {names[1]}?",
         answer,
         options,
@@ -115,7 +115,7 @@ def relation(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def depth(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def depth(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which of two things that overlap is in front."""
     radius = preset.radius[1]
     shapes = shuffled(rng, SHAPES)[:2]
@@ -133,7 +133,7 @@ def depth(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     options = (pair[0].name, pair[1].name)
     answer = pick(rng, options)
     things = tuple(sorted(pair, key=lambda thing: thing.name == answer))
-    return Asked(
+    return SceneQuestion(
         f"Which is in front, the {options[0]} or the {options[1]}?",
         answer,
         options,
@@ -143,7 +143,7 @@ def depth(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def absent(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def absent(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask whether there is a thing of some color and shape.
 
     There are always three things, of which one has the color and one the shape. Only whether they
@@ -163,7 +163,7 @@ def absent(rng: np.random.Generator, preset: WorldPreset) -> Asked:
             placer.add(shape=different["shape"], color=wanted),
         ]
     placer.add(shape=other(rng, SHAPES, shape), color=other(rng, _COLORS, wanted))
-    return Asked(
+    return SceneQuestion(
         f"Is there a {wanted} {shape}?",
         answer,
         options,
@@ -176,7 +176,7 @@ def absent(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def chart(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def chart(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which bar of a chart is the tallest, or the shortest."""
     extreme = pick(rng, ("tallest", "shortest"))
     number = 4
@@ -198,7 +198,7 @@ def chart(rng: np.random.Generator, preset: WorldPreset) -> Asked:
         for place, (bar_color, height) in enumerate(zip(colors, heights, strict=True))
     )
     best = int(heights.argmax() if extreme == "tallest" else heights.argmin())
-    return Asked(
+    return SceneQuestion(
         f"What color is the {extreme} bar of the chart?",
         colors[best],
         _COLORS,
@@ -208,7 +208,7 @@ def chart(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-def map_region(rng: np.random.Generator, preset: WorldPreset) -> Asked:
+def map_region(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask in which region of a map the marker is."""
     colors = shuffled(rng, _COLORS)
     across, down = preset.width // 4, preset.height // 4
@@ -230,7 +230,7 @@ def map_region(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     radius = max(4, preset.radius[0] // 2)
     shape = pick(rng, SHAPES)
     marker = Thing(colors[4], "plain", shape, "small", inside.x, inside.y, radius, radius)
-    return Asked(
+    return SceneQuestion(
         f"In which region of the map is the {shape}?",
         inside.color,
         _COLORS,
@@ -240,7 +240,7 @@ def map_region(rng: np.random.Generator, preset: WorldPreset) -> Asked:
     )
 
 
-QUESTIONS: dict[str, Callable[[np.random.Generator, WorldPreset], Asked]] = {
+QUESTIONS: dict[str, Callable[[np.random.Generator, WorldPreset], SceneQuestion]] = {
     "count": count,
     "color": color,
     "material": material,

@@ -58,15 +58,15 @@ class Thing:
 Things = Annotated[tuple[Thing, ...], Strict(False)]
 
 
-class Extent(NamedTuple):
-    """An `Extent` holds the width and the height of a frame, native pixels."""
+class FrameSize(NamedTuple):
+    """An `FrameSize` holds the width and the height of a frame, native pixels."""
 
     width: int
     height: int
 
 
 @lru_cache(maxsize=512)
-def owners(things: tuple[Thing, ...], extent: Extent) -> NDArray[np.int8]:
+def owners(things: tuple[Thing, ...], extent: FrameSize) -> NDArray[np.int8]:
     """Return the number of the thing that each pixel shows, -1 for none, ``[height, width]``."""
     shown = np.full((extent.height, extent.width), -1, np.int8)
     regions = [number for number, thing in enumerate(things) if thing.shape == "region"]
@@ -85,7 +85,7 @@ def owners(things: tuple[Thing, ...], extent: Extent) -> NDArray[np.int8]:
 
 
 @lru_cache(maxsize=512)
-def boxes(things: tuple[Thing, ...], extent: Extent) -> dict[int, tuple[int, int, int, int]]:
+def boxes(things: tuple[Thing, ...], extent: FrameSize) -> dict[int, tuple[int, int, int, int]]:
     """Return the box around the visible pixels of each visible thing, by its number."""
     shown = owners(things, extent)
     found: dict[int, tuple[int, int, int, int]] = {}
@@ -102,7 +102,7 @@ def boxes(things: tuple[Thing, ...], extent: Extent) -> dict[int, tuple[int, int
     return found
 
 
-def silhouette(thing: Thing, extent: Extent) -> tuple[slice, slice, NDArray[np.bool_]]:
+def silhouette(thing: Thing, extent: FrameSize) -> tuple[slice, slice, NDArray[np.bool_]]:
     """Return the rows and columns that a thing spans within the frame, and its pixels in them."""
     top, bottom = (
         max(thing.y - thing.half_height, 0),

@@ -17,7 +17,7 @@ from .draw import draw_slope, paint
 from .images import world_preset
 from .plots import PLOTS
 from .presets import VIDEOS, Split
-from .things import Extent, Thing
+from .things import FrameSize, Thing
 
 
 class VideoWorld:
@@ -54,7 +54,7 @@ class VideoWorld:
         frames = int(rng.integers(preset.frames[0], preset.frames[1] + 1))
         plot = PLOTS[kind](rng, preset, frames)
         tint, shortcut = choose_tint(rng, plot.answer, plot.options, self.split)
-        extent = Extent(preset.width, preset.height)
+        extent = FrameSize(preset.width, preset.height)
         slope = draw_slope(rng)
         scenes: list[tuple[Thing, ...]] = []
         for frame in range(frames):

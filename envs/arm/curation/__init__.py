@@ -1,21 +1,21 @@
 """Curation steps that make training and benchmark data for judges (ARM-Thinker, 3.2 and 4.2).
 
-Each step is a `visenv.curation.step.Step` over rows in JSONL files; `visenv data` runs them.
+Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `visenv data` runs them.
 """
 
-from .armbench import ArmBench
-from .constraints import Constraints
+from .armbench import ArmBenchItems
+from .constraints import ConstraintItems
 from .duplicates import Dedupe
-from .judging import Arrange
+from .judging import MakePairs
 from .negatives import Negatives
 from .scripted import ScriptedGenerator
 from .writer import Writer
 
 __all__ = [
-    "ArmBench",
-    "Arrange",
-    "Constraints",
+    "ArmBenchItems",
+    "ConstraintItems",
     "Dedupe",
+    "MakePairs",
     "Negatives",
     "ScriptedGenerator",
     "Writer",

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import seed_of
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -29,11 +29,11 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from .judging import arranged, check_track, judging_row
 from .leaks import correctness_cue, is_too_simple, states
 from .prompts import descriptions, long_responses
-from .rows import Question, question_of, without
+from .rows import QuestionRow, question_of, without
 from .writer import UnusableReplyError, Writer, WritingStep, read_text, read_texts
 
 
-class Form(NamedTuple):
+class ItemForm(NamedTuple):
     """What an item looks like.
 
     Attributes:
@@ -47,22 +47,22 @@ class Form(NamedTuple):
     share: int
 
 
-FORMS: Mapping[str, Mapping[str, Form]] = {
+FORMS: Mapping[str, Mapping[str, ItemForm]] = {
     "fine_grained_perception": {
-        "pair_rm": Form("description", 2, 295),
-        "2-way-pair_rm": Form("long", 2, 163),
-        "4-way-pair_rm": Form("long", 4, 92),
+        "pair_rm": ItemForm("description", 2, 295),
+        "2-way-pair_rm": ItemForm("long", 2, 163),
+        "4-way-pair_rm": ItemForm("long", 4, 92),
     },
     "multimodal_long_document": {
-        "single_rm": Form("long", 1, 173),
-        "pair_rm": Form("long", 2, 287),
+        "single_rm": ItemForm("long", 1, 173),
+        "pair_rm": ItemForm("long", 2, 287),
     },
 }
 """By track and ``rm_tag``. The shares are the published numbers of items; which style hides behind
 which tag is not published and is our choice."""
 
 
-class Written(NamedTuple):
+class WrittenItem(NamedTuple):
     """What a writer made of a question: its question (perhaps a new one) and the responses."""
 
     question: str
@@ -70,7 +70,7 @@ class Written(NamedTuple):
     wrong: list[str]
 
 
-class ArmBench(WritingStep):
+class ArmBenchItems(WritingStep):
     """Makes judging items of questions.
 
     A reply is asked for again when its right response does not state the right answer, or when the
@@ -125,7 +125,7 @@ class ArmBench(WritingStep):
         }
 
     @override
-    async def compose(self, row: Row) -> Outcome:
+    async def compose(self, row: Row) -> RowOutcome:
         question = question_of(row)
         if is_too_simple(question.response):
             return dropped("answer too simple")
@@ -143,14 +143,14 @@ class ArmBench(WritingStep):
         }
         return kept(judging_row(item, tag, preds, gt, self._folder), tag=tag)
 
-    def _form(self, name: str) -> tuple[str, Form]:
+    def _form(self, name: str) -> tuple[str, ItemForm]:
         forms = FORMS[self._track]
         shares = np.array([forms[tag].share for tag in self._tags], float)
         rng = np.random.default_rng(seed_of("form", self._seed, name))
         tag = self._tags[int(rng.choice(len(shares), p=shares / shares.sum()))]
         return tag, forms[tag]
 
-    async def _write(self, question: Question, form: Form, name: str) -> Written:
+    async def _write(self, question: QuestionRow, form: ItemForm, name: str) -> WrittenItem:
         count = max(1, form.responses - 1)
         describing = form.style == "description"
         prompt = (
@@ -159,20 +159,20 @@ class ArmBench(WritingStep):
             else long_responses(question.text, question.response, count)
         )
 
-        def read(reply: Row) -> Written:
+        def read(reply: Row) -> WrittenItem:
             if describing:
                 wrong = [read_text(reply, "wrong")]
-                written = Written(_request(reply), read_text(reply, "right"), wrong)
+                written = WrittenItem(_request(reply), read_text(reply, "right"), wrong)
             else:
                 wrong = read_texts(reply, "wrong", count)
-                written = Written(question.text, read_text(reply, "right"), wrong)
+                written = WrittenItem(question.text, read_text(reply, "right"), wrong)
             self._check(written, question)
             return written
 
         seed = seed_of("armbench", self._seed, name)
         return await self.writer.write(prompt, question.images, read, seed)
 
-    def _check(self, written: Written, question: Question) -> None:
+    def _check(self, written: WrittenItem, question: QuestionRow) -> None:
         if not states(written.right, question.response):
             complaint = f"The right response must say {question.response!r:.200}, in these words."
             raise UnusableReplyError("answer not stated", complaint)
@@ -184,13 +184,15 @@ class ArmBench(WritingStep):
                 complaint = "All responses must be about equally long."
                 raise UnusableReplyError("unequal length", complaint)
 
-    def _arranged(self, written: Written, form: Form, name: str) -> tuple[list[str], int | str]:
+    def _arranged(
+        self, written: WrittenItem, form: ItemForm, name: str
+    ) -> tuple[list[str], int | str]:
         seed = seed_of("order", self._seed, name)
         preds, gt = arranged(written.right, written.wrong, seed)
         return (preds[:1], str(gt == 1)) if form.responses == 1 else (preds, gt)
 
 
-def leak(written: Written, question: Question) -> str:
+def leak(written: WrittenItem, question: QuestionRow) -> str:
     """Return the cue that gives an item away, ``""`` if there is none."""
     if any(states(wrong, question.response) for wrong in written.wrong):
         return "leak: a wrong response contains the right answer"

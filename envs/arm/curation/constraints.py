@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from visenv.checks import Dialect, check
-from visenv.curation.journal import Outcome, dropped, failed, kept
+from visenv.curation.journal import RowOutcome, dropped, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import sample_at
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.data.source import IndexedSource, check_declared_truth
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
@@ -28,7 +28,7 @@ from .judging import judging_row
 from .writer import is_refusal
 
 
-class Constraints(Step):
+class ConstraintItems(CurationStep):
     """Has instructions answered, and makes a judging item of each constraint a check decides.
 
     Rows are places in the source; an item is ``single_rm`` in the layout of ARMBench-VL, with the
@@ -82,7 +82,7 @@ class Constraints(Step):
         }
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         sample = sample_at(self._source, row)
         constraints = sample.truth_as(InstructionTruth).constraints
         checked = [each for each in constraints if each.checks]

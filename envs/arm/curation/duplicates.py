@@ -1,7 +1,7 @@
 """Duplicates: pairs without contrast, and pairs that are there already (paper, section 3.2).
 
 The paper drops pairs whose responses are overly similar and gives no threshold. Similarity here is
-the normalised Indel similarity of rapidfuzz on case-folded text with single blanks, 0 to 1:
+the normalized Indel similarity of rapidfuzz on case-folded text with single blanks, 0 to 1:
 ``1 - (insertions + deletions) / (both lengths)``. "a red car" and "a red van" have 0.78: of 18
 characters four are inserted or deleted.
 """
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.errors import ConfigurationError, DataError
 
 from .rows import images_of, short_text
@@ -78,7 +78,7 @@ def _counts(pair: _Pair) -> NDArray[np.int32]:
     return np.bincount(codes % _BUCKETS, minlength=_BUCKETS).astype(np.int32)
 
 
-class Dedupe(Step):
+class Dedupe(CurationStep):
     """Drops pairs whose two responses are too alike, and near copies of earlier pairs.
 
     A near copy has the same images, to the byte, and its question, its right and its wrong response
@@ -117,7 +117,7 @@ class Dedupe(Step):
         return {"contrast": self._contrast, "duplicate": self._duplicate}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Keep the pair if it has contrast and is new."""
         pair = _pair(row)
         contrast = fuzz.ratio(pair.chosen, pair.rejected) / 100
@@ -131,7 +131,7 @@ class Dedupe(Step):
         return kept(row)
 
     @override
-    def remember(self, row: Row, outcome: Outcome) -> None:
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
         """Add a pair that was kept before to those that later pairs are compared with."""
         if outcome.status == "kept":
             self._groups[self._images(row)].add(_pair(row))

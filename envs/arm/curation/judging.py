@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step, seed_of
+from visenv.curation.step import CurationStep, seed_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.files import replacing
 from visenv.types import Image
@@ -68,7 +68,7 @@ def check_track(track: str) -> str:
     return track
 
 
-class Arrange(Step):
+class MakePairs(CurationStep):
     """Makes judging items of preference pairs, without a writer: training data for a judge.
 
     Args:
@@ -90,7 +90,7 @@ class Arrange(Step):
         return {"both_orders": self._both_orders, "seed": self._seed}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         short_text(row, "question")
         pair = [short_text(row, "chosen"), short_text(row, "rejected")]
         plain = without(row, "chosen", "rejected")

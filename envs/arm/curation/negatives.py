@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
+from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import seed_of
 from visenv.errors import ConfigurationError, UnknownNameError
 
 from .leaks import correctness_cue, words
 from .prompts import FLAWS, flawed_responses
-from .rows import Question, question_of, without
+from .rows import QuestionRow, question_of, without
 from .writer import UnusableReplyError, Writer, WritingStep, read_texts
 
 
@@ -70,7 +70,7 @@ class Negatives(WritingStep):
         }
 
     @override
-    async def compose(self, row: Row) -> Outcome:
+    async def compose(self, row: Row) -> RowOutcome:
         question = question_of(row)
         seed = seed_of("negatives", self._seed, row["id"])
         order = np.random.default_rng(seed).permutation(len(self._flaws))[: self._count]
@@ -99,7 +99,7 @@ class Negatives(WritingStep):
         )
 
 
-def _check(responses: Sequence[str], question: Question) -> None:
+def _check(responses: Sequence[str], question: QuestionRow) -> None:
     said = [words(text) for text in (question.response, *responses)]
     if len(set(said)) < len(said):
         raise UnusableReplyError(

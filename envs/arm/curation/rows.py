@@ -15,7 +15,7 @@ MAX_CHARACTERS = 100_000
 """A longer text fails its row: comparing two of them takes time that grows with the square."""
 
 
-class Question(NamedTuple):
+class QuestionRow(NamedTuple):
     """A question, what it is about, and the response that is right.
 
     Attributes:
@@ -29,7 +29,7 @@ class Question(NamedTuple):
     response: str
 
 
-def question_of(row: Row) -> Question:
+def question_of(row: Row) -> QuestionRow:
     """Return a row's ``question`` and ``response``, and ``images`` and ``evidence`` if any.
 
     A question with lettered options becomes an open one: its response is the text of the right
@@ -39,7 +39,7 @@ def question_of(row: Row) -> Question:
         DataError: If one of them is missing, of another type or too long.
     """
     text, response = opened(short_text(row, "question"), short_text(row, "response"))
-    return Question(text, (*images_of(row), *images_of(row, "evidence")), response)
+    return QuestionRow(text, (*images_of(row), *images_of(row, "evidence")), response)
 
 
 def opened(question: str, response: str) -> tuple[str, str]:

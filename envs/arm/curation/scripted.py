@@ -38,7 +38,7 @@ _DESCRIPTION = (
 class ScriptedGenerator(Policy[Session]):
     """Replies to the prompts of this package from the text in them alone, by the seed.
 
-    A wrong answer is another word of the same kind (colours, sides, shapes, numbers) where it knows
+    A wrong answer is another word of the same kind (colors, sides, shapes, numbers) where it knows
     the kind, otherwise some thing. It is no writer of hard negatives: it shows that a pipeline
     runs.
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, failed
+from visenv.curation.journal import RowOutcome, failed
 from visenv.curation.lines import Row, read_object
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
@@ -126,7 +126,7 @@ class Writer:
         return [fit(Image.from_file(path), self._image_pixels) for path in paths]
 
 
-class WritingStep(Step):
+class WritingStep(CurationStep):
     """A step that a writer does; a row whose replies cannot be used failed.
 
     Args:
@@ -136,12 +136,12 @@ class WritingStep(Step):
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
-    async def compose(self, row: Row) -> Outcome:
+    async def compose(self, row: Row) -> RowOutcome:
         """Decide on a row; may raise `UnusableReplyError` and the errors of `decide`."""
         raise NotImplementedError
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         try:
             return await self.compose(row)
         except UnusableReplyError as error:

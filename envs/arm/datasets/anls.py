@@ -1,4 +1,4 @@
-"""ANLS: average normalised Levenshtein similarity, the score of document questions.
+"""ANLS: average normalized Levenshtein similarity, the score of document questions.
 
 Biten et al., "Scene Text Visual Question Answering" (2019), eq. 1; DocVQA and MP-DocVQA use it with
 the threshold 0.5.
@@ -28,9 +28,9 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
         raise DataError("There is no reference answer to compare with.")
     if is_too_long(answer):
         return 0.0
-    given = _normalised(answer)
+    given = _normalized(answer)
     return max(
-        similarity_above(given, _normalised(reference), threshold) for reference in references
+        similarity_above(given, _normalized(reference), threshold) for reference in references
     )
 
 
@@ -40,5 +40,5 @@ def similarity_above(first: str, second: str, threshold: float = THRESHOLD) -> f
     return similarity if similarity > threshold else 0.0
 
 
-def _normalised(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.lower().split())

@@ -25,11 +25,18 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
-from visenv.data.rows import Place, RowSource, existing_folder, first_files, image_file, text_of
+from visenv.data.rows import (
+    RowLocation,
+    RowSource,
+    existing_folder,
+    first_files,
+    image_file,
+    text_of,
+)
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
-from ..ground_truth import Check, JudgingTruth
+from ..ground_truth import ConstraintCheck, JudgingTruth
 from ..samples import judging_sample
 from .document_rows import document_of, library_of
 from .rule_functions import checks_of
@@ -126,7 +133,7 @@ class ARMBench(RowSource):
         )
 
     @override
-    def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: list[Path]) -> tuple[Image, ...]:
         return tuple([Image.from_file(path) for path in images])
 
 
@@ -185,7 +192,7 @@ def _identity(row: Mapping[str, Any]) -> str:
     raise DataError(f"neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}")
 
 
-def _constraint(constraints: Any) -> tuple[str, Check | None]:
+def _constraint(constraints: Any) -> tuple[str, ConstraintCheck | None]:
     """Return the first constraint, which is the one that is judged, and its check."""
     if not isinstance(constraints, list) or not constraints:
         raise DataError(f"no constraints: {constraints!r:.200}")

@@ -17,9 +17,9 @@ from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, text_of
+from visenv.data.rows import RowLocation, text_of
 from visenv.errors import DataError
-from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT
 
@@ -66,10 +66,10 @@ class DeepEyes(HubSource):
         return vqa_score(answer, sample.answers)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
         answer = reward.get("ground_truth", extra.get("answer"))
-        if not isinstance(answer, str) or not normalise_answer(answer):
+        if not isinstance(answer, str) or not normalize_answer(answer):
             raise DataError(f"no ground_truth: {answer!r:.200}")
         source = text_of(row, "data_source")
         number = extra.get("index", place.row - 1)

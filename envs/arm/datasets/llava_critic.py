@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, id_of, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -85,7 +85,7 @@ class LLaVACritic(HubSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
         human, verdict = _turns(row)
         form, texts = _read(human)
         judgment = form.verdict(verdict)

@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object, json_value, written_list
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     existing_folder,
     first_files,
@@ -32,7 +32,7 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
-from visenv.data.tsv import Record, TsvFile, TsvImages
+from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
@@ -72,9 +72,9 @@ class MMIFEval(RowSource):
     def _load_tsv(self, tsv: TsvFile) -> None:
         self._tsv = tsv
         images = TsvImages()
-        samples: list[tuple[Place, Sample, str]] = []
+        samples: list[tuple[RowLocation, Sample, str]] = []
         for record, content in tsv.records():
-            place = Place(str(tsv.path), record.line)
+            place = RowLocation(str(tsv.path), record.line)
             with self._listing(place):
                 row = tsv.row(content)
                 text_of(row, "image")
@@ -95,7 +95,7 @@ class MMIFEval(RowSource):
                     self._keep(place, _sample(row), image_file(folders, text_of(row, "image")))
 
     @override
-    def _open_images(self, place: Place, images: Record | Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: TsvRecord | Path) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)
         assert self._tsv is not None

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, as_choices, id_of, image_by_end, text_of
+from visenv.data.rows import RowLocation, as_choices, id_of, image_by_end, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import QuestionTruth, Sample
@@ -66,7 +66,7 @@ class MMERealWorld(HubSource):
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         if "Text" in row:
             identity, question, label = (
                 text_of(row, key) for key in ("Question_id", "Text", "Ground truth")

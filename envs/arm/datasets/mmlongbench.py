@@ -20,9 +20,9 @@ from typing_extensions import override
 
 from visenv.data.hub import HubSource
 from visenv.data.json_rows import written_list
-from visenv.data.rows import Place, existing_folder, text_of
+from visenv.data.rows import RowLocation, existing_folder, text_of
 from visenv.errors import DataError
-from visenv.types import Episode, Log, Sample
+from visenv.types import Episode, EventLog, Sample
 
 from ..answers import short_answer
 from ..ground_truth import DocumentTruth
@@ -73,7 +73,7 @@ class MMLongBench(HubSource):
             sample = self._known(episode.sample_id)
             if sample is None or episode.status == "aborted":
                 continue
-            answer = short_answer(Log(episode.events))
+            answer = short_answer(EventLog(episode.events))
             can_be = sample.answers[0] != NOT_ANSWERABLE
             if can_be and answer is not None:
                 accuracy = episode.metrics.get("accuracy")  # not of every saved episode
@@ -86,7 +86,7 @@ class MMLongBench(HubSource):
         return {"F1": 2 * recall * precision / (recall + precision) if hits else 0.0}
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         form, answer = str(row.get("answer_format")), _answer(row)
         if form not in FORMATS:
             raise DataError(f"answer_format must be one of {', '.join(FORMATS)}, got {form!r}")

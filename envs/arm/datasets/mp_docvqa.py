@@ -26,7 +26,7 @@ from typing_extensions import override
 from visenv.data.json_rows import json_list, json_object, written_list
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     existing_folder,
     first_files,
@@ -108,7 +108,7 @@ class MPDocVQA(RowSource):
         return anls(answer, sample.answers)
 
     @override
-    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 
     # ------------------------------------------------------------------ the three layouts
@@ -119,7 +119,7 @@ class MPDocVQA(RowSource):
         for number, content in enumerate(rows, start=1):
             if number == 1 and isinstance(content, Mapping) and "question" not in content:
                 continue  # the header of an imdb
-            place = Place(str(file), number)
+            place = RowLocation(str(file), number)
             with self._listing(place):
                 row = json_object(content)
                 question = _question(row)
@@ -138,7 +138,7 @@ class MPDocVQA(RowSource):
 
     def _keep_question(
         self,
-        place: Place,
+        place: RowLocation,
         question: _Question,
         pages: Sequence[Callable[[], Image]],
         texts: Sequence[str],

@@ -35,7 +35,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
-from visenv.data.rows import Place, RowSource, existing_folder, first_files, text_of
+from visenv.data.rows import RowLocation, RowSource, existing_folder, first_files, text_of
 from visenv.documents import Library
 from visenv.documents.library import FolderLibrary
 from visenv.errors import DataError, UnknownNameError
@@ -93,7 +93,7 @@ class PdfQuestions(RowSource):
         self._require_rows(self.folder)
 
     @override
-    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 
     def _samples(self, row: Mapping[str, Any]) -> list[Sample]:

@@ -28,9 +28,9 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, id_of, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Episode, Log, Sample
+from visenv.types import Episode, EventLog, Sample
 
 from ..ground_truth import JudgingTruth, Tie
 from ..samples import judging_sample
@@ -72,7 +72,7 @@ class RewardBench2(HubSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
         subset = text_of(row, "subset")
         if subset not in SUBSETS:
             raise DataError(str(UnknownNameError("subset", subset, SUBSETS)))
@@ -94,7 +94,7 @@ class RewardBench2(HubSource):
             tie = None if sample is None else sample.truth_as(JudgingTruth).tie
             if tie is not None and episode.status != "aborted":
                 rows[tie.row] = tie
-                rated[tie.row][tie.place] = rating_of(Log(episode.events).answer)
+                rated[tie.row][tie.place] = rating_of(EventLog(episode.events).answer)
         prompts = [
             RatedPrompt(row, [ratings[place] for place in sorted(ratings)], rows[row].right)
             for row, ratings in rated.items()

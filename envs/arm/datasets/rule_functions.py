@@ -11,10 +11,10 @@ from visenv.checks import find_check
 from visenv.errors import DataError, UnknownNameError
 from visenv.tools.base import complaint
 
-from ..ground_truth import Check
+from ..ground_truth import ConstraintCheck
 
 
-def check_of(function: Any) -> Check:
+def check_of(function: Any) -> ConstraintCheck:
     """Return the check for an entry of ``verify_funcs``.
 
     Args:
@@ -41,10 +41,10 @@ def check_of(function: Any) -> Check:
         arguments = check.arguments.model_validate(given)
     except ValidationError as error:
         raise DataError(complaint(check.name, check.arguments, error)) from error
-    return Check(name=check.name, arguments=arguments.model_dump())
+    return ConstraintCheck(name=check.name, arguments=arguments.model_dump())
 
 
-def checks_of(constraint: Mapping[str, Any]) -> list[Check]:
+def checks_of(constraint: Mapping[str, Any]) -> list[ConstraintCheck]:
     """Return the checks that decide a constraint.
 
     Empty where a language model judges it (``judge.method`` is not ``"rule_based"``).

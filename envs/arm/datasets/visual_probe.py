@@ -15,9 +15,9 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, image_by_end, text_of
+from visenv.data.rows import RowLocation, image_by_end, text_of
 from visenv.errors import DataError
-from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import QuestionTruth, Sample
 
 _IMAGE_TOKEN = re.compile(r"<image>\n?")
@@ -45,12 +45,12 @@ class VisualProbe(HubSource):
         return vqa_score(answer, sample.answers)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         asked = _IMAGE_TOKEN.sub("", text_of(row, "problem")).strip()
         answer = row.get("solution")
         if isinstance(answer, bool) or not isinstance(answer, str | int | float):
             raise DataError(f"no solution: {answer!r:.80}")
-        if not asked or not normalise_answer(str(answer)):
+        if not asked or not normalize_answer(str(answer)):
             raise DataError(f"no question or no solution: {asked!r:.80}, {answer!r:.80}")
         number = row.get("doc_id", place.row - 1)
         kind = str(row.get("data_source") or "")

@@ -25,7 +25,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.hub import HubSource
-from visenv.data.rows import Place, text_of
+from visenv.data.rows import RowLocation, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -69,7 +69,7 @@ class VLRewardBench(HubSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         identity = text_of(row, "id")
         responses = _responses(row)
         best = _ranking(row).index(0)

@@ -35,7 +35,7 @@ from typing_extensions import override
 
 from visenv.data.json_rows import written_list
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     as_choices,
     contents,
@@ -44,7 +44,7 @@ from visenv.data.rows import (
     lettered,
     text_of,
 )
-from visenv.data.tsv import Record, TsvFile, TsvImages
+from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, Image, Sample
 
@@ -87,10 +87,10 @@ class VlmEval(RowSource):
         missing = [column for column in _COLUMNS if column not in self._tsv.columns]
         if missing:
             raise DataError(f"{self._tsv.path} has no column {', '.join(missing)}.")
-        rows: list[tuple[Place, Sample, str]] = []
+        rows: list[tuple[RowLocation, Sample, str]] = []
         images = TsvImages()
         for record, content in self._tsv.records():
-            place = Place(str(self._tsv.path), record.line)
+            place = RowLocation(str(self._tsv.path), record.line)
             with self._listing(place):
                 row = self._tsv.row(content)
                 text_of(row, "image")
@@ -112,7 +112,7 @@ class VlmEval(RowSource):
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
     @override
-    def _open_images(self, place: Place, images: Record) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: TsvRecord) -> tuple[Image, ...]:
         cell = self._tsv.row(self._tsv.read(images))["image"]
         cells = written_list(cell) if cell.startswith("[") else [cell]
         if not cells:

@@ -13,7 +13,7 @@ from visenv.grammar import ParsedTurn
 from visenv.types import Event, GroundTruth, Message
 
 from .. import answer_prompts
-from ..answer_judge import AnswerJudge
+from ..answer_judge import ArmAnswerJudge
 from ..answers import letters_of, rule_of, score_of
 from .base import ArmEnv
 
@@ -31,7 +31,7 @@ class AnswerEnv(ArmEnv):
 
     last_turn_notice: ClassVar[str] = answer_prompts.ANSWER_NOW
 
-    def __init__(self, *, judge: AnswerJudge | None = None, **arguments: Any) -> None:
+    def __init__(self, *, judge: ArmAnswerJudge | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._judge = judge
         self.rule = rule_of(self.source)

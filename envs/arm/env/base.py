@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.env import Limits, VisEnv
-from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.env import EpisodeLimits, VisEnv
+from visenv.grammar import ParsedTurn, ToolCall, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
 from visenv.images import fit
 from visenv.tools import Tool
 from visenv.tools.base import shown
 from visenv.types import Image, Part, TurnRequest
 
-from ..presets import PRESETS, Preset
+from ..presets import PRESETS, ArmPreset
 from ..prompts import ANSWER_NOW, NO_CALL_LEFT, verifying
 from ..tools.crop import original_name
 
@@ -47,7 +47,7 @@ class ArmEnv(VisEnv):
         self,
         *,
         source: Source,
-        preset: Preset,
+        preset: ArmPreset,
         tools: Sequence[Tool[Any]],
         compat: Compat = None,
         render_mode: str | None = None,
@@ -56,7 +56,7 @@ class ArmEnv(VisEnv):
         self.preset = preset
         self.compat = compat
         self._tool_call = ToolCallGrammar(compat)
-        limits = Limits(
+        limits = EpisodeLimits(
             turns=preset.turns if tools else 1,
             tool_characters=preset.tool_characters,
             image_pixels=preset.image_pixels,
@@ -82,7 +82,7 @@ class ArmEnv(VisEnv):
         """Return what the prompt calls the document, ``""`` where there is none."""
         return ""
 
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Return the tool calls that verify the answer, in order."""
         return []
 
@@ -114,7 +114,7 @@ class ArmEnv(VisEnv):
         return f"There is no tool called {shown(unknown[0])}. Tools: {there}."
 
     @override
-    def reject_call(self, call: Call) -> str:
+    def reject_call(self, call: ToolCall) -> str:
         """Reject a call in the last turn, which has no tools."""
         return NO_CALL_LEFT if self.turns_left == 1 else ""
 

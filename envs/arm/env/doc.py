@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .judge import Judge
+from .judge import JudgingEnv
 from .pages import DocumentPages
 
 
-class ArmDoc(DocumentPages, Judge):
+class ArmDoc(DocumentPages, JudgingEnv):
     """Judge responses about a document, whose pages are retrieved by a query or by number.
 
     ### Description

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 
 from ..samples import candidate_names
-from .judge import Judge
+from .judge import JudgingEnv
 
 
-class ArmIF(Judge):
+class ArmIF(JudgingEnv):
     """Judge whether a response satisfies a constraint, with 19 tools that check texts.
 
     ### Description
@@ -48,10 +48,10 @@ class ArmIF(Judge):
     """
 
     @override
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Return the check that decides the constraint, if one does."""
         check = self.truth.check
         if check is None:
             return []
         (response,) = candidate_names(self.sample)
-        return [Call(check.name, {"response": response, **check.arguments})]
+        return [ToolCall(check.name, {"response": response, **check.arguments})]

@@ -18,7 +18,7 @@ from ..verdicts import verdicts, write_rating, write_verdict
 from .base import ArmEnv
 
 
-class Judge(ArmEnv):
+class JudgingEnv(ArmEnv):
     """Base of the judging environments; a subclass says what is looked at and what the oracle does.
 
     The source holds samples made by `judging_sample`.

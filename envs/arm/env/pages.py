@@ -9,13 +9,13 @@ from typing_extensions import override
 from visenv.documents import Document, Library, PageRanker
 from visenv.documents.overview import overview
 from visenv.errors import ConfigurationError, DataError
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 from visenv.grammar.tool_call import Compat
 from visenv.tools import Tool
 from visenv.types import Image
 
 from ..ground_truth import DocumentTruth, JudgingTruth
-from ..presets import Preset
+from ..presets import ArmPreset
 from ..tools.crop import ORIGINAL_IMAGE
 from ..tools.page_zoom import PageZoom
 from ..tools.pages import PageByIndex, PageByQuery
@@ -43,15 +43,17 @@ class DocumentPages(ArmEnv):
         return self._about().document
 
     @override
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Ask a query if it finds all the evidence, otherwise for each evidence page by number."""
         name, evidence = self.document(), self._about().evidence_pages
         query = self._about().gold_query
         search = self.tools[PageByQuery.name]
         assert isinstance(search, PageByQuery)
         if query and set(evidence) <= set(search.ranker.rank(self.opened(), query, search.pages)):
-            return [Call(search.name, {"filename": name, "query": query})]
-        return [Call(PageByIndex.name, {"filename": name, "image_idx": page}) for page in evidence]
+            return [ToolCall(search.name, {"filename": name, "query": query})]
+        return [
+            ToolCall(PageByIndex.name, {"filename": name, "image_idx": page}) for page in evidence
+        ]
 
     @override
     def media_hashes(self) -> dict[str, str]:
@@ -108,7 +110,7 @@ def library_of(source: Any) -> Library:
 
 
 def page_tools(
-    library: Library, ranker: PageRanker, preset: Preset, zoom: bool, compat: Compat
+    library: Library, ranker: PageRanker, preset: ArmPreset, zoom: bool, compat: Compat
 ) -> list[Tool[Any]]:
     """Return the two page tools over a library, and with `zoom` the zoom tool.
 

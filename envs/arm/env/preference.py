@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 
 from .zoom import ArmZoom
 
@@ -46,6 +46,6 @@ class ArmPreference(ArmZoom):
     """
 
     @override
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Return a look at the target of an image; nothing can be verified in text alone."""
         return super().oracle_calls() if self.sample.images else []

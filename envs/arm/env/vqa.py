@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from visenv.errors import DataError
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 from visenv.types import Image, QuestionTruth
 
 from ..evidence import deciding_boxes, useful
@@ -64,7 +64,7 @@ class ArmVQA(AnswerEnv):
         return super().pictures()
 
     @override
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Return a crop of each target."""
         truth = self.truth
         target = () if truth.target_box is None else (truth.target_box,)

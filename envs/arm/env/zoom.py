@@ -7,18 +7,18 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.grammar import Call
+from visenv.grammar import ToolCall
 from visenv.tools import Tool
 from visenv.types import Image
 
 from ..tools.crop import ORIGINAL_IMAGE, CropZoom
-from .judge import Judge
+from .judge import JudgingEnv
 
 _MARGIN = 0.25
-"""What the oracle leaves around the target, of its sides: context helps to recognise it."""
+"""What the oracle leaves around the target, of its sides: context helps to recognize it."""
 
 
-class ArmZoom(Judge):
+class ArmZoom(JudgingEnv):
     """Judge responses about an image, of which the policy can enlarge any part.
 
     ### Description
@@ -56,7 +56,7 @@ class ArmZoom(Judge):
     """
 
     @override
-    def oracle_calls(self) -> list[Call]:
+    def oracle_calls(self) -> list[ToolCall]:
         """Crop each detail that decides, or else each target, with a margin around it."""
         truth, target = self.truth, self.truth.target_box
         boxes = truth.detail_boxes or truth.target_boxes or (() if target is None else (target,))
@@ -65,7 +65,7 @@ class ArmZoom(Judge):
 
 def crop_calls(
     tools: Mapping[str, Tool[Any]], boxes: Sequence[Sequence[float]], images: Sequence[Image]
-) -> list[Call]:
+) -> list[ToolCall]:
     """Return calls of the zoom tool that show boxes of the first image, with a margin around each.
 
     Args:
@@ -80,7 +80,7 @@ def crop_calls(
     assert isinstance(zoom, CropZoom)
     which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
     size = images[0].size
-    return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
+    return [ToolCall(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:

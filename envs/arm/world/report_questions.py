@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.types import Sample
 from visenv.worlds.reports.library import DOCUMENTS
-from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.question import ReportQuestion
 
 from ..ground_truth import DocumentTruth
 from .reports import ReportsWorld
@@ -49,7 +49,7 @@ class ReportQuestions:
         )
 
 
-def _truth(document: str, question: Question) -> DocumentTruth:
+def _truth(document: str, question: ReportQuestion) -> DocumentTruth:
     return DocumentTruth(
         document=document,
         evidence_pages=tuple(question.pages),

@@ -11,13 +11,13 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.reports import cards, questions
 from visenv.worlds.reports.library import DOCUMENTS, SEEDS, ReportsLibrary
-from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.question import ReportQuestion
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 
-class Preset(NamedTuple):
+class ReportPreset(NamedTuple):
     """Sets what is asked about the documents of a genre.
 
     Attributes:
@@ -27,13 +27,13 @@ class Preset(NamedTuple):
     """
 
     kinds: tuple[str, ...]
-    ask: Callable[[np.random.Generator, Any, str], Question | None]
+    ask: Callable[[np.random.Generator, Any, str], ReportQuestion | None]
     candidates: tuple[int, ...]
 
 
 PRESETS = {
-    "default": Preset(questions.KINDS, questions.ask, (1, 2, 4)),
-    "tiny": Preset(cards.KINDS, cards.ask_card, (1, 2)),
+    "default": ReportPreset(questions.KINDS, questions.ask, (1, 2, 4)),
+    "tiny": ReportPreset(cards.KINDS, cards.ask_card, (1, 2)),
 }
 
 
@@ -91,7 +91,7 @@ class ReportsWorld:
         """Make a sample; a function of the generator's state alone."""
         return self._judge(rng, *self.draw_question(rng))
 
-    def draw_question(self, rng: np.random.Generator) -> tuple[str, Question]:
+    def draw_question(self, rng: np.random.Generator) -> tuple[str, ReportQuestion]:
         """Return the name of a document, and a question about it."""
         while True:
             seed = int(rng.integers(*self.documents))
@@ -100,7 +100,7 @@ class ReportsWorld:
             if question is not None:  # a short report may have no chart
                 return self.library.name(seed), question
 
-    def _judge(self, rng: np.random.Generator, document: str, question: Question) -> Sample:
+    def _judge(self, rng: np.random.Generator, document: str, question: ReportQuestion) -> Sample:
         count = self.candidates[int(rng.integers(len(self.candidates)))]
         place = int(rng.integers(max(count, 2)))
         wrong = iter(question.wrong)

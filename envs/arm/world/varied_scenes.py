@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.types import Sample
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes import PRESETS, Preset, ScenesWorld
+from visenv.worlds.scenes import PRESETS, ScenePreset, ScenesWorld
 from visenv.worlds.scenes.styles import STYLES
 
 SIZES = ((3072, 2304), (2304, 3072), (3072, 3072), (3840, 2160), (4096, 3072))
@@ -46,7 +46,7 @@ class VariedScenes:
         self.worlds = tuple(ScenesWorld(preset, **overrides, **look) for look in looks)
 
     @property
-    def preset(self) -> Preset:
+    def preset(self) -> ScenePreset:
         """Return the preset, with its changes, of the first size and style."""
         return self.worlds[0].preset
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.rows import Place, existing_folder, first_files, text_of
+from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
@@ -46,7 +46,7 @@ class EBAlfredTasks(PublishedTasks):
             if not isinstance(rows, list):
                 raise DataError(f"{file}: the subset {name!r} must be a list of rows.")
             for index, row in self._sampled(rows):
-                place = Place(f"{file.name}#{name}", index + 1)
+                place = RowLocation(f"{file.name}#{name}", index + 1)
                 with self._listing(place):
                     self._keep(place, self._sample(name, index, row))
         self._require_rows(self.folder)

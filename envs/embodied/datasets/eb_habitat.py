@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from visenv.data.rows import Place, existing_folder, first_files
+from visenv.data.rows import RowLocation, existing_folder, first_files
 from visenv.errors import DataError
 from visenv.types import Sample
 
@@ -39,7 +39,7 @@ _KEPT = ("scene_id", "task", "task_type", "instruction", "sampled_entities", "ta
          "rigid_objs", "ao_states", "markers", "start_preds", "goal_preds", "subgoals")  # fmt: skip
 
 
-class Record:
+class UnloadedObject:
     """Stands for an object of a class that is not loaded: its attributes alone."""
 
     class_name: ClassVar[str] = ""
@@ -52,7 +52,7 @@ class Record:
 
 
 class _Reader(pickle.Unpickler):
-    """Loads containers, arrays and `Record` objects."""
+    """Loads containers, arrays and `UnloadedObject` objects."""
 
     @override
     def find_class(self, module: str, name: str) -> Any:
@@ -64,7 +64,7 @@ class _Reader(pickle.Unpickler):
         if (module, name) in _ARRAYS | _CONTAINERS:
             return super().find_class(module.replace("numpy.core", "numpy._core"), name)
         if module.startswith(_PACKAGES) and name.isidentifier():
-            return type(name, (Record,), {"class_name": name})
+            return type(name, (UnloadedObject,), {"class_name": name})
         raise DataError(f"the pickle names {module}.{name}, which is not loaded")
 
 
@@ -89,7 +89,7 @@ class EBHabitatTasks(PublishedTasks):
         for name in self.subsets:
             (file,) = first_files(self.folder, [f"{FILES.get(name, name)}.pickle"])
             for index, episode in self._sampled(read_episodes(file)):
-                place = Place(file.name, index + 1)
+                place = RowLocation(file.name, index + 1)
                 with self._listing(place):
                     self._keep(place, _sample(name, index, episode))
         self._require_rows(self.folder)
@@ -144,7 +144,7 @@ def _spelled(episode: Mapping[str, Any], names: Mapping[Any, str], poses: Any) -
 def _fields(value: Any) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
-    return vars(value) if isinstance(value, Record) else {}
+    return vars(value) if isinstance(value, UnloadedObject) else {}
 
 
 def _sample(subset: str, index: int, episode: Mapping[str, Any]) -> Sample:

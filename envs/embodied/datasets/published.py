@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
-from visenv.data.rows import Place, RowSource
+from visenv.data.rows import RowLocation, RowSource
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import GroundTruth, Image
 from visenv.types.ground_truth import STRICT
@@ -61,7 +61,7 @@ class PublishedTasks(RowSource):
         self._step = _step_of(down_sample_ratio)
 
     @override
-    def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         return ()
 
     def _sampled(self, rows: list[RowT]) -> list[tuple[int, RowT]]:

@@ -1,7 +1,7 @@
 """The dialects: EmbodiedBench's two ways of writing actions, and EB-Habitat's 70 skills."""
 
 from .alfred import AlfredDialect
-from .base import Action, Dialect, Outcome
+from .base import Action, ActionOutcome, Dialect
 from .habitat import HabitatDialect
 from .skills import SkillsDialect
 
@@ -14,9 +14,9 @@ DIALECTS: dict[str, type[Dialect]] = {
 __all__ = [
     "DIALECTS",
     "Action",
+    "ActionOutcome",
     "AlfredDialect",
     "Dialect",
     "HabitatDialect",
-    "Outcome",
     "SkillsDialect",
 ]

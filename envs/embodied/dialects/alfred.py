@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from ..world.house import House
-from ..world.state import OK, State
+from ..world.house import FurnishedHouse
+from ..world.state import OK, HouseState
 from .base import Action, Dialect, kinds_of
 
 _REASONS = {
@@ -79,12 +79,12 @@ class AlfredDialect(Dialect):
         ]  # fmt: skip
 
     @override
-    def written_object(self, state: State, verb: str, name: str) -> str:
+    def written_object(self, state: HouseState, verb: str, name: str) -> str:
         """Return ``""`` for putting down, which names no receptacle."""
         return "" if verb in ("put", "drop") else name
 
     @override
-    def explain(self, state: State, action: Action, code: str) -> str:
+    def explain(self, state: HouseState, action: Action, code: str) -> str:
         """Return that the action succeeded, or why not. It never tells what a frame shows."""
         if code == OK:
             return "The action succeeded."
@@ -97,7 +97,7 @@ class AlfredDialect(Dialect):
         return f"The action failed. {reason}"
 
 
-def kind_in(house: House, name: str) -> str:
+def kind_in(house: FurnishedHouse, name: str) -> str:
     """Return the type of an object or fixture, or the name itself if it is a type."""
     if name in house.fixtures:
         return house.fixtures[name].kind

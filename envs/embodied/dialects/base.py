@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from ..world.house import House
+from ..world.house import FurnishedHouse
 from ..world.planner import Operation, apply
-from ..world.state import OK, State
+from ..world.state import OK, HouseState
 
 
 class Action(NamedTuple):
@@ -27,7 +27,7 @@ class Action(NamedTuple):
     by_kind: bool = False
 
 
-class Outcome(NamedTuple):
+class ActionOutcome(NamedTuple):
     """The result of an action: whether it was valid, and the feedback for the policy."""
 
     ok: bool
@@ -57,7 +57,7 @@ class Dialect(ABC):
     types: ClassVar[Sequence[str]] = ()
     open_at_first: ClassVar[Sequence[str]] = ()
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
         self.actions: Sequence[Action] = tuple(self.make_actions())
         self.names = tuple(action.name for action in self.actions)
@@ -70,7 +70,7 @@ class Dialect(ABC):
         """Return the numbered actions."""
 
     @abstractmethod
-    def explain(self, state: State, action: Action, code: str) -> str:
+    def explain(self, state: HouseState, action: Action, code: str) -> str:
         """Return the feedback about an action.
 
         Args:
@@ -79,14 +79,14 @@ class Dialect(ABC):
             code: `OK`, or the code of the rule that forbids it.
         """
 
-    def perform(self, state: State, index: int) -> Outcome:
+    def perform(self, state: HouseState, index: int) -> ActionOutcome:
         """Carry out the action with this id."""
         action = self.actions[index]
         target = self._object_of(state, action)
         code = "not_here" if target is None else apply(state, Operation(action.verb, target))
-        return Outcome(code == OK, self.explain(state, action, code))
+        return ActionOutcome(code == OK, self.explain(state, action, code))
 
-    def id_of(self, state: State, operation: Operation) -> int:
+    def id_of(self, state: HouseState, operation: Operation) -> int:
         """Return the id of the action that carries out an operation.
 
         Raises:
@@ -105,11 +105,11 @@ class Dialect(ABC):
         """
         return self._ids[verb, name]
 
-    def written_object(self, state: State, verb: str, name: str) -> str:
+    def written_object(self, state: HouseState, verb: str, name: str) -> str:
         """Return the object of the action that stands for an operation on `name`."""
         return name
 
-    def _object_of(self, state: State, action: Action) -> str | None:
+    def _object_of(self, state: HouseState, action: Action) -> str | None:
         """Return the object that an action means, or None if there is none within reach."""
         if action.verb == "put" and not action.object:
             return state.target
@@ -119,14 +119,14 @@ class Dialect(ABC):
         preferred = [name for name in (state.found, state.focus) if name in near]
         return preferred[0] if preferred else near[0] if near else self._hidden(state, action)
 
-    def _hidden(self, state: State, action: Action) -> str | None:
+    def _hidden(self, state: HouseState, action: Action) -> str | None:
         """Return the object that the agent looks for although it is shut in, or None."""
         items = self.house.items
         found = state.found
         is_meant = found in items and items[found].kind == action.object and found != state.held
         return found if is_meant and state.fixture_of(found) == state.at else None
 
-    def within_reach(self, state: State, kind: str) -> list[str]:
+    def within_reach(self, state: HouseState, kind: str) -> list[str]:
         """Return the objects of a type that can be used from where the agent stands."""
         if not state.at:
             return []
@@ -138,6 +138,6 @@ class Dialect(ABC):
         return sorted(near, key=lambda name: state.places[name])
 
 
-def kinds_of(house: House) -> list[str]:
+def kinds_of(house: FurnishedHouse) -> list[str]:
     """Return the types of the objects of a house, in alphabetical order."""
     return sorted({each.kind for each in house.items.values()})

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from ..world.house import Fixture, House
+from ..world.house import Fixture, FurnishedHouse
 from ..world.items import word_of
-from ..world.state import OK, State
+from ..world.state import OK, HouseState
 from .base import Action, Dialect, kinds_of
 
 _IN_ROOMS = ("Sink", "CounterTop")
@@ -29,7 +29,7 @@ REASONS = {
     "already_closed": "It is closed already.",
     "is_on": "It is running.",
 }
-"""What is said about each code of the rules (`State`)."""
+"""What is said about each code of the rules (`HouseState`)."""
 
 
 class HabitatDialect(Dialect):
@@ -69,12 +69,12 @@ class HabitatDialect(Dialect):
         ]
 
     @override
-    def written_object(self, state: State, verb: str, name: str) -> str:
+    def written_object(self, state: HouseState, verb: str, name: str) -> str:
         """Return the fixture to navigate to for an object."""
         return state.fixture_of(name) if verb == "go_to" else name
 
     @override
-    def explain(self, state: State, action: Action, code: str) -> str:
+    def explain(self, state: HouseState, action: Action, code: str) -> str:
         """Return that the action succeeded with what changed, or why it is invalid."""
         if code != OK:
             return f"The action is invalid. {REASONS[code]}"
@@ -86,7 +86,7 @@ class HabitatDialect(Dialect):
         return f"The action succeeded; the robot holds {held}."
 
 
-def fixture_words(house: House) -> dict[str, str]:
+def fixture_words(house: FurnishedHouse) -> dict[str, str]:
     """Return what each fixture is called: one of several of a type has a number or a side."""
     groups: dict[str, list[Fixture]] = {}
     for each in house.fixtures.values():
@@ -103,7 +103,7 @@ def fixture_words(house: House) -> dict[str, str]:
     return {name: words[name] for name in house.fixtures}
 
 
-def _base_word(house: House, fixture: Fixture) -> str:
+def _base_word(house: FurnishedHouse, fixture: Fixture) -> str:
     word = fixture.type.word
     if fixture.kind in _IN_ROOMS:
         return f"{word} in the {house.rooms[fixture.room].kind}"

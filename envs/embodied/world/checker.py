@@ -12,7 +12,7 @@ from itertools import product
 from ..dialects.habitat import fixture_words
 from ..dialects.skills import OBJECTS, RECEPTACLES
 from .goals import Clause, Fact, Goal
-from .house import House
+from .house import FurnishedHouse
 
 
 class Replay:
@@ -27,7 +27,7 @@ class Replay:
         history: Every ``(object, receptacle)`` of a putting down.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
         self.inside = {name: place[0] for name, place in house.places.items()}
         self.order = dict(house.places)
@@ -172,7 +172,7 @@ def _numbered(values: Iterable[str]) -> dict[str, str]:
     return {f"?{place}": value for place, value in enumerate(values, 1)}
 
 
-def reaches(house: House, goal: Goal, actions: Iterable[str]) -> bool:
+def reaches(house: FurnishedHouse, goal: Goal, actions: Iterable[str]) -> bool:
     """Return whether valid actions, by their names, reach a goal."""
     replay = Replay(house)
     for action in actions:

@@ -10,8 +10,8 @@ import numpy as np
 from visenv.worlds.draws import pick, shuffled
 
 from .fixtures import FIXTURES, SHELVES
-from .house import Fixture, House, Item
-from .items import ITEMS, SIZES, Look, Material, Size, Split, looks_of
+from .house import Fixture, FurnishedHouse, Item
+from .items import ITEMS, SIZES, ItemLook, Material, Size, Split, looks_of
 from .layout import Layout, numbered
 
 NO_STORAGE = frozenset({"Sink", "StoveBurner", "Microwave", "CoffeeMachine"})
@@ -36,7 +36,7 @@ class _Pending:
     """An object that has no name yet."""
 
     kind: str
-    look: Look
+    look: ItemLook
     fixture: str
     slot: int
     dirty: bool | None
@@ -71,7 +71,7 @@ class Furnisher:
     def add(
         self,
         kind: str,
-        look: Look | None = None,
+        look: ItemLook | None = None,
         avoid: Collection[str] = (),
         shut: bool = False,
         dirty: bool | None = None,
@@ -149,7 +149,7 @@ class Furnisher:
             except NoSpaceError:
                 continue
 
-    def new_look(self, kind: str, size: Size | None = None) -> Look:
+    def new_look(self, kind: str, size: Size | None = None) -> ItemLook:
         """Return a look whose color no object of this type has yet.
 
         Raises:
@@ -162,9 +162,9 @@ class Furnisher:
         color, pattern = pick(self.rng, options)
         material: Material = "shiny" if self.rng.random() < 0.5 else "matte"
         sizes: list[Size] = [size] if size else [*SIZES]
-        return Look(color, pattern, material, pick(self.rng, sizes))
+        return ItemLook(color, pattern, material, pick(self.rng, sizes))
 
-    def finish(self) -> tuple[House, list[str]]:
+    def finish(self) -> tuple[FurnishedHouse, list[str]]:
         """Return the house, and the names of the added objects by their numbers.
 
         The numbers in the names are random: they say nothing about place, look or task.
@@ -176,7 +176,7 @@ class Furnisher:
             counts[kind] = counts.get(kind, 0) + 1
             names[number] = numbered(kind, counts[kind])
         named = sorted(zip(names, self._pending, strict=True), key=lambda pair: pair[0])
-        house = House(
+        house = FurnishedHouse(
             *self.layout[:3],
             fixtures=self.fixtures,
             items={name: Item(name, each.kind, each.look, each.yaw) for name, each in named},
@@ -189,7 +189,7 @@ class Furnisher:
     # ------------------------------------------------------------------ inside
 
     def _append(
-        self, kind: str, look: Look | None, place: tuple[str, int], dirty: bool | None
+        self, kind: str, look: ItemLook | None, place: tuple[str, int], dirty: bool | None
     ) -> int:
         look = look or self.new_look(kind)
         yaw = float(self.rng.uniform(-0.25, 0.25))

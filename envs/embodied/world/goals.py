@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from visenv.types.ground_truth import STRICT, Texts
 
-from .state import State
+from .state import HouseState
 
 Names = Annotated[tuple[Texts, ...], Strict(False)]
 
@@ -82,7 +82,7 @@ class Goal:
     guards: Clauses = ()
 
 
-def holds(state: State, fact: Fact, values: Sequence[str] = ()) -> bool:
+def holds(state: HouseState, fact: Fact, values: Sequence[str] = ()) -> bool:
     """Return whether a literal holds.
 
     Args:
@@ -109,7 +109,7 @@ def holds(state: State, fact: Fact, values: Sequence[str] = ()) -> bool:
     raise ValueError(f"There is no predicate {fact.predicate!r}; there are {', '.join(ARITIES)}.")
 
 
-def values_of(state: State, clause: Clause) -> list[tuple[str, ...]]:
+def values_of(state: HouseState, clause: Clause) -> list[tuple[str, ...]]:
     """Return the values of the variables for which all literals of a clause hold."""
     return [
         values
@@ -119,7 +119,7 @@ def values_of(state: State, clause: Clause) -> list[tuple[str, ...]]:
     ]
 
 
-def is_met(state: State, clause: Clause) -> bool:
+def is_met(state: HouseState, clause: Clause) -> bool:
     """Return whether a clause holds."""
     found = {values[0] for values in values_of(state, clause)}
     if clause.quantifier == "forall":
@@ -127,7 +127,7 @@ def is_met(state: State, clause: Clause) -> bool:
     return len(found) >= clause.count
 
 
-def is_reached(state: State, goal: Goal) -> bool:
+def is_reached(state: HouseState, goal: Goal) -> bool:
     """Return whether all conditions and guards hold."""
     return all(is_met(state, clause) for clause in (*goal.conditions, *goal.guards))
 
@@ -147,7 +147,7 @@ class Progress:
         self.ever = [False] * len(goal.conditions)
         self.now = [False] * len(goal.conditions)
 
-    def update(self, state: State) -> list[int]:
+    def update(self, state: HouseState) -> list[int]:
         """Read the state; return the indices of conditions that are met for the first time."""
         self.now = [is_met(state, clause) for clause in self.goal.conditions]
         new = [index for index, met in enumerate(self.now) if met and not self.ever[index]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .fixtures import DRAWER_TRAVEL, FIXTURES, FixtureType, slots_of
-from .items import ITEMS, ItemType, Look
+from .items import ITEMS, ItemLook, ItemType
 
 Point = tuple[float, float, float]
 """x, y and z in meters; z points up."""
@@ -111,7 +111,7 @@ class Item:
 
     name: str
     kind: str
-    look: Look
+    look: ItemLook
     yaw: float = 0.0
 
     @property
@@ -121,7 +121,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class House:
+class FurnishedHouse:
     """Holds rooms, fixtures and objects, with where the objects are at first.
 
     Attributes:

@@ -27,7 +27,7 @@ SIZES: dict[Size, float] = {"small": 0.8, "large": 1.0}
 """The factor of each size."""
 
 
-class Look(NamedTuple):
+class ItemLook(NamedTuple):
     """Describes what distinguishes two objects of one type."""
 
     color: str
@@ -36,7 +36,7 @@ class Look(NamedTuple):
     size: Size
 
 
-class Part(NamedTuple):
+class ItemPart(NamedTuple):
     """Describes one primitive of an object. Lengths are in centimeters, from its base's middle.
 
     Attributes:
@@ -65,7 +65,7 @@ class ItemType(NamedTuple):
         use: What it is for, in words that fit no other type; ``""`` if tasks never say.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ItemPart, ...]
     use: str = ""
     sliced: bool = False
     washed: bool = False
@@ -75,23 +75,23 @@ class ItemType(NamedTuple):
 
 
 def _box(x: float, y: float, z: float, up: float = 0.0, color: str = "look", right: float = 0.0,
-         back: float = 0.0) -> Part:  # fmt: skip
-    return Part("box", (x, y, z), (right, back, up + z), color)
+         back: float = 0.0) -> ItemPart:  # fmt: skip
+    return ItemPart("box", (x, y, z), (right, back, up + z), color)
 
 
 def _can(radius: float, half: float, up: float = 0.0, color: str = "look", right: float = 0.0,
-         back: float = 0.0) -> Part:  # fmt: skip
-    return Part("cylinder", (radius, half), (right, back, up + half), color)
+         back: float = 0.0) -> ItemPart:  # fmt: skip
+    return ItemPart("cylinder", (radius, half), (right, back, up + half), color)
 
 
 def _ball(radius: float, up: float = 0.0, color: str = "look", right: float = 0.0,
-          back: float = 0.0) -> Part:  # fmt: skip
-    return Part("sphere", (radius,), (right, back, up + radius), color)
+          back: float = 0.0) -> ItemPart:  # fmt: skip
+    return ItemPart("sphere", (radius,), (right, back, up + radius), color)
 
 
 def _egg(x: float, y: float, z: float, up: float = 0.0, color: str = "look",
-         right: float = 0.0) -> Part:  # fmt: skip
-    return Part("ellipsoid", (x, y, z), (right, 0.0, up + z), color)
+         right: float = 0.0) -> ItemPart:  # fmt: skip
+    return ItemPart("ellipsoid", (x, y, z), (right, 0.0, up + z), color)
 
 
 ITEMS: dict[str, ItemType] = {
@@ -125,7 +125,7 @@ ITEMS: dict[str, ItemType] = {
     "Fork": ItemType((_box(0.9, 8, 0.6, 0, "look", 0, -2), _box(2.6, 0.6, 0.6, 0, "look", 0, 6),
                       _box(0.5, 2.2, 0.6, 0, "metal", -2.1, 8.5), _box(0.5, 2.2, 0.6, 0, "metal",
                       0, 8.5), _box(0.5, 2.2, 0.6, 0, "metal", 2.1, 8.5)), "", False, True),
-    "Spoon": ItemType((_box(0.9, 7, 0.6, 0, "look", 0, -3), Part("ellipsoid", (3, 4.5, 1),
+    "Spoon": ItemType((_box(0.9, 7, 0.6, 0, "look", 0, -3), ItemPart("ellipsoid", (3, 4.5, 1),
                       (0, 6.5, 1), "metal")), "", False, True),
     "Knife": ItemType((_box(1.4, 4, 0.9, 0, "look", 0, -6.5), _box(2, 6.5, 0.4, 0, "metal", 0.6,
                       4)), "", False, True, cuts=True),
@@ -133,7 +133,7 @@ ITEMS: dict[str, ItemType] = {
                             2.4)), "", False, True, cuts=True),
     "Spatula": ItemType((_box(0.9, 6, 0.7, 0, "look", 0, -4.5), _box(4.2, 4, 0.5, 0, "dark", 0,
                         5.5)), "", False, True),
-    "Ladle": ItemType((_box(0.9, 6.5, 0.7, 0, "look", 0, -4), Part("sphere", (3.8,), (0, 6, 3.8),
+    "Ladle": ItemType((_box(0.9, 6.5, 0.7, 0, "look", 0, -4), ItemPart("sphere", (3.8,), (0, 6, 3.8),
                       "metal")), "", False, True),
     "Book": ItemType((_box(8, 6, 1.8), _box(7.6, 0.4, 1.4, 0.4, "light", 0, -6)),
                      "something with pages to read in bed"),
@@ -154,7 +154,7 @@ ITEMS: dict[str, ItemType] = {
     "CD": ItemType((_can(8, 0.4), _can(2.4, 0.2, 0.8, "light")), "something that holds music"),
     "Watch": ItemType((_can(4, 1.1), _can(2, 0.2, 2.2, "light"), _box(1.8, 8.5, 0.5, 0, "dark")),
                       "something to wear on the wrist"),
-    "AlarmClock": ItemType((_box(6.5, 3.2, 5), Part("cylinder", (3.6, 0.4), (0, -3.2, 5),
+    "AlarmClock": ItemType((_box(6.5, 3.2, 5), ItemPart("cylinder", (3.6, 0.4), (0, -3.2, 5),
                            "light"), _ball(2.4, 9.5, "metal", -3.6), _ball(2.4, 9.5, "metal",
                            3.6)), "something that wakes people up"),
     "Pillow": ItemType((_egg(10.5, 7, 4.5),), "something to rest the head on"),
@@ -184,7 +184,7 @@ ITEMS: dict[str, ItemType] = {
                      "something to put flowers in", False, False),
     "Statue": ItemType((_egg(3.4, 2.6, 6, 2.5), _box(4.5, 4.5, 1.5), _ball(3, 13)),
                        "a small work of art"),
-    "BasketBall": ItemType((_ball(9.5), Part("cylinder", (9.6, 0.4), (0, 0, 9.5), "dark")),
+    "BasketBall": ItemType((_ball(9.5), ItemPart("cylinder", (9.6, 0.4), (0, 0, 9.5), "dark")),
                            "something to bounce and throw at a hoop"),
     "TennisRacket": ItemType((_can(6.5, 0.8, 0, "look", 0, 4), _can(5.2, 0.1, 1.6, "wood", 0, 4),
                              _box(1.2, 4, 1, 0, "dark", 0, -6.2)),

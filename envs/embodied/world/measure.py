@@ -8,13 +8,13 @@ from functools import cache
 from itertools import combinations
 
 from .fixtures import SHELVES, SLOT_WIDTH
-from .house import Fixture, House
-from .items import ITEMS, SIZES, Part
+from .house import Fixture, FurnishedHouse
+from .items import ITEMS, SIZES, ItemPart
 
 _TOLERANCE = 1e-6
 
 
-def half_extent(part: Part) -> tuple[float, float, float]:
+def half_extent(part: ItemPart) -> tuple[float, float, float]:
     """Return half the size of the box around a part, in centimeters."""
     if part.shape in ("box", "ellipsoid"):
         return part.size[0], part.size[1], part.size[2]
@@ -39,12 +39,12 @@ def item_box(kind: str, scale: float) -> tuple[float, float, float, float, float
     )
 
 
-def flaws(house: House) -> list[str]:
+def flaws(house: FurnishedHouse) -> list[str]:
     """Return a sentence for everything that intersects, floats or is outside of its room."""
     return [*_fixture_flaws(house), *_item_flaws(house)]
 
 
-def _fixture_flaws(house: House) -> Iterator[str]:
+def _fixture_flaws(house: FurnishedHouse) -> Iterator[str]:
     standing = [each for each in house.fixtures.values() if not each.host]
     for each in standing:
         room = house.rooms[each.room]
@@ -76,7 +76,7 @@ def _overlap(
     return not apart_x and one[3] > other[1] + _TOLERANCE and other[3] > one[1] + _TOLERANCE
 
 
-def _item_flaws(house: House) -> Iterator[str]:
+def _item_flaws(house: FurnishedHouse) -> Iterator[str]:
     if len({*house.places.values()}) < len(house.places):
         yield "two objects are at one place"
     for name, (holder, slot) in house.places.items():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .goals import Clause, Fact, Goal, is_met, values_of
-from .state import OK, State
+from .state import OK, HouseState
 
 _ORDER = ("sliced", "clean", "hot", "cold", "in", "within", "closed", "open", "held", "on")
 """The order in which the literals of a clause are reached."""
@@ -27,7 +27,7 @@ class PlanError(Exception):
     """Raised when the planner finds no plan."""
 
 
-def apply(state: State, operation: Operation) -> str:
+def apply(state: HouseState, operation: Operation) -> str:
     """Carry out an operation; return `OK` or the code of the rule that forbids it."""
     verb, name = operation
     if verb in ("turn_on", "turn_off"):
@@ -38,7 +38,7 @@ def apply(state: State, operation: Operation) -> str:
     return code
 
 
-def plan(state: State, goal: Goal) -> list[Operation]:
+def plan(state: HouseState, goal: Goal) -> list[Operation]:
     """Return operations that reach the conditions of a goal.
 
     Args:
@@ -59,7 +59,7 @@ def plan(state: State, goal: Goal) -> list[Operation]:
 class _Planner:
     """Plans on a copy of the state, and notes what it does."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: HouseState) -> None:
         self.state = state
         self.house = state.house
         self.operations: list[Operation] = []

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .house import FLOOR_SLOTS, House
+from .house import FLOOR_SLOTS, FurnishedHouse
 
 OK = ""
 FLOOR = "floor:"
 """The holder of a dropped object is this prefix and the name of the fixture it lies in front of."""
 
 
-class Place(NamedTuple):
+class ItemPlace(NamedTuple):
     """Holds where an object is: the fixture or object that holds it, and the slot there."""
 
     holder: str
     slot: int
 
 
-class State:
+class HouseState:
     """Holds what actions change.
 
     Args:
@@ -45,9 +45,9 @@ class State:
         delivered: Every object with every receptacle that it was put into.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
-        self.places = {name: Place(*place) for name, place in house.places.items()}
+        self.places = {name: ItemPlace(*place) for name, place in house.places.items()}
         self.held = ""
         self.open: set[str] = set(house.open)
         self.on: set[str] = set()
@@ -58,9 +58,9 @@ class State:
         self.at = self.focus = self.found = self.target = ""
         self.delivered: set[tuple[str, str]] = set()
 
-    def copy(self) -> State:
+    def copy(self) -> HouseState:
         """Return an independent copy on the same house."""
-        other = State.__new__(State)
+        other = HouseState.__new__(HouseState)
         other.house = self.house
         other.places = dict(self.places)
         other.held, other.at = self.held, self.at
@@ -171,7 +171,7 @@ class State:
         slot = self.free_slot(holder)
         if slot is None:
             return "full"
-        self._release(Place(holder, slot))
+        self._release(ItemPlace(holder, slot))
         return OK
 
     def drop(self) -> str:
@@ -182,7 +182,7 @@ class State:
         slot = self.free_slot(holder) if self.at else None
         if slot is None:
             return "full"
-        self._release(Place(holder, slot))
+        self._release(ItemPlace(holder, slot))
         return OK
 
     def open_up(self, fixture: str) -> str:
@@ -255,7 +255,7 @@ class State:
         self.focus = item
         return OK
 
-    def _release(self, place: Place) -> None:
+    def _release(self, place: ItemPlace) -> None:
         """Put the object in hand at a place; appliances that run act on it."""
         item, self.held = self.held, ""
         self.places[item] = place

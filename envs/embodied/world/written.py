@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .house import Fixture, Gap, House, Item, Room
-from .items import Look
-from .state import Place, State
+from .house import Fixture, FurnishedHouse, Gap, Item, Room
+from .items import ItemLook
+from .state import HouseState, ItemPlace
 
 _TEXTS = ("held", "at", "focus", "found", "target")
 _SETS = ("open", "on", "sliced", "dirty", "hot", "cold")
 
 
-def write_house(house: House) -> dict[str, Any]:
+def write_house(house: FurnishedHouse) -> dict[str, Any]:
     """Return a house as JSON; `read_house` makes an equal one of it."""
     return {
         "rooms": [[each.kind, each.left, each.front, each.right, each.back]
@@ -30,11 +30,11 @@ def write_house(house: House) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_house(written: Mapping[str, Any]) -> House:
+def read_house(written: Mapping[str, Any]) -> FurnishedHouse:
     """Return the house that `write_house` has written."""
     fixtures = [Fixture(*row) for row in written["fixtures"]]
-    items = [Item(name, kind, Look(*look), yaw) for name, kind, look, yaw in written["items"]]
-    return House(
+    items = [Item(name, kind, ItemLook(*look), yaw) for name, kind, look, yaw in written["items"]]
+    return FurnishedHouse(
         rooms=tuple(Room(*row) for row in written["rooms"]),
         doors=tuple(_read_gap(row) for row in written["doors"]),
         windows=tuple(_read_gap(row) for row in written["windows"]),
@@ -56,7 +56,7 @@ def _read_gap(row: list[Any]) -> Gap:
     return Gap(x, y, along_x, tuple(rooms))
 
 
-def write_state(state: State) -> dict[str, Any]:
+def write_state(state: HouseState) -> dict[str, Any]:
     """Return what actions have changed as JSON."""
     return {
         **{name: getattr(state, name) for name in _TEXTS},
@@ -66,13 +66,13 @@ def write_state(state: State) -> dict[str, Any]:
     }
 
 
-def read_state(house: House, written: Mapping[str, Any]) -> State:
+def read_state(house: FurnishedHouse, written: Mapping[str, Any]) -> HouseState:
     """Return the state of a house that `write_state` has written."""
-    state = State(house)
+    state = HouseState(house)
     for name in _TEXTS:
         setattr(state, name, str(written[name]))
     for name in _SETS:
         setattr(state, name, set(written[name]))
-    state.places = {name: Place(holder, slot) for name, holder, slot in written["places"]}
+    state.places = {name: ItemPlace(holder, slot) for name, holder, slot in written["places"]}
     state.delivered = {(item, holder) for item, holder in written["delivered"]}
     return state

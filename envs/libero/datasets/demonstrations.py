@@ -39,7 +39,7 @@ FRAME_SIDE = 224
 Actions = Sequence[Sequence[float]]
 
 
-class Demonstration(NamedTuple):
+class LiberoDemonstration(NamedTuple):
     """Holds one demonstration.
 
     Attributes:
@@ -67,7 +67,9 @@ def chunks(actions: Actions, rows: int = MOST_ROWS) -> list[str]:
     ]
 
 
-def read_hdf5(path: str | Path, session: SimulatorSession) -> tuple[list[Demonstration], list[str]]:
+def read_hdf5(
+    path: str | Path, session: SimulatorSession
+) -> tuple[list[LiberoDemonstration], list[str]]:
     """Read a file of LIBERO's demonstrations in the simulator's interpreter.
 
     Args:
@@ -79,14 +81,14 @@ def read_hdf5(path: str | Path, session: SimulatorSession) -> tuple[list[Demonst
     """
     found = session.act({"demonstrations": str(Path(path).absolute())}).facts
     read = [
-        Demonstration(each["number"], each["actions"], tuple(each["start"]))
+        LiberoDemonstration(each["number"], each["actions"], tuple(each["start"]))
         for each in found["demonstrations"]
     ]
     return read, list(found["problems"])
 
 
 def replay(
-    env: gym.Env[Observation, str], suite: str, task: int, demonstration: Demonstration
+    env: gym.Env[Observation, str], suite: str, task: int, demonstration: LiberoDemonstration
 ) -> Episode | None:
     """Play a demonstration by text actions and draw its frames; None if it fails.
 

@@ -34,7 +34,7 @@ _RIM = 0.006
 Row = list[int]
 
 
-class Shape(NamedTuple):
+class ObjectShape(NamedTuple):
     """The outline of an object: corners of its parts ``[corners, 3]``, lowest and highest point."""
 
     corners: Any
@@ -199,7 +199,7 @@ class Carrier:
         return away < 0.05 and near and low and self.hand[2] < self.shape.high[2] + 0.10
 
 
-def shape_of(env: Any, name: str) -> Shape:
+def shape_of(env: Any, name: str) -> ObjectShape:
     """Return the outline of an object's collision shapes."""
     model, data = env.sim.model, env.sim.data
     corners = []
@@ -210,7 +210,7 @@ def shape_of(env: Any, name: str) -> Shape:
         turn = np.array(data.geom_xmat[number]).reshape(3, 3)
         corners.append((middle + signs * half) @ turn.T + data.geom_xpos[number])
     every = np.concatenate(corners)
-    return Shape(every, every.min(0), every.max(0))
+    return ObjectShape(every, every.min(0), every.max(0))
 
 
 def target_of(env: Any, place: str) -> tuple[Any, float]:

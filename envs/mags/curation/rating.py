@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.errors import DataError
 from visenv.scorers import Judge, ReplyError, Scorer, YesNo
@@ -25,7 +25,7 @@ DIFFICULTIES = {"easy": range(1, 4), "medium": range(4, 8), "hard": range(8, 11)
 T = TypeVar("T")
 
 
-class _Rating(Step):
+class _Rating(CurationStep):
     """Base class of the two steps, whose judge sees the first image of a row.
 
     Args:
@@ -44,7 +44,7 @@ class _Rating(Step):
         return Judge(self._scorer, prompt, parse, tries=3)
 
 
-class ZoomScore(_Rating):
+class RateZoom(_Rating):
     """Adds ``zoom_score`` (1 to 10), ``difficulty`` and ``dataset`` to each row.
 
     In the paper Qwen3-VL-4B-Instruct rates. A row whose rating cannot be read in three tries fails.
@@ -65,20 +65,20 @@ class ZoomScore(_Rating):
         return {**super().settings(), "dataset": self._dataset}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         judge = self._judge(ZOOM_SCORE, read_zoom_score)
         score = await judge.ask(image=image_of(row), question=text_of(row, "question"))
         rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self._dataset}
         return kept({**row, **rated})
 
 
-class Clear(_Rating):
+class DropUnclear(_Rating):
     """Drops rows whose question is unclear or whose answer is doubtful."""
 
     name: ClassVar[str] = "clear"
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Ask whether a row is clear."""
         clear = await self._judge(CLEAR, YesNo()).ask(
             image=image_of(row), question=text_of(row, "question"), answer=text_of(row, "response")

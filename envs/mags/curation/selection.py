@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, dropped, kept
-from visenv.curation.lines import Lines, Row
-from visenv.curation.step import Step
+from visenv.curation.journal import RowOutcome, dropped, kept
+from visenv.curation.lines import InputRows, Row
+from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.errors import ConfigurationError
 
@@ -32,7 +32,7 @@ EVALUATION_SIZES: Mapping[tuple[str, str], int] = MappingProxyType(
 """Samples of each data set and difficulty (table 3 of the paper)."""
 
 
-class Share(NamedTuple):
+class DatasetQuota(NamedTuple):
     """Describes samples of one stage of training.
 
     Attributes:
@@ -47,13 +47,13 @@ class Share(NamedTuple):
 
 
 TRAINING = {
-    "stage1": (Share("tallyqa", 10), Share("vsr", 10)),
-    "stage2": (Share("tallyqa", 10, "hard"), Share("gqa", 10, "hard")),
+    "stage1": (DatasetQuota("tallyqa", 10), DatasetQuota("vsr", 10)),
+    "stage2": (DatasetQuota("tallyqa", 10, "hard"), DatasetQuota("gqa", 10, "hard")),
 }
 """The samples of each stage (§4.1)."""
 
 
-class Stratify(Step):
+class Stratify(CurationStep):
     """Keeps the first rows of each data set and difficulty, up to the sizes of the paper.
 
     Args:
@@ -85,13 +85,13 @@ class Stratify(Step):
         ]
 
     @override
-    def remember(self, row: Row, outcome: Outcome) -> None:
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
         """Count a row that was kept before."""
         if outcome.status == "kept":
             self._taken[_stratum(row)] += 1
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Keep a row if its set is not full."""
         stratum = _stratum(row)
         if stratum not in self._sizes:
@@ -102,7 +102,7 @@ class Stratify(Step):
         return kept(row)
 
 
-class MagsTrain(Step):
+class MagsTrain(CurationStep):
     """Keeps the samples of one stage of training; none has an image of another file of rows.
 
     Args:
@@ -116,12 +116,12 @@ class MagsTrain(Step):
     name: ClassVar[str] = "mags-train"
     in_order: ClassVar[bool] = True
 
-    def __init__(self, stage: str, others: Sequence[Lines]) -> None:
+    def __init__(self, stage: str, others: Sequence[InputRows]) -> None:
         if stage not in TRAINING:
             raise ConfigurationError(f"stage must be one of {[*TRAINING]}, got {stage!r}.")
         self._stage = stage
         self._forbidden = {name for lines in others for name in _image_names(lines)}
-        self._left: Counter[Share] = Counter()
+        self._left: Counter[DatasetQuota] = Counter()
         self.begin()
 
     @override
@@ -144,14 +144,14 @@ class MagsTrain(Step):
         ]
 
     @override
-    def remember(self, row: Row, outcome: Outcome) -> None:
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
         """Count a row that was kept before."""
         share = self._share(row)
         if outcome.status == "kept" and share is not None:
             self._left[share] -= 1
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         """Keep a row that the stage still needs."""
         share = self._share(row)
         if share is None:
@@ -163,7 +163,7 @@ class MagsTrain(Step):
         self._left[share] -= 1
         return kept(row)
 
-    def _share(self, row: Row) -> Share | None:
+    def _share(self, row: Row) -> DatasetQuota | None:
         dataset, difficulty = _stratum(row)
         for share in TRAINING[self._stage]:
             if share.dataset == dataset and share.difficulty in (None, difficulty):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.data.json_rows import json_object
-from visenv.data.rows import Place, first_files, id_of, text_of
+from visenv.data.rows import RowLocation, first_files, id_of, text_of
 from visenv.errors import UnknownNameError
 from visenv.types import QuestionTruth, Sample
 
@@ -41,10 +41,13 @@ class GQA(PhotoQuestions):
         self._load(_rows(file), _sample)
 
 
-def _rows(file: Path) -> Iterator[tuple[Place, Any]]:
+def _rows(file: Path) -> Iterator[tuple[RowLocation, Any]]:
     content = json_object(file.read_bytes())
     for number, (identity, row) in enumerate(content.items(), start=1):
-        yield Place(str(file), number), {**row, "id": identity} if isinstance(row, dict) else row
+        yield (
+            RowLocation(str(file), number),
+            {**row, "id": identity} if isinstance(row, dict) else row,
+        )
 
 
 def _sample(row: dict[str, Any]) -> tuple[Sample, str]:

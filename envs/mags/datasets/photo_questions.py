@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.json_rows import json_object
-from visenv.data.rows import Place, RowSource, existing_folder, image_file
+from visenv.data.rows import RowLocation, RowSource, existing_folder, image_file
 from visenv.errors import DataError
 from visenv.types import Image, QuestionTruth, Sample
 
@@ -34,7 +34,7 @@ class PhotoQuestions(RowSource):
         self.folder = existing_folder(folder)
         self.image_folders = [self.folder, *(self.folder / name for name in images)]
 
-    def _load(self, rows: Iterable[tuple[Place, Any]], read: Read) -> None:
+    def _load(self, rows: Iterable[tuple[RowLocation, Any]], read: Read) -> None:
         """Keep every row that can be read; list the others."""
         for place, content in rows:
             with self._listing(place):
@@ -43,7 +43,7 @@ class PhotoQuestions(RowSource):
         self._require_rows(self.folder)
 
     @override
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
 

@@ -39,7 +39,7 @@ does not answer the question, reply: Refusal"""
 _LONGEST = 200
 
 
-class Scores(NamedTuple):
+class AnswerScore(NamedTuple):
     """The scores of one answer.
 
     Attributes:
@@ -53,7 +53,7 @@ class Scores(NamedTuple):
     inclusion: float
 
 
-class AnswerScores:
+class AnswerScorer:
     """Scores the answers of episodes.
 
     Args:
@@ -68,7 +68,7 @@ class AnswerScores:
             None if extractor is None else Judge(extractor, _EXTRACT, read_short, tries=3)
         )
 
-    async def score(self, episode: Episode) -> Scores:
+    async def score(self, episode: Episode) -> AnswerScore:
         """Return the scores of an episode; without an answer they are 0.
 
         Raises:
@@ -80,13 +80,13 @@ class AnswerScores:
             response = answer or episode.turns[-1].text
             answer = await self._extract.ask(question=episode.question, response=response)
         if not answer or answer.casefold() == REFUSAL.casefold():
-            return Scores(answer or REFUSAL, 0.0, 0.0)
+            return AnswerScore(answer or REFUSAL, 0.0, 0.0)
         grade = await self._judge.ask(
             question=episode.question,
             reference="; ".join(episode.answers),
             answer=quoted(answer),
         )
-        return Scores(answer, grade, float(includes(answer, episode.answers)))
+        return AnswerScore(answer, grade, float(includes(answer, episode.answers)))
 
 
 def read_grade(text: str) -> float:

@@ -31,7 +31,7 @@ from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers import Scorer
 from visenv.types import Episode, GroundTruth
 
-from .scores import AnswerScores, Scores
+from .scores import AnswerScore, AnswerScorer
 
 Cell = tuple[str, str]
 """``(difficulty, dataset)``."""
@@ -47,7 +47,7 @@ _DATASETS = ("vsr", "tallyqa", "gqa")
 _CONCURRENCY = 16
 
 
-class Judged(NamedTuple):
+class MethodScores(NamedTuple):
     """The judgments of one method.
 
     Attributes:
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
         aborted: The number of episodes that were aborted; they are not judged.
     """
 
-    scores: list[tuple[Cell, Scores]]
+    scores: list[tuple[Cell, AnswerScore]]
     failed: int
     aborted: int
 
@@ -84,7 +84,7 @@ class PaperTable:
         results = {}
         for name, file in self._files().items():
             extractor = Scorer.parse(self.extractor or self.judge) if name in self.extract else None
-            scorer = AnswerScores(Scorer.parse(self.judge), extractor)
+            scorer = AnswerScorer(Scorer.parse(self.judge), extractor)
             judged = run_here(score_all(scorer, read_episodes(file, messages=False)))
             results[name] = by_cell(judged.scores)
             screen.print(
@@ -110,14 +110,14 @@ class PaperTable:
         return files
 
 
-async def score_all(scorer: AnswerScores, episodes: Iterable[Episode]) -> Judged:
+async def score_all(scorer: AnswerScorer, episodes: Iterable[Episode]) -> MethodScores:
     """Return the scores of the episodes that were not aborted.
 
     An episode that cannot be judged is counted, and the other judgments are kept.
     """
     free = asyncio.Semaphore(_CONCURRENCY)
 
-    async def one(episode: Episode) -> tuple[Cell, Scores] | None:
+    async def one(episode: Episode) -> tuple[Cell, AnswerScore] | None:
         async with free:
             try:
                 return cell_of(episode), await scorer.score(episode)
@@ -128,7 +128,7 @@ async def score_all(scorer: AnswerScores, episodes: Iterable[Episode]) -> Judged
     played = [episode for episode in given if episode.failure is None]
     found = await asyncio.gather(*map(one, played))
     scores = [each for each in found if each is not None]
-    return Judged(scores, len(played) - len(scores), len(given) - len(played))
+    return MethodScores(scores, len(played) - len(scores), len(given) - len(played))
 
 
 def cell_of(episode: Episode) -> Cell:
@@ -138,9 +138,9 @@ def cell_of(episode: Episode) -> Cell:
     return labels.get("difficulty", "all"), labels.get("dataset", "all")
 
 
-def by_cell(scores: Iterable[tuple[Cell, Scores]]) -> Accuracies:
+def by_cell(scores: Iterable[tuple[Cell, AnswerScore]]) -> Accuracies:
     """Return judge accuracy and inclusion accuracy of each cell, in percent."""
-    cells: defaultdict[Cell, list[Scores]] = defaultdict(list)
+    cells: defaultdict[Cell, list[AnswerScore]] = defaultdict(list)
     for cell, each in scores:
         cells[cell].append(each)
     return {

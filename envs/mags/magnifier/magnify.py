@@ -50,7 +50,7 @@ class BareCrop:
         return Image.from_pixels(_within(_pixels(image, window), max_pixels))
 
 
-class Interpolation:
+class InterpolationMagnifier:
     """Enlarges by interpolation.
 
     Args:
@@ -68,7 +68,7 @@ class Interpolation:
         return Image.from_pixels(np.asarray(cut(image, window).resize(size, _kernel(self.kernel))))
 
 
-class Network:
+class NetworkMagnifier:
     """Enlarges by a super-resolution network, which all environments of a process share.
 
     Args:
@@ -89,7 +89,7 @@ class Network:
         """
         size = target_size(window.size, max_pixels)
         if _is_reduced(size, window.size):
-            return await Interpolation("lanczos").enlarge(image, window, max_pixels)
+            return await InterpolationMagnifier("lanczos").enlarge(image, window, max_pixels)
         crop = Image.from_pixels(_pixels(image, window))
         verdict = await self.scorer.score(Magnify(crop))
         return Image.from_pixels(_resized(verdict.value, size))
@@ -112,8 +112,8 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
     kind, _, file = path.partition(":")
     plain: dict[str, Callable[[], Magnifier]] = {
         "none": BareCrop,
-        "lanczos": lambda: Interpolation("lanczos"),
-        "resize": lambda: Interpolation("bicubic"),
+        "lanczos": lambda: InterpolationMagnifier("lanczos"),
+        "resize": lambda: InterpolationMagnifier("bicubic"),
     }
     if name in plain:
         return plain[name]()
@@ -126,7 +126,9 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
     else:
         raise UnknownNameError("magnifier", str(name), MAGNIFIERS)
     options = _network_options(query)
-    return Network(Scorer(_BACKEND, weights=weights, deterministic=deterministic, **options))
+    return NetworkMagnifier(
+        Scorer(_BACKEND, weights=weights, deterministic=deterministic, **options)
+    )
 
 
 def target_size(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:

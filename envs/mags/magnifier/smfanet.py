@@ -16,7 +16,7 @@ POOL = 8
 """The non-local branch sees the features pooled by this factor; smaller inputs are padded to it."""
 
 
-class Variant(NamedTuple):
+class SMFANetVariant(NamedTuple):
     """Holds the sizes of a variant.
 
     Attributes:
@@ -28,7 +28,7 @@ class Variant(NamedTuple):
     blocks: int
 
 
-VARIANTS = {"SMFANet": Variant(36, 8), "SMFANet+": Variant(48, 12)}
+VARIANTS = {"SMFANet": SMFANetVariant(36, 8), "SMFANet+": SMFANetVariant(48, 12)}
 
 
 class SMFANet(nn.Module):

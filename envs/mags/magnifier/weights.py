@@ -15,7 +15,7 @@ from torch import Tensor
 
 from visenv.errors import ConfigurationError
 
-from .smfanet import VARIANTS, SMFANet, Variant
+from .smfanet import VARIANTS, SMFANet, SMFANetVariant
 
 _BLOCK = re.compile(r"feats\.(\d+)\.")
 
@@ -62,7 +62,7 @@ def _read(file: Path) -> dict[str, Tensor]:
     return {str(name): tensor for name, tensor in params.items()}
 
 
-def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[Variant, int]:
+def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[SMFANetVariant, int]:
     """Return the variant and the scale of the shapes."""
     head, tail = state.get("to_feat.weight"), state.get("to_img.0.weight")
     if head is None or tail is None:
@@ -70,7 +70,7 @@ def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[Variant, int]
     if head.dim() != 4 or tail.dim() != 4:
         raise _refused(file, "belongs to another network: to_feat or to_img is no convolution")
     blocks = {int(found[1]) for name in state if (found := _BLOCK.match(name))}
-    variant = Variant(head.shape[0], len(blocks))
+    variant = SMFANetVariant(head.shape[0], len(blocks))
     scale = math.isqrt(tail.shape[0] // 3)
     if variant not in VARIANTS.values() or scale not in (2, 3, 4):
         raise _refused(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from visenv.worlds.scenes.signs import FRAMES, Box, Sign
 
-from .presets import Scenes
+from .presets import SceneDifficulty
 
 SPREAD = 0.4
 """Least share of the image that a box around the panels of all signs of a question covers.
@@ -20,7 +20,9 @@ _CANDIDATES = 64
 _GAP = 2
 
 
-def place_signs(rng: np.random.Generator, scenes: Scenes, count: int, together: int) -> list[Sign]:
+def place_signs(
+    rng: np.random.Generator, scenes: SceneDifficulty, count: int, together: int
+) -> list[Sign]:
     """Return signs of different colors that do not touch.
 
     Args:
@@ -38,7 +40,9 @@ def place_signs(rng: np.random.Generator, scenes: Scenes, count: int, together: 
             return signs
 
 
-def _try_to_place(rng: np.random.Generator, scenes: Scenes, count: int) -> list[Sign] | None:
+def _try_to_place(
+    rng: np.random.Generator, scenes: SceneDifficulty, count: int
+) -> list[Sign] | None:
     """Return signs at random places; the second one far from the first. None if one has no room."""
     frames = [list(FRAMES)[place] for place in rng.permutation(len(FRAMES))[:count]]
     signs: list[Sign] = []
@@ -70,7 +74,7 @@ def _farthest(corners: NDArray[np.int64], box: Box) -> NDArray[np.int64]:
     return np.asarray(corners[int(spans.argmax())])
 
 
-def _sign(frame: str, shape: str, left: int, top: int, scenes: Scenes) -> Sign:
+def _sign(frame: str, shape: str, left: int, top: int, scenes: SceneDifficulty) -> Sign:
     side = scenes.sign_side(shape)
     margin = (side - scenes.detail) // 2
     inner = left + margin, top + margin
@@ -78,7 +82,7 @@ def _sign(frame: str, shape: str, left: int, top: int, scenes: Scenes) -> Sign:
     return Sign(frame, shape, Box(left, top, left + side, top + side), panel)
 
 
-def _share(boxes: list[Box], scenes: Scenes) -> float:
+def _share(boxes: list[Box], scenes: SceneDifficulty) -> float:
     """Return the share of the image that the box around all boxes covers."""
     width = max(box.right for box in boxes) - min(box.left for box in boxes)
     height = max(box.bottom for box in boxes) - min(box.top for box in boxes)

@@ -16,7 +16,7 @@ OVERSAMPLING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenes:
+class SceneDifficulty:
     """Describes one difficulty. Lengths in "view px" are pixels of the image as the model sees it.
 
     Attributes:
@@ -26,7 +26,7 @@ class Scenes:
             signs, which the view shows, tells nothing about the answer.
         detail: Side of the panel that holds the detail, view px.
         frame: Width of a sign's colored frame, view px.
-        details: What is on the signs of a scene: ``"colour"`` (stripes) or ``"text"`` (a word).
+        details: What is on the signs of a scene: ``"color"`` (stripes) or ``"text"`` (a word).
         kinds: Kinds of question, of `KINDS`.
         shapes: Shapes of signs.
         clutter: Of the background, 0 to 1.
@@ -83,8 +83,8 @@ class Scenes:
 
 
 SCENES = {
-    "simple": Scenes(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
-    "complex": Scenes(
+    "simple": SceneDifficulty(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
+    "complex": SceneDifficulty(
         side=768,
         view_side=256,
         signs=(4, 8),
@@ -93,7 +93,7 @@ SCENES = {
         clutter=1.0,
         occluders=True,
     ),
-    "tiny": Scenes(
+    "tiny": SceneDifficulty(
         side=288,
         view_side=96,
         signs=(1, 3),
@@ -104,7 +104,7 @@ SCENES = {
         clutter=0.0,
         stripe_period=1,
     ),
-    "tiny-complex": Scenes(
+    "tiny-complex": SceneDifficulty(
         side=288,
         view_side=96,
         signs=(4, 4),

@@ -11,18 +11,18 @@ from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import Sign
 
 from .layout import place_signs
-from .presets import Scenes
+from .presets import SceneDifficulty
 
 _WITH = {"colour": "with {} stripes", "text": "that says {}"}
 _ATTRIBUTES = {"colour": "What color are the stripes on {}?", "text": "What is written on {}?"}
 
 
-class Scene(NamedTuple):
+class SceneDraft(NamedTuple):
     """A scene before it is painted.
 
     Attributes:
         kind: The kind of question.
-        detail: What is on the signs, ``"colour"`` or ``"text"``.
+        detail: What is on the signs, ``"color"`` or ``"text"``.
         question: The question.
         answer: Its answer.
         options: All possible answers.
@@ -43,14 +43,14 @@ class Scene(NamedTuple):
     evidence: tuple[int, ...]
 
 
-def make_scene(rng: np.random.Generator, scenes: Scenes) -> Scene:
+def make_scene(rng: np.random.Generator, scenes: SceneDifficulty) -> SceneDraft:
     """Return a scene with a question; kinds, details and answers are drawn evenly."""
     kind = scenes.kinds[int(rng.integers(len(scenes.kinds)))]
     detail = scenes.details[int(rng.integers(len(scenes.details)))]
     return _MAKERS[kind](rng, scenes, detail)
 
 
-def _counting(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+def _counting(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     count = scenes.signs[1]
     counted = int(rng.integers(count + 1))
     signs = place_signs(rng, scenes, count, together=count)
@@ -60,7 +60,7 @@ def _counting(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
         value if place in matching else others[int(rng.integers(len(others)))]
         for place in range(count)
     ]
-    return Scene(
+    return SceneDraft(
         "counting",
         detail,
         f"How many signs {_many(detail, value)}?",
@@ -73,7 +73,7 @@ def _counting(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
     )
 
 
-def _relation(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+def _relation(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     signs = place_signs(rng, scenes, _count(rng, scenes, least=2), together=2)
     first, second, *others = _drawn(rng, detail)
     # The first two signs are compared. Which of them the question names first is drawn, so that
@@ -84,7 +84,7 @@ def _relation(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
     one, other = (signs[values.index(value)].box for value in (first, second))
     holds = one[axis] < other[axis]
     named = [f"the sign {_WITH[detail].format(value)}" for value in (first, second)]
-    return Scene(
+    return SceneDraft(
         "relation",
         detail,
         f"Is {named[0]} {relation} {named[1]}?",
@@ -97,11 +97,11 @@ def _relation(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
     )
 
 
-def _attribute(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+def _attribute(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     signs = place_signs(rng, scenes, _count(rng, scenes), together=1)
     options = DETAILS[detail].options
     values = [options[int(rng.integers(len(options)))] for _ in signs]
-    return Scene(
+    return SceneDraft(
         "attribute",
         detail,
         _ATTRIBUTES[detail].format(signs[0].name),
@@ -114,14 +114,14 @@ def _attribute(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
     )
 
 
-_MAKERS: dict[str, Callable[[np.random.Generator, Scenes, str], Scene]] = {
+_MAKERS: dict[str, Callable[[np.random.Generator, SceneDifficulty, str], SceneDraft]] = {
     "counting": _counting,
     "relation": _relation,
     "attribute": _attribute,
 }
 
 
-def _count(rng: np.random.Generator, scenes: Scenes, least: int = 1) -> int:
+def _count(rng: np.random.Generator, scenes: SceneDifficulty, least: int = 1) -> int:
     fewest, most = scenes.signs
     return int(rng.integers(max(least, fewest), most + 1))
 

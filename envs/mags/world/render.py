@@ -10,13 +10,13 @@ from visenv.worlds.scenes.background import add_grain, paint_background
 from visenv.worlds.scenes.details import PANEL, Canvas, engrave
 from visenv.worlds.scenes.signs import Sign, draw_plate
 
-from .presets import OVERSAMPLING, Scenes
-from .questions import Scene
+from .presets import OVERSAMPLING, SceneDifficulty
+from .questions import SceneDraft
 
 LEAVES = ((46, 84, 38), (70, 108, 52), (96, 120, 66))
 
 
-def paint(rng: np.random.Generator, scenes: Scenes, scene: Scene) -> Pixels:
+def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) -> Pixels:
     """Return the scene at the rendered resolution, uint8 ``[height, width, 3]``.
 
     The details vanish from the view whatever they are (`visenv.worlds.scenes.details.hide`). They
@@ -45,7 +45,9 @@ def to_native(rendered: Pixels) -> Pixels:
     return np.asarray(cv2.resize(rendered, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _draw_leaves(rng: np.random.Generator, pixels: Pixels, sign: Sign, scenes: Scenes) -> None:
+def _draw_leaves(
+    rng: np.random.Generator, pixels: Pixels, sign: Sign, scenes: SceneDifficulty
+) -> None:
     """Hide corners of a sign under leaves, as wide as the margin around the panel."""
     import cv2
 

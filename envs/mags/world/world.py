@@ -13,7 +13,7 @@ from visenv.worlds.scenes import SignTruth
 
 from ..ground_truth import MagsTruth
 from .presets import SCENES
-from .questions import Scene, make_scene
+from .questions import SceneDraft, make_scene
 from .render import paint, to_native
 
 
@@ -28,7 +28,7 @@ class MagsWorld:
 
     Args:
         scenes: A key of `SCENES`.
-        **overrides: Fields of `Scenes` to change, for example ``kinds=("counting",)``.
+        **overrides: Fields of `SceneDifficulty` to change, for example ``kinds=("counting",)``.
 
     Raises:
         UnknownNameError: If there is no such difficulty or field.
@@ -69,7 +69,7 @@ class MagsWorld:
         )
         return sample, rendered
 
-    def _truth(self, scene: Scene) -> MagsTruth:
+    def _truth(self, scene: SceneDraft) -> MagsTruth:
         unit = self.scenes.unit
         boxes = [sign.box.native(unit) for sign in scene.signs]
         signs = tuple(

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
-    Place,
+    RowLocation,
     RowSource,
     contents,
     existing_folder,
@@ -36,7 +36,7 @@ from visenv.data.rows import (
     text_of,
 )
 from visenv.errors import DataError, UnknownNameError
-from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import Image, QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT, Texts
 
@@ -116,7 +116,7 @@ class TextVQA(RowSource):
         return Sample(name, question, (), answers, _kind(answers), truth)
 
     @override
-    def _open_images(self, place: Place, images: Path | int) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Path | int) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)
         assert self._shards is not None
@@ -134,7 +134,7 @@ class TextVQA(RowSource):
     def _load_release(self, file: Path) -> None:
         folders = self._image_folders()
         for number, row in enumerate(_data_of(file), start=1):
-            place = Place(str(file), number)
+            place = RowLocation(str(file), number)
             with self._listing(place):
                 sample = self._row(row)
                 self._keep(place, sample, image_file(folders, text_of(row, "image_id"), _SUFFIXES))
@@ -194,7 +194,7 @@ def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _kind(answers: tuple[str, ...]) -> str:
     if not answers:
         return ""
-    commonest = Counter(map(normalise_answer, answers)).most_common(1)[0][0]
+    commonest = Counter(map(normalize_answer, answers)).most_common(1)[0][0]
     if commonest in ("yes", "no"):
         return "yes/no"
     return "number" if commonest.replace(".", "", 1).isdecimal() else "other"

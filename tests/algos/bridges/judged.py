@@ -10,21 +10,21 @@ import gymnasium as gym
 import numpy as np
 from typing_extensions import override
 
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ServiceError
-from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.grammar import ParsedTurn, ToolCall, ToolCallGrammar
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
 from visenv.tools import Arguments, Store, Tool, ToolResult
-from visenv.types import Image, Log, Message, Sample, TurnRequest, Video
+from visenv.types import EventLog, Image, Message, Sample, TurnRequest, Video
 
 
 class LookArguments(Arguments):
     """No arguments."""
 
 
-def picture(grey: int, side: int = 64) -> Image:
-    """A grey image."""
-    return Image.from_pixels(np.full((side, side, 3), grey, np.uint8))
+def picture(gray: int, side: int = 64) -> Image:
+    """A gray image."""
+    return Image.from_pixels(np.full((side, side, 3), gray, np.uint8))
 
 
 HIDDEN = picture(200)
@@ -85,7 +85,7 @@ class Judged(VisEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Look once, then answer."""
         if self.turn == 0:
-            return ParsedTurn(" look ", (Call("look", {}),))
+            return ParsedTurn(" look ", (ToolCall("look", {}),))
         return ParsedTurn(" so ", answer=self.sample.answers[0])
 
     @override
@@ -133,7 +133,7 @@ def make(
         source=Colors(),
         grammar=ToolCallGrammar(),
         tools=[Look()],
-        limits=Limits(turns),
+        limits=EpisodeLimits(turns),
         render_mode=render_mode,
     )
     terms = (
@@ -145,13 +145,13 @@ def make(
     return wrapped
 
 
-def _thoughts(log: Log, sample: Sample) -> float:
+def _thoughts(log: EventLog, sample: Sample) -> float:
     return sum(turn.thought is not None for turn in log.turns) / len(log.turns)
 
 
-def _looked(log: Log, sample: Sample) -> float:
+def _looked(log: EventLog, sample: Sample) -> float:
     return float(any(call.ok for call in log.tool_calls))
 
 
-def _right(log: Log, sample: Sample) -> float:
+def _right(log: EventLog, sample: Sample) -> float:
     return float(log.answer in sample.answers)

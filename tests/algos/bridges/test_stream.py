@@ -29,7 +29,7 @@ from visenv.types import (
 
 PAD = 9
 FIRST, SECOND, HIDDEN = (
-    Image.from_pixels(np.full((4, 4, 3), grey, np.uint8)) for grey in (1, 2, 3)
+    Image.from_pixels(np.full((4, 4, 3), gray, np.uint8)) for gray in (1, 2, 3)
 )
 
 

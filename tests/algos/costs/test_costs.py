@@ -8,8 +8,8 @@ import pytest
 
 from visenv.algos.costs import (
     QWEN2_5_VL,
-    Model,
-    Work,
+    ModelSize,
+    StepWork,
     activation_bytes,
     exchanged_bytes,
     read_flops,
@@ -19,8 +19,8 @@ from visenv.algos.costs import (
 from visenv.algos.costs.work import head_flops, image_flops, language_flops, vision_flops
 
 # A layer has 8 · (2·8 + 2·4 + 3·16) = 576 matrix weights; a vision layer 4·4² + 3·4·8 = 160.
-SMALL = Model("small", 8, 2, 4, 16, 32, True, 8, vision=4, vision_layers=2, vision_full=1)
-WORK = Work(groups=2, size=3, text=6, image=4, sampled=2, tool_image=3)  # P = 10, C = 5
+SMALL = ModelSize("small", 8, 2, 4, 16, 32, True, 8, vision=4, vision_layers=2, vision_full=1)
+WORK = StepWork(groups=2, size=3, text=6, image=4, sampled=2, tool_image=3)  # P = 10, C = 5
 
 
 @pytest.mark.component("torch", "transformers")
@@ -73,7 +73,7 @@ def test_tokens_and_pairs_by_hand() -> None:
 
 
 def test_group_of_one_gains_nothing() -> None:
-    alone = Work(groups=5, size=1)
+    alone = StepWork(groups=5, size=1)
     assert alone.tokens(shared=True) == alone.tokens(shared=False)
     assert update_flops(SMALL, alone, shared=True) == update_flops(SMALL, alone, shared=False)
 

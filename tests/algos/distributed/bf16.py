@@ -14,9 +14,9 @@ from deepspeed.utils import safe_get_full_grad
 from tests.algos import toy
 from tests.algos.distributed.training import CONFIG, make_env
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import Optimisation, Trainer
+from visenv.algos.trainer import OptimizationConfig, Trainer
 from visenv.algos.trainer.backend import make_backend
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.distributed import DistributedContext
 from visenv.registration import load
 
 LARGE, SMALL = 1000, 20
@@ -25,7 +25,7 @@ LARGE, SMALL = 1000, 20
 
 def check_bf16(model: str, folder: Path) -> None:
     """Sums of gradients, and a short run of a real model; prints that they are right."""
-    processes = Processes(timeout=600)
+    processes = DistributedContext(timeout=600)
     with _bf16(processes):
         _check_sum(processes)
         if model:
@@ -34,7 +34,7 @@ def check_bf16(model: str, folder: Path) -> None:
 
 
 @contextmanager
-def _bf16(processes: Processes) -> Iterator[None]:
+def _bf16(processes: DistributedContext) -> Iterator[None]:
     """DeepSpeed's configuration as configs/zero2.json and zero3.json have it."""
     config = processes.accelerator.deepspeed_plugin.deepspeed_config
     config["bf16"] = {"enabled": True}
@@ -45,7 +45,7 @@ def _bf16(processes: Processes) -> Iterator[None]:
             config.pop(name, None)
 
 
-def _check_sum(processes: Processes) -> None:
+def _check_sum(processes: DistributedContext) -> None:
     policy = toy.ToyPolicy()
     policy.module.to(torch.bfloat16)
     episode = policy.encode(toy.demonstration("a", "b"))
@@ -59,7 +59,7 @@ def _check_sum(processes: Processes) -> None:
     loss(policy.score([segment], images)).backward()
     network: Any = policy.module.network
     single = network.bias.grad.float() * processes.count
-    backend = make_backend(policy, Optimisation(max_grad_norm=1e9), processes)
+    backend = make_backend(policy, OptimizationConfig(max_grad_norm=1e9), processes)
     backend.begin(0.0)
     weights = [LARGE] + [1] * SMALL
     found: list[torch.Tensor] = []

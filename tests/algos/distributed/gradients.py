@@ -14,9 +14,9 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algorithm import Batch
 from visenv.algos.trainer.backend import make_backend, make_optimizer
-from visenv.algos.trainer.config import Optimisation
+from visenv.algos.trainer.config import OptimizationConfig
 from visenv.algos.trainer.credit import credit
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.distributed import DistributedContext
 from visenv.algos.trainer.update import Updater
 from visenv.registration import load
 from visenv.rollout import Collector
@@ -33,8 +33,8 @@ class Case(NamedTuple):
     owners: list[int]
     budget: int
 
-    def optimisation(self) -> Optimisation:
-        return Optimisation(tokens_per_batch=self.budget, max_grad_norm=1e6)
+    def optimization(self) -> OptimizationConfig:
+        return OptimizationConfig(tokens_per_batch=self.budget, max_grad_norm=1e6)
 
 
 # ------------------------------------------------------------------------------ what is learned
@@ -71,8 +71,8 @@ def _toy_group(rng: np.random.Generator, seed: int, images: bool) -> Group:
     for member in range(int(rng.integers(1, 4))):
         turns = []
         for turn in range(int(rng.integers(1, 4))):
-            grey = Image.from_pixels(np.full((2, 2, 3), seed + turn, np.uint8))
-            shown = (*([grey] if images else []), *rng.choice([*toy.LETTERS], 2))
+            gray = Image.from_pixels(np.full((2, 2, 3), seed + turn, np.uint8))
+            shown = (*([gray] if images else []), *rng.choice([*toy.LETTERS], 2))
             text = "".join(rng.choice([*toy.LETTERS.upper()], int(rng.integers(1, 4))))
             turns.append(Turn((Message("user", shown),), text, 0.0, (), "stop"))
         episode = Episode("Toy", "", "", seed, seed, member, tuple(turns), "terminated")
@@ -117,7 +117,7 @@ def expected(policy: Any, case: Case) -> Tensors:
         total_tokens=sum(int(each.loss_mask.sum()) for each in segments),
         total_segments=len(segments),
     )
-    optimizer = make_optimizer(policy, case.optimisation())
+    optimizer = make_optimizer(policy, case.optimization())
     for group in optimizer.param_groups:
         group["lr"] = LEARNING_RATE
     Sloped().loss(batch).value.backward()
@@ -130,13 +130,13 @@ def expected(policy: Any, case: Case) -> Tensors:
 # ------------------------------------------------------------------------------ what is found
 
 
-def found(policy: Any, case: Case, processes: Processes) -> Tensors:
+def found(policy: Any, case: Case, processes: DistributedContext) -> Tensors:
     """What the backend makes of it, on every process."""
     pairs = zip(case.groups, case.owners, strict=True)
     own = {id(group[0]) for group, owner in pairs if owner == processes.rank}
     given = credit(Sloped(), case.groups, lambda group: id(group[0]) in own)
-    backend = make_backend(policy, case.optimisation(), processes)
-    updater = Updater(policy, Sloped(), case.optimisation(), backend, processes)
+    backend = make_backend(policy, case.optimization(), processes)
+    updater = Updater(policy, Sloped(), case.optimization(), backend, processes)
     gradients: Tensors = {}
     step = backend.step
 
@@ -178,7 +178,7 @@ def compare(label: str, wanted: Tensors, got: Tensors) -> None:
         )
 
 
-def check(model: str, processes: Processes) -> None:
+def check(model: str, processes: DistributedContext) -> None:
     """All cases; prints how many agreed."""
     cases = toy_cases()[:4] if model else toy_cases()
     for number, case in enumerate(cases):

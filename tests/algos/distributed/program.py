@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.distributed import DistributedContext
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.algos.distributed.gradients import check
@@ -29,11 +29,11 @@ def main() -> None:
     folder, model = Path(sys.argv[1]), sys.argv[2]
     for task in sys.argv[3:]:
         if task == "check":
-            processes = Processes(timeout=600)
+            processes = DistributedContext(timeout=600)
             assert processes.count == 2
             check(model, processes)
         elif task == "hang":
-            processes = Processes(timeout=3)
+            processes = DistributedContext(timeout=3)
             if processes.first:
                 processes.wait()
             time.sleep(800)  # until it is killed for it

@@ -21,24 +21,24 @@ from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import (
     Callback,
     HeldOut,
-    Optimisation,
-    Rollouts,
-    Saving,
+    OptimizationConfig,
+    RolloutConfig,
+    SavingConfig,
     Trainer,
     TrainerConfig,
     checkpoint,
 )
-from visenv.algos.trainer.processes import is_first
+from visenv.algos.trainer.distributed import is_first
 from visenv.registration import load
 from visenv.rollout import Mixture
 
 CONFIG = TrainerConfig(
     steps=3,
-    rollouts=Rollouts(groups=3, group_size=2, max_tokens=6),
-    optimisation=Optimisation(
-        learning_rate=0.01, weight_decay=0.1, tokens_per_batch=500, minibatches=2
+    rollouts=RolloutConfig(prompts_per_step=3, num_generations=2, max_tokens=6),
+    optimization=OptimizationConfig(
+        learning_rate=0.01, weight_decay=0.1, tokens_per_batch=500, num_minibatches=2
     ),
-    saving=Saving(checkpoint_every=1, episodes_every=2),
+    saving=SavingConfig(checkpoint_every=1, episodes_every=2),
     timeout=600,
 )
 
@@ -55,7 +55,7 @@ def train(
     made = make_env if model else toy.Echo
     trainer = Trainer(
         policy,
-        Sloped(kl_weight=0.1),
+        Sloped(kl_coef=0.1),
         CONFIG,
         folder=folder,
         resume=resume,

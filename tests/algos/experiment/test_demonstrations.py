@@ -11,7 +11,7 @@ import pytest
 
 from visenv.algos.experiment import Recipe, parts, read_recipe, recipe_path
 from visenv.algos.experiment.demonstrations import find_demonstrations, phase_seed
-from visenv.algos.trainer.supply.samples import SampleOrder
+from visenv.algos.trainer.episode_sources.samples import SampleOrder
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
 from visenv.makers import find_model
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 WORDS = [
     "--model.options.threads", "1",
     "--phases.warm-up.demonstrations.episodes", "24",
-    "--phases.rl.steps", "2", "--phases.rl.rollouts.groups", "2",
+    "--phases.rl.steps", "2", "--phases.rl.rollouts.prompts_per_step", "2",
     "--phases.rl.rollouts.group-size", "3", "--phases.rl.rollouts.max-tokens", "4",
 ]  # fmt: skip
 
@@ -41,11 +41,11 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
-    recipe = recipe_with(episodes=24, care=0.5, min_reward=None)
+    recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=None)
     every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     looked = [episode for episode in every if len(episode.turns) == 2]
     assert 0 < len(looked) < 24  # the others gave up at once
-    recipe = recipe_with(episodes=24, care=0.5, min_reward=2.0)
+    recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=2.0)
     kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     assert kept == looked
 

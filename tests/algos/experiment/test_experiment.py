@@ -39,10 +39,10 @@ SMALLEST = [
     "--phases.warm-up.demonstrations.batch-size", "2",
     "--phases.filtered-sft.demonstrations.episodes", "4",
     "--phases.rl.steps", "2",
-    "--phases.rl.rollouts.groups", "1", "--phases.rl.rollouts.group-size", "2",
+    "--phases.rl.rollouts.prompts_per_step", "1", "--phases.rl.rollouts.group-size", "2",
     "--phases.rl.rollouts.max-tokens", "12",
     "--phases.rejection-sampling.steps", "1",
-    "--phases.rejection-sampling.rollouts.groups", "1",
+    "--phases.rejection-sampling.rollouts.prompts_per_step", "1",
     "--phases.rejection-sampling.rollouts.group-size", "2",
     "--phases.rejection-sampling.rollouts.max-tokens", "12",
     "--evaluation.episodes", "3", "--evaluation.max-tokens", "12",
@@ -87,7 +87,7 @@ def test_controls_are_evaluated_on_the_weights_of_rl(finished: Path) -> None:
 
 def test_reference_of_a_phase_is_the_model_or_an_earlier_phase(tmp_path: Path) -> None:
     algorithm = ["--phases.rl.algorithm", "tests.algos.runs:Sloped"]
-    weight = ["--phases.rl.algorithm-options.kl_weight", "1", "--phases.rl.steps", "1"]
+    weight = ["--phases.rl.algorithm-options.kl_coef", "1", "--phases.rl.steps", "1"]
 
     def divergence(name: str) -> float:
         """Return the KL from the reference `name` at the start of RL."""
@@ -123,9 +123,9 @@ def test_run_must_be_there_to_be_resumed(tmp_path: Path) -> None:
 def test_interrupted_run_goes_on_to_the_same_results(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from visenv.algos.trainer.supply import Played
+    from visenv.algos.trainer.episode_sources import RolloutSource
 
-    play = Played.groups
+    play = RolloutSource.groups
     steps: list[int] = []
 
     def interrupted(self: Any, step: int, on_episode: Any) -> Any:
@@ -134,7 +134,7 @@ def test_interrupted_run_goes_on_to_the_same_results(
             raise KeyboardInterrupt
         return play(self, step, on_episode)
 
-    monkeypatch.setattr(Played, "groups", interrupted)
+    monkeypatch.setattr(RolloutSource, "groups", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"^Stopped after step 1 of 2 with the checkpoint"):
         train(tmp_path, "--no-controls")
     train(tmp_path, "--no-controls", "--resume")
@@ -196,7 +196,7 @@ def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
         (["--trackers", "tensorbord"], UnknownNameError, "tensorboard"),
         (["--callbacks", "json:JSONDecodeError"], ConfigurationError, "no subclass"),
         (["--callbacks", "tests.algos.experiment.recorder:Nothing"], ConfigurationError, "Nothing"),
-        (["--phases.rl.reference", "model"], ConfigurationError, "kl_weight"),
+        (["--phases.rl.reference", "model"], ConfigurationError, "kl_coef"),
     ],
 )
 def test_failed_start_leaves_no_files(
@@ -260,13 +260,13 @@ options = {{ threads = 1 }}
 [phases.warm-up]
 algorithm = "sft"
 steps = 45
-demonstrations = {{ episodes = 12, care = 0.5, guess = true, batch_size = 8 }}
-optimisation = {{ learning_rate = 3e-3, warmup_steps = 5, beta2 = 0.95 }}
+demonstrations = {{ episodes = 12, expert_rate = 0.5, guess = true, batch_size = 8 }}
+optimization = {{ learning_rate = 3e-3, warmup_steps = 5, beta2 = 0.95 }}
 [phases.rl]
 algorithm = "dr_grpo"
 steps = 2
-rollouts = {{ groups = 4, group_size = 4, max_tokens = 96 }}
-optimisation = {{ learning_rate = 1e-4 }}
+rollouts = {{ prompts_per_step = 4, num_generations = 4, max_tokens = 96 }}
+optimization = {{ learning_rate = 1e-4 }}
 [evaluation]
 episodes = 2
 max_tokens = 32
@@ -284,7 +284,7 @@ def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> Non
     folder = tmp_path / "job"
     rows = [json.loads(line) for line in (folder / "rl" / "metrics.jsonl").read_text().splitlines()]
     assert len(rows) == 2
-    assert min(row["groups/alike"] for row in rows) < 1  # the share of groups with equal rewards
+    assert min(row["groups/zero_std"] for row in rows) < 1  # the share of groups with equal rewards
     assert weights(folder, "rl", 2) != weights(folder, "warm-up", 45)
     assert list(results(tmp_path)["scores"]) == LABELS[:3]
 
@@ -301,7 +301,7 @@ def test_mixture_trains_on_each_environment(tmp_path: Path) -> None:
         SHORT.format(env="visenv/ArmZoom-v0", model="tiny-arm")
         + '[environments.constraints]\nid = "ArmIF-v0"\noptions = { preset = "tiny" }\n'
     )
-    words = ["--phases.warm-up.steps", "2", "--phases.rl.rollouts.groups", "6"]
+    words = ["--phases.warm-up.steps", "2", "--phases.rl.rollouts.prompts_per_step", "6"]
     words += ["--phases.rl.environment-options.constraints.reward", "outcome"]
     assert main(["train", str(recipe), "--runs", str(tmp_path), *words]) == 0
     saved = tmp_path / "job" / "rl" / "episodes" / "step_000002.jsonl"

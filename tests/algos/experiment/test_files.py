@@ -25,7 +25,7 @@ demonstrations = { episodes = 4, files = ["a.jsonl"] }
 algorithm = "dr_grpo"
 algorithm_options = { clip_high = 0.3 }
 steps = 7
-optimisation = { learning_rate = 1 }
+optimization = { learning_rate = 1 }
 """
 
 
@@ -49,7 +49,7 @@ def test_recipe_is_read_with_the_types_of_its_fields(write: Callable[[str], Path
     recipe = read(write(SMALL))
     assert list(recipe.phases) == ["warm-up", "rl"]
     assert recipe.phases["rl"].steps == 7
-    assert recipe.phases["rl"].optimisation.learning_rate == 1.0
+    assert recipe.phases["rl"].optimization.learning_rate == 1.0
     assert recipe.phases["rl"].algorithm_options == {"clip_high": 0.3}
     assert recipe.phases["warm-up"].demonstrations.files == (Path("a.jsonl"),)
     assert recipe.environments["scenes"].id == "visenv/ZoomVQA-v0"
@@ -59,7 +59,7 @@ def test_recipe_is_read_with_the_types_of_its_fields(write: Callable[[str], Path
 def test_fields_of_a_recipe_are_options(write: Callable[[str], Path]) -> None:
     words = [
         "--name=other", "--seed", "3", "--executor", "threads",
-        "--phases.rl.rollouts.groups", "2", "--phases.warm-up.demonstrations.care", "0.5",
+        "--phases.rl.rollouts.prompts_per_step", "2", "--phases.warm-up.demonstrations.expert_rate", "0.5",
         "--environments.scenes.options.preset", "scenes",
         "--environments.scenes.options.turns=3",
         "--phases.rl.algorithm_options.clip_low", "0.1",
@@ -67,9 +67,9 @@ def test_fields_of_a_recipe_are_options(write: Callable[[str], Path]) -> None:
     ]  # fmt: skip
     recipe = read(write(SMALL), *words)
     assert (recipe.name, recipe.seed, recipe.executor) == ("other", 3, "threads")
-    assert recipe.phases["rl"].rollouts.groups == 2
+    assert recipe.phases["rl"].rollouts.prompts_per_step == 2
     assert recipe.phases["rl"].steps == 7
-    assert recipe.phases["warm-up"].demonstrations.care == 0.5
+    assert recipe.phases["warm-up"].demonstrations.expert_rate == 0.5
     assert recipe.environments["scenes"].options == {"preset": "scenes", "turns": 3}
     assert recipe.phases["rl"].algorithm_options == {"clip_high": 0.3, "clip_low": 0.1}
     assert recipe.evaluation.controls == ("random_crop",)

@@ -46,18 +46,22 @@ def test_groundlight_has_the_settings_of_the_paper() -> None:
     # "We train for 800 steps … completion length of 2048 … limit the rollouts to 3 … the global
     # batch size is set to 4"
     assert rl.steps == 800
-    rollouts, told = rl.rollouts, rl.optimisation
-    assert (rollouts.groups, rollouts.group_size, rollouts.max_tokens) == (4, 3, 2048)
+    rollouts, told = rl.rollouts, rl.optimization
+    assert (rollouts.prompts_per_step, rollouts.num_generations, rollouts.max_tokens) == (
+        4,
+        3,
+        2048,
+    )
     assert rollouts.temperature == 1.0
     # "Adam with β2 = 0.98, a cosine learning rate at 1e-6 with 10 warm-up steps, a maximum grad
     # norm of 1.0"
     assert (told.learning_rate, told.schedule, told.warmup_steps) == (1e-6, "cosine", 10)
     assert (told.beta1, told.beta2, told.weight_decay) == (0.9, 0.98, 0.0)
     assert told.max_grad_norm == 1.0
-    assert (told.passes, told.minibatches) == (1, 1)
+    assert (told.num_epochs, told.num_minibatches) == (1, 1)
     # "no KL regularization and a clip-higher strategy" with 0.2 and 0.28
     grpo = algorithm_of(rl)
-    assert (grpo.clip_low, grpo.clip_high, grpo.kl_weight) == (0.2, 0.28, 0.0)
+    assert (grpo.clip_low, grpo.clip_high, grpo.kl_coef) == (0.2, 0.28, 0.0)
     assert grpo.scale == "group"
     assert grpo.needs_reference is False
 
@@ -72,18 +76,18 @@ def test_visual_arft_has_the_published_settings(task: str, steps: int, reported:
     rl = recipe.phases["rl"]
     assert rl.options == {"reward": "f1"}
     # 8 generations; 8 GPUs with 1 prompt each, accumulated twice
-    assert (rl.rollouts.group_size, rl.rollouts.groups) == (8, 8 * 1 * 2)
+    assert (rl.rollouts.num_generations, rl.rollouts.prompts_per_step) == (8, 8 * 1 * 2)
     assert (rl.rollouts.temperature, rl.rollouts.max_tokens) == (1.0, 256)
     assert recipe.evaluation.max_tokens == {"coding": 1024, "search": 2048}[task]
     # 3400 rows and 10 epochs, 63 rows and 400: 3400 // 16 = 212, and 63 rows are 4 steps
     assert rl.steps == steps == {"coding": 3400 // 16 * 10, "search": 4 * 400}[task]
     assert rl.saving.checkpoint_every == reported
     assert rl.saving.keep_checkpoints * reported >= steps  # the reported one stays
-    told = rl.optimisation
+    told = rl.optimization
     assert (told.learning_rate, told.schedule, told.warmup_steps) == (1e-6, "linear", 0)
     assert (told.beta1, told.beta2, told.weight_decay) == (0.9, 0.999, 0.0)
     grpo = algorithm_of(rl)
-    assert (grpo.kl_weight, grpo.kl_estimator, grpo.scale) == (0.04, "k3", "group")
+    assert (grpo.kl_coef, grpo.kl_estimator, grpo.scale) == (0.04, "k3", "group")
     assert (grpo.clip_low, grpo.clip_high) == (0.2, 0.2)
 
 
@@ -100,17 +104,17 @@ def test_arm_thinker_has_the_published_settings() -> None:
     assert (first.freeze_vision, second.freeze_vision) == (None, None)
     assert start.demonstrations.batch_size == 256
     assert start.steps == round(46_000 / 256)
-    told = start.optimisation
+    told = start.optimization
     assert (told.learning_rate, told.schedule) == (2e-5, "cosine")
     assert told.warmup_steps == start.steps // 10
     # 3 epochs of 24,000 rows, 512 in a step
     assert first.steps + second.steps == 3 * 24_000 // 512 + 1
     for stage, reward in ((first, "stage1"), (second, "stage2")):
         assert stage.options == {"reward": reward}
-        assert (stage.rollouts.groups, stage.rollouts.group_size) == (512, 16)
+        assert (stage.rollouts.prompts_per_step, stage.rollouts.num_generations) == (512, 16)
         assert stage.rollouts.max_tokens == 8192
-        assert (stage.optimisation.learning_rate, stage.optimisation.schedule) == (2e-6, "constant")
-        assert stage.optimisation.minibatches == 512 // 256
+        assert (stage.optimization.learning_rate, stage.optimization.schedule) == (2e-6, "constant")
+        assert stage.optimization.num_minibatches == 512 // 256
         algorithm = algorithm_of(stage)
         assert (algorithm.clip_low, algorithm.clip_high) == (0.2, 0.2)
         assert algorithm.needs_reference is False
@@ -120,8 +124,8 @@ def test_argos_has_the_numbers_of_the_paper() -> None:
     recipe = recipe_of("argos")
     sft, rl = recipe.phases["sft"], recipe.phases["rl"]
     assert (sft.steps, sft.demonstrations.batch_size) == (1000, 256)
-    assert (rl.steps, rl.rollouts.groups, rl.rollouts.group_size) == (80, 56, 5)
-    assert sft.optimisation.learning_rate == rl.optimisation.learning_rate == 1e-5
+    assert (rl.steps, rl.rollouts.prompts_per_step, rl.rollouts.num_generations) == (80, 56, 5)
+    assert sft.optimization.learning_rate == rl.optimization.learning_rate == 1e-5
     assert recipe.evaluation.temperature == 0.6
 
 
@@ -223,7 +227,11 @@ def shortened(recipe: Recipe) -> Iterator[str]:
             yield from (f"{prefix}.demonstrations.episodes", "4")
             yield from (f"{prefix}.demonstrations.batch-size", "2")
         if not phase.is_sft:
-            for setting, value in (("groups", 1), ("group-size", 2), ("max-tokens", 8)):
+            for setting, value in (
+                ("prompts-per-step", 1),
+                ("num-generations", 2),
+                ("max-tokens", 8),
+            ):
                 yield from (f"{prefix}.rollouts.{setting}", str(value))
     yield from ("--evaluation.episodes", "2", "--evaluation.max-tokens", "8")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.algos.experiment.recorder import Recorder
 from tests.algos.runs import small_sweep
 from visenv.algos.experiment import Recipe, read_sweep, run_sweep
-from visenv.algos.experiment.sweep import Run, merged, shared_phases
+from visenv.algos.experiment.sweep import SweepRun, merged, shared_phases
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
 pytestmark = [
@@ -29,7 +29,7 @@ TOML = small_sweep(
 )
 
 
-def sweep_of(folder: Path, *words: str, text: str = TOML) -> tuple[Recipe, list[Run], float]:
+def sweep_of(folder: Path, *words: str, text: str = TOML) -> tuple[Recipe, list[SweepRun], float]:
     path = folder / "sweep.toml"
     path.write_text(text)
     return read_sweep(path, ["--runs", str(folder), *words])

@@ -64,7 +64,7 @@ def test_advantages_sum_to_zero_and_ignore_a_shift_of_all(
 
 
 @given(REWARDS, st.floats(0.5, 100))
-def test_scaled_rewards_scale_what_is_not_normalised(rewards: list[float], by: float) -> None:
+def test_scaled_rewards_scale_what_is_not_normalized(rewards: list[float], by: float) -> None:
     more = [reward * by for reward in rewards]
     (once,), (scaled,) = group_relative([rewards], "none"), group_relative([more], "none")
     assert scaled == pytest.approx(once * by, rel=1e-9, abs=1e-9)
@@ -72,7 +72,7 @@ def test_scaled_rewards_scale_what_is_not_normalised(rewards: list[float], by: f
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=16), st.floats(1, 100))
-def test_scaled_rewards_hardly_change_what_is_normalised(rewards: list[int], by: float) -> None:
+def test_scaled_rewards_hardly_change_what_is_normalized(rewards: list[int], by: float) -> None:
     # only the 1e-4 in the divisor is not scaled, and a spread of whole numbers is at least .25
     (once,) = group_relative([rewards])
     (scaled,) = group_relative([[reward * by for reward in rewards]])

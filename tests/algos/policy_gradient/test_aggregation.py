@@ -1,4 +1,4 @@
-"""Normalisers by hand."""
+"""Normalizers by hand."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from visenv.registration import ALGORITHMS, load
 ALL = [BNPO, CISPO, DAPO, DrGRPO, GRPO, GSPO, RLOO, ReinforcePlusPlus]
 OPTIONS: list[dict[str, Any]] = [
     {},
-    {"kl_weight": 0.1},
-    {"kl_weight": 0.1, "kl_estimator": "k2", "kl_ratio": True},
+    {"kl_coef": 0.1},
+    {"kl_coef": 0.1, "kl_estimator": "k2", "kl_ratio": True},
     {"correction": "token", "correction_high": 1.2},
     {"correction": "sequence", "correction_bounds": "mask", "correction_low": 0.5},
     {"correction": "geometric"},
@@ -61,7 +61,7 @@ def test_loss_by_hand(hand_batch: Any, algorithm: Any, expected: float) -> None:
 
 
 def test_metrics_by_hand(hand_batch: Any) -> None:
-    loss = DAPO(kl_weight=0.1, clip_dual=2.0).loss(hand_batch)
+    loss = DAPO(kl_coef=0.1, clip_dual=2.0).loss(hand_batch)
     # k3: 0, 2 - log 2 - 1 = .3068528 | 0; weighted .03068528. (-1.48 + .03068528) / 3
     assert float(loss.value) == pytest.approx(-0.4831049, abs=1e-6)
     assert loss.metrics == pytest.approx(
@@ -80,7 +80,7 @@ def test_metrics_by_hand(hand_batch: Any) -> None:
 
 def test_ratio_weights_the_divergence(hand_batch: Any) -> None:
     # the token of ratio 2 is the one with a divergence: .3068528 becomes .6137056
-    loss = DAPO(kl_weight=0.1, kl_ratio=True).loss(hand_batch)
+    loss = DAPO(kl_coef=0.1, kl_ratio=True).loss(hand_batch)
     assert float(loss.value) == pytest.approx((-1.48 + 0.06137056) / 3, abs=1e-6)
     assert loss.metrics["kl"] == pytest.approx(0.6137056 / 3, abs=1e-6)
 
@@ -209,7 +209,7 @@ def test_tokens_that_became_impossible_or_certain_stay_finite(random_batch: Any,
     batch.logprobs[1] = -400.0
     batch.sampling_logprobs[2] = -400.0
     batch.logprobs.requires_grad_()
-    loss = kind(correction="sequence", correction_high=None, kl_weight=0.0).loss(batch)
+    loss = kind(correction="sequence", correction_high=None, kl_coef=0.0).loss(batch)
     loss.value.backward()
     assert batch.logprobs.grad.isfinite().all()
     assert np.isfinite(list(loss.metrics.values())).all()
@@ -255,10 +255,10 @@ def test_groups_without_episodes_and_steps_without_groups(make_episode: Any, kin
         (GRPO, {"clip_low": 1.5}, r"clip_low must lie between 0.0 and 1.0, got 1.5"),
         (GSPO, {"clip_high": -0.1}, "clip_high must lie between 0.0 and inf"),
         (DAPO, {"clip_dual": 1.1}, "clip_dual must be at least 1 . clip_high, got 1.1 and 1.28"),
-        (GRPO, {"kl_weight": float("nan")}, "kl_weight must lie between 0"),
-        (GRPO, {"kl_weight": float("inf")}, "kl_weight must lie between 0"),
-        (GRPO, {"kl_weight": None}, "kl_weight must lie between 0"),
-        (GRPO, {"kl_weight": "much"}, "kl_weight must lie between 0.0 and inf, got 'much'"),
+        (GRPO, {"kl_coef": float("nan")}, "kl_coef must lie between 0"),
+        (GRPO, {"kl_coef": float("inf")}, "kl_coef must lie between 0"),
+        (GRPO, {"kl_coef": None}, "kl_coef must lie between 0"),
+        (GRPO, {"kl_coef": "much"}, "kl_coef must lie between 0.0 and inf, got 'much'"),
         (GRPO, {"scale": "std"}, r"scale is one of \('group', 'batch', 'none'\), got 'std'"),
         (GRPO, {"credit": "token"}, r"credit is one of \('episode', 'turn', 'state'\)"),
         (GRPO, {"discount": 1.1}, "discount must lie between 0.0 and 1.0"),
@@ -296,9 +296,9 @@ def test_wrong_settings_say_what_is_allowed(kind: Any, settings: dict[str, Any],
 @pytest.mark.parametrize("kind", ALL)
 def test_reference_is_asked_for_only_with_a_weight(hand_batch: Any, kind: Any) -> None:
     assert not kind().needs_reference
-    assert kind(kl_weight=0.01).needs_reference
+    assert kind(kl_coef=0.01).needs_reference
     with pytest.raises(ConfigurationError, match="no reference_logprobs"):
-        kind(kl_weight=0.01).loss(replace(hand_batch, reference_logprobs=None))
+        kind(kl_coef=0.01).loss(replace(hand_batch, reference_logprobs=None))
 
 
 def test_algorithms_are_all_registered() -> None:

@@ -59,7 +59,7 @@ def test_divergence_is_not_corrected(hand_batch: Any) -> None:
     plain = GRPO(correction="sequence", correction_bounds="mask", correction_low=3.0)
     assert float(plain.loss(hand_batch).value) == 0.0  # both weights are below 3
     with_reference = GRPO(
-        correction="sequence", correction_bounds="mask", correction_low=3.0, kl_weight=0.1
+        correction="sequence", correction_bounds="mask", correction_low=3.0, kl_coef=0.1
     )
     # k3 of a reference twice as likely: 2 - log 2 - 1 = .3068528, at one of two tokens of the first
     expected = 0.1 * 0.3068528 / 2 / 2

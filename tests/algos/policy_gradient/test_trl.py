@@ -149,7 +149,7 @@ def _stand_in(batch: Batch, algorithm: Any) -> Any:
         accelerator=accelerator,
         args=args,
         aux_loss_enabled=False,
-        beta=algorithm.kl_weight,
+        beta=algorithm.kl_coef,
         current_gradient_accumulation_steps=1,
         epsilon_high=getattr(algorithm, "clip_high", getattr(algorithm, "max_ratio", None)),
         epsilon_low=getattr(algorithm, "clip_low", None),
@@ -200,7 +200,7 @@ def _agree(batch: Batch, algorithm: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", [GRPO, DrGRPO, DAPO, BNPO])
 @pytest.mark.parametrize("clips", [{}, {"clip_low": 0.1, "clip_high": 0.3, "clip_dual": 1.6}])
-@pytest.mark.parametrize("kl", [{}, {"kl_weight": 0.04}, {"kl_weight": 0.04, "kl_ratio": True}])
+@pytest.mark.parametrize("kl", [{}, {"kl_coef": 0.04}, {"kl_coef": 0.04, "kl_ratio": True}])
 @pytest.mark.parametrize("seed", range(2))
 def test_clipped_losses(random_batch: Any, kind: Any, clips: Any, kl: Any, seed: int) -> None:
     metrics = _agree(random_batch(seed), kind(**clips, **kl))
@@ -217,13 +217,13 @@ def test_clipped_losses(random_batch: Any, kind: Any, clips: Any, kl: Any, seed:
     assert metrics["clip_ratio/high_mean"] > 0
 
 
-@pytest.mark.parametrize("kl_weight", [0.0, 0.04])
+@pytest.mark.parametrize("kl_coef", [0.0, 0.04])
 @pytest.mark.parametrize("seed", [0, 2, 3])
-def test_gspo(random_batch: Any, kl_weight: float, seed: int) -> None:
+def test_gspo(random_batch: Any, kl_coef: float, seed: int) -> None:
     batch = random_batch(seed)
     batch = replace(batch, advantages=batch.advantages[:, :1].expand(-1, 7).clone())
     on_sequences = replace(batch, advantages=batch.advantages[:, 0])  # TRL wants one a sequence
-    algorithm = GSPO(clip_low=0.01, clip_high=0.02, kl_weight=kl_weight)
+    algorithm = GSPO(clip_low=0.01, clip_high=0.02, kl_coef=kl_coef)
     batch.logprobs.requires_grad_()
     ours, (theirs, metrics) = algorithm.loss(batch), _trl_loss(on_sequences, algorithm)
     assert abs(float(ours.value.detach()) - float(theirs.detach())) <= 1e-6
@@ -233,10 +233,10 @@ def test_gspo(random_batch: Any, kl_weight: float, seed: int) -> None:
     assert metrics["clip_ratio/region_mean"] > 0
 
 
-@pytest.mark.parametrize("kl_weight", [0.0, 0.04])
+@pytest.mark.parametrize("kl_coef", [0.0, 0.04])
 @pytest.mark.parametrize("seed", range(3))
-def test_cispo(random_batch: Any, kl_weight: float, seed: int) -> None:
-    metrics = _agree(random_batch(seed), CISPO(max_ratio=1.2, kl_weight=kl_weight))
+def test_cispo(random_batch: Any, kl_coef: float, seed: int) -> None:
+    metrics = _agree(random_batch(seed), CISPO(max_ratio=1.2, kl_coef=kl_coef))
     assert metrics["cispo_clip_ratio"] > 0
 
 
@@ -253,7 +253,7 @@ def test_corrections(
         correction_bounds=kept,
         correction_low=low,
         correction_high=high,
-        kl_weight=0.04,
+        kl_coef=0.04,
     )
     metrics = _agree(random_batch(4), algorithm)
     assert 0 < metrics["ours/importance_outside"] < 1

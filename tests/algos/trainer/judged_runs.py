@@ -25,32 +25,38 @@ from typing_extensions import override
 from tests.algos import toy
 from tests.algos.trainer.kill_points import dying
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import (
+    OptimizationConfig,
+    RolloutConfig,
+    SavingConfig,
+    Trainer,
+    TrainerConfig,
+)
 from visenv.algos.trainer import checkpoint as checkpoint_module
-from visenv.algos.trainer.journal import Journal
-from visenv.algos.trainer.supply import Selection
-from visenv.env import Limits, VisEnv
+from visenv.algos.trainer.episode_sources import SelectionConfig
+from visenv.algos.trainer.journal import EpisodeJournal
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ServiceError
 from visenv.grammar import ParsedTurn
 from visenv.grammar.base import Problem
 from visenv.policies.transformers.batch import Batcher
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
-from visenv.types import Event, Log, Message, Part, Reply, Sample, Sampling, TurnRequest
+from visenv.types import Event, EventLog, Message, Part, Reply, Sample, Sampling, TurnRequest
 
 LONGEST_DELAY = 0.3
 STRAIGHT = 3
 CONFIG = TrainerConfig(
     steps=4,
-    rollouts=Rollouts(
-        groups=3,
-        group_size=3,
+    rollouts=RolloutConfig(
+        prompts_per_step=3,
+        num_generations=3,
         max_tokens=3,
         concurrency=4,
-        retries=1,
-        selection=Selection(distinct=True, spare_groups=4, early_groups=1),
+        episode_retries=1,
+        selection=SelectionConfig(dynamic_sampling=True, spare_groups=4, early_groups=1),
     ),
-    optimisation=Optimisation(learning_rate=0.02, minibatches=2),
-    saving=Saving(checkpoint_every=1, keep_checkpoints=1, episodes_every=1),
+    optimization=OptimizationConfig(learning_rate=0.02, num_minibatches=2),
+    saving=SavingConfig(checkpoint_every=1, keep_checkpoints=1, episodes_every=1),
 )
 
 
@@ -85,7 +91,7 @@ class Capitals(VisEnv):
     """Say the capital of a letter, in at most three turns; some turns fail at the first time."""
 
     def __init__(self, judge: Judge) -> None:
-        super().__init__(source=Alphabet(), grammar=Letters(), limits=Limits(3))
+        super().__init__(source=Alphabet(), grammar=Letters(), limits=EpisodeLimits(3))
         self._judge = judge
 
     @override
@@ -139,14 +145,14 @@ class Judge:
             raise ServiceError("judge", f"away for {mark}")
         return float(mark % 2)
 
-    def fail_once(self, sample: Sample, log: Log) -> None:
+    def fail_once(self, sample: Sample, log: EventLog) -> None:
         """Abort some episodes in the middle, each once."""
         key, is_long = _key(sample, log)
         if is_long and zlib.crc32(key) % 7 == 0 and self.ask(b"turn" + key) == 1:
             raise ServiceError("memory", "away")
 
 
-def _key(sample: Sample, log: Log) -> tuple[bytes, bool]:
+def _key(sample: Sample, log: EventLog) -> tuple[bytes, bool]:
     """Return what was said, and whether no two members of a group are likely to say it."""
     texts = [turn.text for turn in log.turns]
     return repr((sample.id, texts)).encode(), sum(map(len, texts)) > 3
@@ -181,7 +187,7 @@ class BatchedPolicy(toy.ToyPolicy):
             each.replies.append(self.say(each.session, each.sampling, rounding))
 
 
-def _right(log: Log, sample: Sample) -> float:
+def _right(log: EventLog, sample: Sample) -> float:
     return float(log.answer in sample.answers)
 
 
@@ -202,8 +208,8 @@ def points() -> dict[str, Callable[[], None]]:
     return {
         "at the first verdict": dying(Judge, "ask", 1),
         "among verdicts": dying(Judge, "ask", 25),
-        "noting an episode": dying(Journal, "_write", 14, after=True),
-        "having decided what to learn from": dying(Journal, "_decide", 2, after=True),
+        "noting an episode": dying(EpisodeJournal, "_write", 14, after=True),
+        "having decided what to learn from": dying(EpisodeJournal, "_decide", 2, after=True),
         "learning": dying(toy.Scorer, "forward", 5),
         "saving a checkpoint": dying(checkpoint_module, "publish", 3),
     }

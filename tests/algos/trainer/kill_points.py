@@ -15,23 +15,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo  # the first optimiser step would load it, in every fork
+import torch._dynamo  # the first optimizer step would load it, in every fork
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
-from visenv.algos.trainer import HeldOut, Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import (
+    HeldOut,
+    OptimizationConfig,
+    RolloutConfig,
+    SavingConfig,
+    Trainer,
+    TrainerConfig,
+)
 from visenv.algos.trainer import checkpoint as checkpoint_module
 from visenv.algos.trainer import evaluation as evaluation_module
 from visenv.algos.trainer.metrics import MetricsLog
-from visenv.algos.trainer.reference import Reference
+from visenv.algos.trainer.reference import ReferencePolicy
 
 CONFIG = TrainerConfig(
     steps=5,
-    rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
-    optimisation=Optimisation(
-        learning_rate=0.02, schedule="cosine", minibatches=2, reference_every=3, spike=50.0
+    rollouts=RolloutConfig(prompts_per_step=3, num_generations=4, max_tokens=3),
+    optimization=OptimizationConfig(
+        learning_rate=0.02,
+        schedule="cosine",
+        num_minibatches=2,
+        ref_sync_steps=3,
+        max_grad_norm_ratio=50.0,
     ),
-    saving=Saving(checkpoint_every=2, keep_checkpoints=1, episodes_every=2),
+    saving=SavingConfig(checkpoint_every=2, keep_checkpoints=1, episodes_every=2),
 )
 
 HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=4, max_tokens=3, every=2)
@@ -39,7 +50,7 @@ HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=4, max_token
 
 def train(folder: Path, resume: bool = False) -> Any:
     policy = toy.ToyPolicy(dropout=0.3)
-    algorithm, sampler = Sloped(kl_weight=0.1), toy.ToyEngine()
+    algorithm, sampler = Sloped(kl_coef=0.1), toy.ToyEngine()
     trainer = Trainer(
         policy,
         algorithm,
@@ -100,7 +111,7 @@ def points() -> dict[str, Callable[[], None]]:
         "between two updates of a step": dying(torch.optim.AdamW, "step", 5, after=True),
         "sending weights": dying(toy.ToyEngine, "load", 4),
         "having sent them": dying(toy.ToyEngine, "load", 4, after=True),
-        "renewing the reference": dying(Reference, "renew", 2, after=True),
+        "renewing the reference": dying(ReferencePolicy, "renew", 2, after=True),
         "logging": dying(MetricsLog, "write", 4, after=True),
         "beginning an evaluation": dying(evaluation_module, "play_held_out", 1),
         "having played held-out episodes": dying(evaluation_module, "flattened", 1),

@@ -14,8 +14,8 @@ from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import (
     Callback,
     HeldOut,
-    Rollouts,
-    Saving,
+    RolloutConfig,
+    SavingConfig,
     Trainer,
     TrainerConfig,
     TrainerState,
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.component("torch", "tensorboard")
 
 CONFIG = TrainerConfig(
     steps=4,
-    rollouts=Rollouts(groups=2, group_size=2, max_tokens=3),
-    saving=Saving(checkpoint_every=2),
+    rollouts=RolloutConfig(prompts_per_step=2, num_generations=2, max_tokens=3),
+    saving=SavingConfig(checkpoint_every=2),
 )
 HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=2, max_tokens=3, every=3)
 

@@ -53,7 +53,7 @@ def test_segments_of_all_episodes_are_there_in_order() -> None:
 
 @pytest.mark.component("torch")
 @pytest.mark.parametrize(("advantage", "expected"), [(2.0, [2.0, 2.0]), ([1.0, -3.0], [1.0, -3.0])])
-def test_with_advantages_leaves_out_what_was_not_learnt_from(
+def test_with_advantages_leaves_out_what_was_not_learned_from(
     advantage: Any, expected: list[float]
 ) -> None:
     first, second, third = (toy.demonstration("a", "b") for _ in range(3))  # equal, not the same

@@ -12,14 +12,16 @@ from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import HeldOut, Rollouts, Trainer, TrainerConfig
-from visenv.algos.trainer.evaluation import Score, flattened
+from visenv.algos.trainer import HeldOut, RolloutConfig, Trainer, TrainerConfig
+from visenv.algos.trainer.evaluation import HeldOutScore, flattened
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
-CONFIG = TrainerConfig(steps=6, rollouts=Rollouts(groups=3, group_size=4, max_tokens=3))
+CONFIG = TrainerConfig(
+    steps=6, rollouts=RolloutConfig(prompts_per_step=3, num_generations=4, max_tokens=3)
+)
 HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=5, max_tokens=3, every=2)
 
 
@@ -33,7 +35,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
 
 
-def test_evaluation_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
+def test_evaluation_changes_nothing_that_is_learned(tmp_path: Path) -> None:
     plain, evaluated = run(tmp_path / "a"), run(tmp_path / "b", held_out=HELD_OUT)
     assert plain.weights() == evaluated.weights()
     assert metrics(tmp_path / "a") == metrics(tmp_path / "b")
@@ -74,9 +76,12 @@ def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
         1, 1, 1,
     )  # fmt: skip
     scores = {
-        "a": {"greedy": Score(1, 9.0, {"accuracy": 0.5}), "sampled": Score(1, 9.0)},
-        "b": {"greedy": Score(1, 0.25), "sampled": Score(1, 9.0)},
-        "c": {"greedy": Score(0, 9.0), "sampled": Score(1, 9.0)},  # no episode has it: 0
+        "a": {"greedy": HeldOutScore(1, 9.0, {"accuracy": 0.5}), "sampled": HeldOutScore(1, 9.0)},
+        "b": {"greedy": HeldOutScore(1, 0.25), "sampled": HeldOutScore(1, 9.0)},
+        "c": {
+            "greedy": HeldOutScore(0, 9.0),
+            "sampled": HeldOutScore(1, 9.0),
+        },  # no episode has it: 0
     }
     assert told.headline(scores) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
 
@@ -88,7 +93,7 @@ def episode(kind: str, accuracy: float) -> Episode:
 
 
 def test_scores_are_listed_by_environment_way_and_kind() -> None:
-    score = Score.of([episode("count", 1.0), episode("count", 0.0), episode("text", 1.0)])
+    score = HeldOutScore.of([episode("count", 1.0), episode("count", 0.0), episode("text", 1.0)])
     assert score.kinds == {"count": {"accuracy": 0.5}, "text": {"accuracy": 1.0}}
     flat = flattened({"zoom": {"greedy": score}})
     assert flat["eval/zoom/greedy/accuracy"] == pytest.approx(2 / 3)

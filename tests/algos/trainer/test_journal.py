@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.algos import toy
 from tests.programs import run_python
-from visenv.algos.trainer.journal import Journal
-from visenv.algos.trainer.supply import Played
+from visenv.algos.trainer.episode_sources import RolloutSource
+from visenv.algos.trainer.journal import EpisodeJournal
 from visenv.errors import RunError
 from visenv.rollout import Collector
 from visenv.types import Episode, Failure
@@ -32,8 +32,8 @@ def episodes() -> list[Episode]:
     return [episode for group in collector.groups(range(3), 2) for episode in group]
 
 
-def journal(folder: Path, **options: Any) -> Journal:
-    return Journal(folder, RUN, **{"exact": False, **options})
+def journal(folder: Path, **options: Any) -> EpisodeJournal:
+    return EpisodeJournal(folder, RUN, **{"exact": False, **options})
 
 
 def by_place(episodes: list[Episode]) -> dict[tuple[int, int], Episode]:
@@ -151,7 +151,7 @@ def test_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     journal(tmp_path)
     journal(tmp_path)
     with pytest.raises(RunError, match="a run with other settings"):
-        Journal(tmp_path, {**RUN, "seed": 12})
+        EpisodeJournal(tmp_path, {**RUN, "seed": 12})
 
 
 # ------------------------------------------------------------------------ kill -9, at any moment
@@ -163,7 +163,7 @@ from pathlib import Path
 from tests.algos import toy
 from visenv import episodes, files
 from visenv.algos.trainer import journal
-from visenv.algos.trainer.supply import Played
+from visenv.algos.trainer.episode_sources import RolloutSource
 from visenv.rollout import Collector
 
 def kill():
@@ -195,13 +195,13 @@ def run(folder, point, calls):
     if point == "image":
         episodes._write_image = counting(episodes._write_image, calls)
     if point == "decided":
-        journal.Journal.finish = counting(journal.Journal.finish, calls)
+        journal.EpisodeJournal.finish = counting(journal.EpisodeJournal.finish, calls)
     policy = toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=on_reset), policy, concurrency=5)
-    supply = Played(collector, policy, 3, 4, 11)
-    supply.journal = journal.Journal(folder, {"algorithm": "GRPO", "seed": 11}, exact=False)
+    episode_source = RolloutSource(collector, policy, 3, 4, 11)
+    episode_source.journal = journal.EpisodeJournal(folder, {"algorithm": "GRPO", "seed": 11}, exact=False)
     for step in range(2):
-        supply.groups(step, on_episode)
+        episode_source.groups(step, on_episode)
 
 for name, (point, calls) in json.loads(sys.argv[2]).items():
     child = os.fork()
@@ -246,7 +246,7 @@ def test_killed_run_goes_on_with_what_it_had(
     had = {
         (step, *place)
         for step in range(2)
-        for place in Journal(killed / point, RUN, exact=False).read(step).episodes
+        for place in EpisodeJournal(killed / point, RUN, exact=False).read(step).episodes
     }
     whole = [journal(killed / point).read(step).kept is not None for step in range(2)]
 
@@ -254,9 +254,9 @@ def test_killed_run_goes_on_with_what_it_had(
         resets: list[int] = []
         policy = toy.ToyPolicy()
         collector = Collector(lambda: toy.Echo(on_reset=resets.append), policy, concurrency=5)
-        supply = Played(collector, policy, GROUPS, SIZE, SEED)
-        supply.journal = Journal(folder, RUN, exact=exact)
-        return [supply.groups(step, lambda _: None) for step in range(2)], resets
+        episode_source = RolloutSource(collector, policy, GROUPS, SIZE, SEED)
+        episode_source.journal = EpisodeJournal(folder, RUN, exact=exact)
+        return [episode_source.groups(step, lambda _: None) for step in range(2)], resets
 
     groups, resets = run(folder)
     straight, all_resets = run(tmp_path / "straight")

@@ -9,8 +9,8 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.algos.trainer.journal import Journal
-from visenv.algos.trainer.supply import Played
+from visenv.algos.trainer.episode_sources import RolloutSource
+from visenv.algos.trainer.journal import EpisodeJournal
 from visenv.registration import load
 from visenv.rollout import Collector
 from visenv.types import Group, Sampling
@@ -31,11 +31,11 @@ def _make_env() -> Any:
 def _play(model: Path, folder: Path, steps: int = 2) -> tuple[list[list[Group]], float]:
     policy = load("policy", "transformers")(model, threads=1)
     collector = Collector(_make_env, policy, Sampling(1.0, 6), concurrency=5)
-    supply = Played(collector, policy, 2, 3, seed=0)
-    supply.journal = Journal(folder, {"run": "one"}, exact=True)
-    groups = [supply.groups(step, lambda _: None) for step in range(steps)]
+    episode_source = RolloutSource(collector, policy, 2, 3, seed=0)
+    episode_source.journal = EpisodeJournal(folder, {"run": "one"}, exact=True)
+    groups = [episode_source.groups(step, lambda _: None) for step in range(steps)]
     collector.close()
-    return groups, supply.report().get("rollout/replayed", 0.0)
+    return groups, episode_source.report().get("rollout/replayed", 0.0)
 
 
 def test_step_is_read_whole_or_played_whole_and_is_the_same_to_the_bit(

@@ -63,7 +63,7 @@ def test_result_does_not_depend_on_when_a_verdict_arrives(runs: Path, name: str)
 
 def test_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
     straight = runs / "straight 0"
-    assert _rollouts(straight, "rollout/alike") > 0  # dynamic sampling replaced groups
+    assert _rollouts(straight, "rollout/zero_std") > 0  # dynamic sampling replaced groups
     retries = _rollouts(straight, "rollout/retries")
     judge, memory = (_rollouts(straight, f"rollout/aborted/{name}") for name in ("judge", "memory"))
     left_out = _rollouts(straight, "episodes/aborted")

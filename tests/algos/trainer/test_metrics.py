@@ -54,7 +54,7 @@ def test_measures_by_hand() -> None:
             "episodes/truncated": 1 / 4,
             "episodes/turns": 8 / 4,
             "episodes/tokens": 0,
-            "groups/alike": 1 / 2,
+            "groups/zero_std": 1 / 2,
             # Of the four, the first called twice, once without success, the second once.
             "tools/used_tools": 2 / 4,
             "tools/tool_calls": 3 / 4,
@@ -100,16 +100,16 @@ def test_measures_by_environment_and_kind_by_hand() -> None:
         {
             # scenes: rewards 1, 0, .5, .5; turns 1, 1, 3, 1; a tool once; alike: the second of two
             **named("env/scenes", 2.0 / 4, 0, 6 / 4, 0, 0, 1 / 4, 1 / 4, 0),
-            "env/scenes/groups/alike": 1 / 2,
+            "env/scenes/groups/zero_std": 1 / 2,
             **named("env/scenes/kind/color", 1 / 2, 0, 1, 0, 0, 1 / 2, 1 / 2, 0),
-            "env/scenes/kind/color/groups/alike": 0,
+            "env/scenes/kind/color/groups/zero_std": 0,
             **named("env/scenes/kind/left_of", 1 / 2, 0, 2, 0, 0, 0, 0, 0),
-            "env/scenes/kind/left_of/groups/alike": 1,
+            "env/scenes/kind/left_of/groups/zero_std": 1,
             # photos: rewards .25, .25, .75 without the aborted one; one group has several left
             **named("env/photos", 1.25 / 3, 0, 1, 0, 1, 0, 0, 0),
-            "env/photos/groups/alike": 1,
+            "env/photos/groups/zero_std": 1,
             **named("env/photos/kind/color", 0.25, 0, 1, 0, 0, 0, 0, 0),
-            "env/photos/kind/color/groups/alike": 1,
+            "env/photos/kind/color/groups/zero_std": 1,
             **named("env/photos/kind/page", 0.75, 0, 1, 0, 1, 0, 0, 0),
         }
     )

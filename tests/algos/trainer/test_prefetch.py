@@ -106,18 +106,18 @@ def test_weights_are_to_the_bit_those_without_prefetching(
 
     import visenv  # noqa: F401 - registers the environments
     from tests.algos.runs import Sloped
-    from visenv.algos.trainer import Optimisation, update
+    from visenv.algos.trainer import OptimizationConfig, update
     from visenv.algos.trainer.backend import preparing
     from visenv.algos.trainer.credit import credit
+    from visenv.algos.trainer.distributed import DistributedContext
     from visenv.algos.trainer.prefetch import prefetched
-    from visenv.algos.trainer.processes import Processes
     from visenv.registration import load
     from visenv.rollout import Collector
     from visenv.types import Sampling
 
     model = load("model", "tiny")(tmp_path, seed=0)
-    optimisation = Optimisation(
-        learning_rate=0.01, tokens_per_batch=300, old_logprobs=old_logprobs, minibatches=2
+    optimization = OptimizationConfig(
+        learning_rate=0.01, tokens_per_batch=300, old_logprobs=old_logprobs, num_minibatches=2
     )
     groups: Any = None
     found: list[list[torch.Tensor]] = []
@@ -136,12 +136,12 @@ def test_weights_are_to_the_bit_those_without_prefetching(
                 lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), policy, Sampling(max_tokens=6)
             )
             groups = collector.groups(range(4), size=2)
-        processes = Processes(timeout=60)
+        processes = DistributedContext(timeout=60)
         reference = policy.copy_frozen()
         policy.codec.encoder.forget()  # images are processed anew
-        with preparing(policy, optimisation, processes) as backend:
+        with preparing(policy, optimization, processes) as backend:
             updater = update.Updater(
-                policy, Sloped(kl_weight=0.1), optimisation, backend, processes, None, reference
+                policy, Sloped(kl_coef=0.1), optimization, backend, processes, None, reference
             )
             updater.update(credit(Sloped(), groups), 0.01, np.random.default_rng(0))
         found.append([each.detach().clone() for each in policy.parameters()])

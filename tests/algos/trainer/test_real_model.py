@@ -12,7 +12,7 @@ import visenv  # noqa: F401 - registers the environments
 from tests.algos.runs import metrics
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.registration import load
 from visenv.rollout import Collector
 
@@ -38,8 +38,10 @@ def _weights(policy: Any) -> list[bytes]:
 
 
 def _config(steps: int) -> TrainerConfig:
-    optimisation = Optimisation(learning_rate=1e-3, tokens_per_batch=600)
-    return TrainerConfig(steps, rollouts=Rollouts(2, 3, max_tokens=6), optimisation=optimisation)
+    optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=600)
+    return TrainerConfig(
+        steps, rollouts=RolloutConfig(2, 3, max_tokens=6), optimization=optimization
+    )
 
 
 def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> None:

@@ -17,20 +17,26 @@ from tests.algos.runs import Sloped
 from visenv.algorithm import Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer import (
+    OptimizationConfig,
+    RolloutConfig,
+    SavingConfig,
+    Trainer,
+    TrainerConfig,
+)
+from visenv.algos.trainer.distributed import DistributedContext
 from visenv.episodes import read_episodes
 from visenv.errors import ConfigurationError, DivergedError, EpisodeError, RunError
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
 
-def _config(steps: int = 4, **optimisation: Any) -> TrainerConfig:
+def _config(steps: int = 4, **optimization: Any) -> TrainerConfig:
     return TrainerConfig(
         steps,
-        rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
-        optimisation=Optimisation(learning_rate=0.02, **optimisation),
-        saving=Saving(checkpoint_every=1),
+        rollouts=RolloutConfig(prompts_per_step=3, num_generations=4, max_tokens=3),
+        optimization=OptimizationConfig(learning_rate=0.02, **optimization),
+        saving=SavingConfig(checkpoint_every=1),
     )
 
 
@@ -74,14 +80,16 @@ def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(tmp_path: P
     assert policy.weights() == before  # no decay either
     assert policy.version == 0
     for row in _metrics(tmp_path / "run"):
-        assert row["skipped"] == row["groups/alike"] == 1
+        assert row["skipped"] == row["groups/zero_std"] == 1
         assert row["grad_norm"] == row["loss"] == 0
 
 
 def test_groups_of_one_teach_a_group_relative_algorithm_nothing(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     before = policy.weights()
-    config = TrainerConfig(2, rollouts=Rollouts(groups=4, group_size=1, max_tokens=3))
+    config = TrainerConfig(
+        2, rollouts=RolloutConfig(prompts_per_step=4, num_generations=1, max_tokens=3)
+    )
     Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
     assert policy.weights() == before
     assert [row["skipped"] for row in _metrics(tmp_path / "run")] == [1, 1]
@@ -104,7 +112,7 @@ class _Leaping(Sloped):
 
 def test_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
     policy, folder = toy.ToyPolicy(), tmp_path / "run"
-    trainer = Trainer(policy, _Leaping(), _config(20, spike=10.0), folder=folder)
+    trainer = Trainer(policy, _Leaping(), _config(20, max_grad_norm_ratio=10.0), folder=folder)
     with pytest.raises(DivergedError, match=r"In step 14 the gradient norm is .* its median"):
         trainer.train(toy.Echo)
     assert trainer.step == policy.version == 13
@@ -152,7 +160,7 @@ def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
     seen = {}
     for who in ("sampler", "trainer"):
         _Watching.seen.clear()
-        config = _config(1, old_logprobs=who, minibatches=3)
+        config = _config(1, old_logprobs=who, num_minibatches=3)
         engine = Rounding()
         trainer = Trainer(
             toy.ToyPolicy(), _Watching(), config, folder=tmp_path / who, sampler=engine
@@ -176,10 +184,10 @@ def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
 def test_episodes_without_log_probabilities_may_then_be_used_again(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
-    config = _config(2, passes=2)
+    config = _config(2, num_epochs=2)
     with pytest.raises(ConfigurationError, match="old_logprobs to 'trainer'"):
         Trainer(policy, SFT(), config, folder=tmp_path / "no").fit(episodes, batch_size=3)
-    config = _config(2, passes=2, old_logprobs="trainer")
+    config = _config(2, num_epochs=2, old_logprobs="trainer")
     Trainer(policy, SFT(), config, folder=tmp_path / "yes").fit(episodes, batch_size=3)
     assert policy.version == 4
 
@@ -188,8 +196,8 @@ def test_episodes_without_log_probabilities_may_then_be_used_again(tmp_path: Pat
 
 
 def test_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
-    config = _config(6, reference_every=2)
-    Trainer(toy.ToyPolicy(), Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(toy.Echo)
+    config = _config(6, ref_sync_steps=2)
+    Trainer(toy.ToyPolicy(), Sloped(kl_coef=0.1), config, folder=tmp_path / "run").train(toy.Echo)
     divergence = [row["kl"] for row in _metrics(tmp_path / "run")]
     # Measured before each step's update: 0 right after the reference has become the policy.
     assert divergence[0] == divergence[2] == divergence[4] == 0
@@ -202,7 +210,7 @@ def test_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) ->
         policy = toy.ToyPolicy()
         reference = None if seed is None else toy.ToyPolicy(seed=seed).copy_frozen()
         config, where = _config(steps), tmp_path / folder
-        algorithm = Sloped(kl_weight=0.1)
+        algorithm = Sloped(kl_coef=0.1)
         Trainer(policy, algorithm, config, folder=where, resume=resume, reference=reference).train(
             toy.Echo
         )
@@ -243,7 +251,7 @@ def test_processes_that_do_not_find_one_another_are_told_so(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(RunError, match=r"2 processes were started, but this one found 0 others"):
-        Processes(timeout=60)
+        DistributedContext(timeout=60)
 
 
 def test_narrow_weights_are_not_trained_without_a_wide_copy(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
@@ -27,8 +27,8 @@ def in_a_cell(call: Callable[[], Any]) -> Any:
 def train(folder: Path, **options: Any) -> toy.ToyPolicy:
     config = TrainerConfig(
         steps=1,
-        rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
-        optimisation=Optimisation(learning_rate=0.02),
+        rollouts=RolloutConfig(prompts_per_step=3, num_generations=4, max_tokens=3),
+        optimization=OptimizationConfig(learning_rate=0.02),
     )
     policy = toy.ToyPolicy()
     Trainer(policy, Sloped(), config, folder=folder, **options).train(toy.Echo)

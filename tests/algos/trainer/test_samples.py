@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import Rollouts, Saving, Trainer, TrainerConfig
-from visenv.algos.trainer.supply.samples import DECAY, SampleOrder
-from visenv.env import Limits
+from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
+from visenv.algos.trainer.episode_sources.samples import DECAY, SampleOrder
+from visenv.env import EpisodeLimits
 from visenv.grammar import KeyValueGrammar
 from visenv.rollout import Mixture
 from visenv.testing.toy import Adder, Sums
@@ -42,7 +42,7 @@ class Rows:
 
 def adder(rows: int | None) -> Adder:
     source = Sums() if rows is None else Rows(rows)
-    return Adder(source=source, grammar=KeyValueGrammar(), limits=Limits(4))
+    return Adder(source=source, grammar=KeyValueGrammar(), limits=EpisodeLimits(4))
 
 
 def order(rows: Sequence[int | None], ahead: int = 0, by_pass_rate: bool = False) -> SampleOrder:
@@ -152,11 +152,13 @@ def test_order_goes_on_from_a_checkpoint(ahead: int) -> None:
 @pytest.mark.component("torch", "tensorboard")
 def test_run_with_a_mixture_by_pass_rate_resumes_to_the_bit(tmp_path: Path) -> None:
     mixture = Mixture({"a": toy.Echo, "b": toy.Echo}, {"a": 1.0, "b": 2.0}, by_pass_rate=True)
-    rollouts = Rollouts(groups=4, group_size=2, max_tokens=3)
+    rollouts = RolloutConfig(prompts_per_step=4, num_generations=2, max_tokens=3)
 
     def train(folder: Path, steps: int, resume: bool = False) -> toy.ToyPolicy:
         policy = toy.ToyPolicy()
-        config = TrainerConfig(steps=steps, rollouts=rollouts, saving=Saving(checkpoint_every=3))
+        config = TrainerConfig(
+            steps=steps, rollouts=rollouts, saving=SavingConfig(checkpoint_every=3)
+        )
         trainer = Trainer(policy, Sloped(), config, folder=folder, resume=resume)
         trainer.train(mixture)
         return policy

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig, loop
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig, loop
 from visenv.errors import ConfigurationError, RunError, SamplerError
 from visenv.policy import Adapter
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.component("torch", "tensorboard")
 def _config(limit: float | None = 0.25, **rollouts: Any) -> TrainerConfig:
     return TrainerConfig(
         steps=3,
-        rollouts=Rollouts(groups=6, group_size=4, max_tokens=3, **rollouts),
-        optimisation=Optimisation(learning_rate=0.1, max_sampler_distance=limit),
+        rollouts=RolloutConfig(prompts_per_step=6, num_generations=4, max_tokens=3, **rollouts),
+        optimization=OptimizationConfig(learning_rate=0.1, max_sampler_distance=limit),
     )
 
 
@@ -75,8 +75,8 @@ def test_sampler_that_disagrees_stops_the_run_before_weights_change(
                 self._inner.network.weight.data *= -3
 
     policy = toy.ToyPolicy()
-    optimisation = Optimisation(learning_rate=0.1, old_logprobs=old_logprobs)
-    config = replace(_config(), optimisation=optimisation)
+    optimization = OptimizationConfig(learning_rate=0.1, old_logprobs=old_logprobs)
+    config = replace(_config(), optimization=optimization)
     trainer = Trainer(policy, Sloped(), config, folder=tmp_path / "run", sampler=Wrong())
     with pytest.raises(SamplerError, match=r"In step 2 .* sampler/distance is \d") as caught:
         trainer.train(toy.Echo)
@@ -118,14 +118,14 @@ def test_memory_that_pytorch_keeps_is_given_back_before_an_engine_wakes(
 
 def test_transfer_that_fails_is_tried_again(tmp_path: Path) -> None:
     engine = toy.ToyEngine(failures=2)
-    policy = _train(tmp_path / "run", engine, restarts=2)
+    policy = _train(tmp_path / "run", engine, engine_restarts=2)
     assert engine.log == ["load 0", "load 0", "load 0", "load 1", "load 2", "load 3"]
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
 
 
 def test_transfer_that_fails_for_ever_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"failed too often.*The transfer took too long"):
-        _train(tmp_path / "run", toy.ToyEngine(failures=9), restarts=2)
+        _train(tmp_path / "run", toy.ToyEngine(failures=9), engine_restarts=2)
 
 
 def test_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_engine_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Pa
             return await super().respond(session, request, sampling)
 
     with pytest.raises(RunError, match=r"Step 1 has no episode.*The engine is dead"):
-        _train(tmp_path / "run", Mortal(), restarts=1)
+        _train(tmp_path / "run", Mortal(), engine_restarts=1)

@@ -11,15 +11,15 @@ import pytest
 
 from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import HeldOut, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import HeldOut, RolloutConfig, SavingConfig, Trainer, TrainerConfig
 from visenv.algos.trainer.trackers import check_trackers, image_strip, transcript
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Episode, Image, Message, Turn
 
 CONFIG = TrainerConfig(
     steps=3,
-    rollouts=Rollouts(groups=2, group_size=2, max_tokens=3),
-    saving=Saving(episodes_every=2),
+    rollouts=RolloutConfig(prompts_per_step=2, num_generations=2, max_tokens=3),
+    saving=SavingConfig(episodes_every=2),
 )
 HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=2, max_tokens=3, every=2)
 

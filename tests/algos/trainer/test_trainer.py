@@ -23,10 +23,10 @@ from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import (
-    Optimisation,
-    Rollouts,
-    Saving,
-    Selection,
+    OptimizationConfig,
+    RolloutConfig,
+    SavingConfig,
+    SelectionConfig,
     Trainer,
     TrainerConfig,
 )
@@ -36,9 +36,9 @@ from visenv.types import Group
 
 SIX = TrainerConfig(
     steps=6,
-    rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
-    optimisation=Optimisation(learning_rate=0.02, schedule="cosine", warmup_steps=2),
-    saving=Saving(checkpoint_every=3, episodes_every=2),
+    rollouts=RolloutConfig(prompts_per_step=3, num_generations=4, max_tokens=3),
+    optimization=OptimizationConfig(learning_rate=0.02, schedule="cosine", warmup_steps=2),
+    saving=SavingConfig(checkpoint_every=3, episodes_every=2),
 )
 
 
@@ -49,8 +49,8 @@ SIX = TrainerConfig(
 def test_grpo_learns(tmp_path: Path) -> None:
     config = TrainerConfig(
         steps=40,
-        rollouts=Rollouts(groups=6, group_size=8, max_tokens=3),
-        optimisation=Optimisation(learning_rate=0.1),
+        rollouts=RolloutConfig(prompts_per_step=6, num_generations=8, max_tokens=3),
+        optimization=OptimizationConfig(learning_rate=0.1),
     )
     Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
     rewards = [row["reward"] for row in metrics(tmp_path / "run")]
@@ -64,7 +64,7 @@ def test_sft_learns_by_the_same_update(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     pairs = [(first, second) for first in toy.LETTERS for second in toy.LETTERS]
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
-    config = TrainerConfig(steps=60, optimisation=Optimisation(learning_rate=0.1))
+    config = TrainerConfig(steps=60, optimization=OptimizationConfig(learning_rate=0.1))
     Trainer(policy, SFT(), config, folder=tmp_path / "run").fit(episodes, batch_size=5)
     losses = [row["loss"] for row in metrics(tmp_path / "run")]
     assert losses[0] > 1.5
@@ -82,7 +82,7 @@ def test_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> No
         "episodes/truncated",
         "episodes/turns",
         "episodes/tokens",
-        "groups/alike",
+        "groups/zero_std",
         "loss",
         "grad_norm",
         "learning_rate",
@@ -91,7 +91,7 @@ def test_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> No
         "ratio",
         "entropy",
     }
-    assert last["ratio"] == pytest.approx(1, abs=1e-5)  # one optimiser step: still on-policy
+    assert last["ratio"] == pytest.approx(1, abs=1e-5)  # one optimizer step: still on-policy
     saved = sorted(path.name for path in (tmp_path / "run" / "episodes").glob("*.jsonl"))
     assert saved == ["step_000002.jsonl", "step_000004.jsonl", "step_000006.jsonl"]
     episodes = list(read_episodes(tmp_path / "run" / "episodes" / "step_000006.jsonl"))
@@ -100,8 +100,8 @@ def test_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> No
         members = [each for each in episodes if each.group == number]
         rewards = np.array([each.reward for each in members])
         given = [each.turns[0].advantage or 0.0 for each in members]
-        centred = rewards - rewards.mean()
-        assert np.sign(given).tolist() == np.sign(np.round(centred, 9)).tolist()
+        centered = rewards - rewards.mean()
+        assert np.sign(given).tolist() == np.sign(np.round(centered, 9)).tolist()
         assert sum(given) == pytest.approx(0, abs=1e-6)
     assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
@@ -112,7 +112,7 @@ def _checkpoints(folder: Path) -> list[str]:
 
 
 def test_checkpoints_but_the_newest_are_removed(tmp_path: Path) -> None:
-    config = replace(SIX, saving=Saving(checkpoint_every=1, keep_checkpoints=2))
+    config = replace(SIX, saving=SavingConfig(checkpoint_every=1, keep_checkpoints=2))
     Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
     assert _checkpoints(tmp_path / "run") == ["step_000005", "step_000006"]
 
@@ -154,7 +154,7 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, SavingConfig, SelectionConfig, Trainer, TrainerConfig
 
 resets = []
 def on_reset(seed):
@@ -201,7 +201,7 @@ _TRAINS = """
 import sys, time
 from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, SavingConfig, SelectionConfig, Trainer, TrainerConfig
 
 def begun(seed):
     print("begun", flush=True)
@@ -260,7 +260,7 @@ def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(tmp_path: Path) -> 
 
 @pytest.mark.component("torch")
 def test_resume_with_a_reference_measures_from_the_start_of_the_run(tmp_path: Path) -> None:
-    algorithm = GRPO(kl_weight=0.1)
+    algorithm = GRPO(kl_coef=0.1)
 
     def stop_at(resets: int) -> Callable[[], Any]:
         seen: list[int] = []
@@ -286,7 +286,7 @@ def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
         policy = toy.ToyPolicy(dropout=0.3)
         pairs = [(first, second) for first in "abc" for second in "abcd"]
         episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
-        config = TrainerConfig(steps, optimisation=Optimisation(learning_rate=0.05))
+        config = TrainerConfig(steps, optimization=OptimizationConfig(learning_rate=0.05))
         Trainer(policy, SFT(), config, folder=folder, resume=resume).fit(episodes, batch_size=5)
         return policy
 
@@ -338,7 +338,7 @@ def test_checkpoint_of_another_configuration_is_refused(
 
 def test_save_interval_may_change(tmp_path: Path) -> None:
     _run(tmp_path / "run", GRPO())
-    config = replace(SIX, saving=Saving(checkpoint_every=1))
+    config = replace(SIX, saving=SavingConfig(checkpoint_every=1))
     trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run", resume=True)
     trainer.train(toy.Echo)
     assert trainer.step == 6
@@ -399,7 +399,7 @@ def test_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
     assert len(list(read_episodes(tmp_path / "run" / "diverged" / "step_000001.jsonl"))) == 12
 
 
-def test_aborted_episodes_are_counted_and_not_learnt_from(tmp_path: Path) -> None:
+def test_aborted_episodes_are_counted_and_not_learned_from(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     trainer = Trainer(policy, GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(aborts=lambda seed: seed % 2 == 0))
@@ -416,14 +416,14 @@ def test_group_with_an_aborted_member_may_be_dropped_whole(
     finished = itertools.count(1)
     config = TrainerConfig(
         steps=2,
-        rollouts=Rollouts(
-            groups=4,
-            group_size=3,
+        rollouts=RolloutConfig(
+            prompts_per_step=4,
+            num_generations=3,
             max_tokens=3,
-            retries=0,
-            selection=Selection(on_exhausted=on_exhausted),
+            episode_retries=0,
+            selection=SelectionConfig(on_exhausted=on_exhausted),
         ),
-        saving=Saving(episodes_every=1),
+        saving=SavingConfig(episodes_every=1),
     )
     policy, folder = toy.ToyPolicy(), tmp_path / "run"
     trainer = Trainer(policy, Sloped(), config, folder=folder)
@@ -509,8 +509,8 @@ class _TwoMethods(Algorithm):
 def test_algorithm_needs_two_methods(tmp_path: Path) -> None:
     config = TrainerConfig(
         30,
-        rollouts=Rollouts(groups=24, group_size=1, max_tokens=3),
-        optimisation=Optimisation(learning_rate=0.1),
+        rollouts=RolloutConfig(prompts_per_step=24, num_generations=1, max_tokens=3),
+        optimization=OptimizationConfig(learning_rate=0.1),
     )
     Trainer(toy.ToyPolicy(), _TwoMethods(), config, folder=tmp_path / "run").train(toy.Echo)
     rewards = [row["reward"] for row in metrics(tmp_path / "run")]

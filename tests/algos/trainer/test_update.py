@@ -13,9 +13,9 @@ from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import DAPO, GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer.backend import make_backend, parameter_groups
-from visenv.algos.trainer.config import Optimisation
-from visenv.algos.trainer.credit import Credits, credit
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.config import OptimizationConfig
+from visenv.algos.trainer.credit import StepData, credit
+from visenv.algos.trainer.distributed import DistributedContext
 from visenv.algos.trainer.update import Updater
 from visenv.errors import ConfigurationError
 from visenv.rollout import Collector
@@ -25,32 +25,32 @@ pytestmark = pytest.mark.component("torch")
 
 
 def _updater(
-    policy: Any, algorithm: Any, optimisation: Optimisation, reference: Any = None
+    policy: Any, algorithm: Any, optimization: OptimizationConfig, reference: Any = None
 ) -> Updater:
-    processes = Processes(timeout=60)
-    backend = make_backend(policy, optimisation, processes)
-    return Updater(policy, algorithm, optimisation, backend, processes, reference=reference)
+    processes = DistributedContext(timeout=60)
+    backend = make_backend(policy, optimization, processes)
+    return Updater(policy, algorithm, optimization, backend, processes, reference=reference)
 
 
-def _played(policy: Any, algorithm: Any) -> Credits:
+def _played(policy: Any, algorithm: Any) -> StepData:
     collector = Collector(toy.Echo, policy, Sampling(max_tokens=3))
     return credit(algorithm, collector.groups(range(4), size=4))
 
 
-def _updated(algorithm: Any, optimisation: Optimisation, reference: bool = False) -> Any:
+def _updated(algorithm: Any, optimization: OptimizationConfig, reference: bool = False) -> Any:
     policy = toy.ToyPolicy()
     credited = _played(policy, algorithm)
     frozen = toy.ToyPolicy(seed=1).copy_frozen() if reference else None
-    updater = _updater(policy, algorithm, optimisation, frozen)
-    metrics = updater.update(credited, optimisation.learning_rate, np.random.default_rng(0))
+    updater = _updater(policy, algorithm, optimization, frozen)
+    metrics = updater.update(credited, optimization.learning_rate, np.random.default_rng(0))
     return policy, metrics
 
 
 @pytest.mark.parametrize("kind", [GRPO, DAPO])  # the mean by sequence, and by token
 def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
-    algorithm = kind(kl_weight=0.1)
-    whole, metrics = _updated(algorithm, Optimisation(tokens_per_batch=10**6), reference=True)
-    parts, shares = _updated(algorithm, Optimisation(tokens_per_batch=16), reference=True)
+    algorithm = kind(kl_coef=0.1)
+    whole, metrics = _updated(algorithm, OptimizationConfig(tokens_per_batch=10**6), reference=True)
+    parts, shares = _updated(algorithm, OptimizationConfig(tokens_per_batch=16), reference=True)
     assert len(whole.scored) == 1
     assert len(parts.scored) > 4
     for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
@@ -62,9 +62,9 @@ def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
 def test_update_is_that_of_adamw() -> None:
     policy, twin = toy.ToyPolicy(), toy.ToyPolicy()
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
-    optimisation = Optimisation(learning_rate=0.1, weight_decay=0.5, max_grad_norm=0.01)
+    optimization = OptimizationConfig(learning_rate=0.1, weight_decay=0.5, max_grad_norm=0.01)
     credited = credit(SFT(), [[episode] for episode in episodes])
-    updater = _updater(policy, SFT(), optimisation)
+    updater = _updater(policy, SFT(), optimization)
     metrics = updater.update(credited, 0.1, np.random.default_rng(0))
 
     weight, bias = twin.parameters()
@@ -88,16 +88,16 @@ def test_update_is_that_of_adamw() -> None:
 def test_matrices_decay_and_vectors_do_not_also_where_deepspeed_holds_them_in_shards() -> None:
     policy: Any = toy.ToyPolicy()
     weight, bias = policy.parameters()
-    whole = parameter_groups(policy, Optimisation(weight_decay=0.5))
+    whole = parameter_groups(policy, OptimizationConfig(weight_decay=0.5))
     for each in (weight, bias):
         each.ds_shape, each.data = each.shape, torch.empty(0)
-    for groups in (whole, parameter_groups(policy, Optimisation(weight_decay=0.5))):
+    for groups in (whole, parameter_groups(policy, OptimizationConfig(weight_decay=0.5))):
         assert [group["weight_decay"] for group in groups] == [0.5, 0.0]
         assert [list(map(id, group["params"])) for group in groups] == [[id(weight)], [id(bias)]]
 
 
 def test_passes_and_minibatches_use_every_segment_equally() -> None:
-    policy, metrics = _updated(Sloped(), Optimisation(0.05, passes=2, minibatches=2))
+    policy, metrics = _updated(Sloped(), OptimizationConfig(0.05, num_epochs=2, num_minibatches=2))
     assert policy.version == 4
     assert policy.scored == [8, 8, 8, 8]
     assert abs(metrics["ratio"] - 1) > 1e-4  # from the second step on the policy has moved
@@ -106,26 +106,26 @@ def test_passes_and_minibatches_use_every_segment_equally() -> None:
 def test_tokens_without_log_probabilities_serve_one_step_only() -> None:
     policy = toy.ToyPolicy()
     credited = credit(GRPO(), [[policy.encode(toy.demonstration("a", "b"))] * 2])
-    for optimisation in (Optimisation(passes=2), Optimisation(minibatches=2)):
-        updater = _updater(policy, GRPO(), optimisation)
-        with pytest.raises(ConfigurationError, match="set passes and minibatches to 1"):
+    for optimization in (OptimizationConfig(num_epochs=2), OptimizationConfig(num_minibatches=2)):
+        updater = _updater(policy, GRPO(), optimization)
+        with pytest.raises(ConfigurationError, match="set num_epochs and num_minibatches to 1"):
             updater.update(credited, 0.1, np.random.default_rng(0))
-    updater = _updater(policy, GRPO(), Optimisation())
+    updater = _updater(policy, GRPO(), OptimizationConfig())
     assert updater.update(credited, 0.1, np.random.default_rng(0))["ratio"] == 1.0
 
 
 def test_effective_sample_is_what_is_left_of_it_after_weighting() -> None:
-    optimisation = Optimisation(old_logprobs="trainer", minibatches=2)
+    optimization = OptimizationConfig(old_logprobs="trainer", num_minibatches=2)
     policy = toy.ToyPolicy()
     algorithm = GRPO(correction="token")
     credited = _played(policy, algorithm)
     for each in credited.own:  # as a sampler with other rounding reports them
         each.segment.logprobs[::2] -= 0.5
-    updater = _updater(policy, algorithm, optimisation)
+    updater = _updater(policy, algorithm, optimization)
     metrics = updater.update(credited, 0.1, np.random.default_rng(0))
     # A weight w of exp(0.5) or 1, and never of one kind alone: mean(w)^2 < mean(w^2).
     assert metrics["importance"] > 1
     effective = metrics["importance"] ** 2 / metrics["importance_square"]
     assert metrics["importance_effective"] == effective < 0.999
-    _, plain = _updated(GRPO(), Optimisation())
+    _, plain = _updated(GRPO(), OptimizationConfig())
     assert "importance_effective" not in plain

@@ -11,7 +11,7 @@ import pytest
 
 from visenv.envs.arft import make_coding, make_search
 from visenv.envs.arft.search.world.tokens import WORDS
-from visenv.envs.arft.world.little_pictures import COLOURS
+from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.policies.oracle import OraclePolicy
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
@@ -36,7 +36,7 @@ def count(tokenizer: Any, text: str) -> int:
 def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
     for name in ("think", "search", "problem", "code", "answer", "information"):
         assert count(tokenizer, f"<{name}>") == count(tokenizer, f"</{name}>") == 1
-    for word in {*COLOURS, *WORDS} - {"Who", "Where"}:  # these begin a question
+    for word in {*COLORS, *WORDS} - {"Who", "Where"}:  # these begin a question
         assert count(tokenizer, f" {word}") == 1, word
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.answer_judge import AnswerJudge, quoted, read_extracted
+from visenv.envs.arm.answer_judge import ArmAnswerJudge, quoted, read_extracted
 from visenv.envs.arm.answers import AnswerJudged, rule_of
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.envs.arm.ground_truth import DocumentTruth
@@ -68,7 +68,7 @@ class Exact:
 def judged(
     answer: str, sample: Sample, model: str = "reply", note: str = ""
 ) -> tuple[AnswerJudged, int]:
-    judge = AnswerJudge.parse(f"{HERE}:{model}")
+    judge = ArmAnswerJudge.parse(f"{HERE}:{model}")
     assert judge is not None
     ASKED.clear()
     (event,) = asyncio.run(judge.events(3, answer, sample, rule_of(Exact()), note))  # type: ignore[arg-type]

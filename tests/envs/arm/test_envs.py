@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.judge import Judge
+from visenv.envs.arm.env.judge import JudgingEnv
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.presets import PRESETS
 from visenv.envs.arm.samples import judging_sample
@@ -31,10 +31,10 @@ class Given:
         return self._sample
 
 
-def made(name: str, **options: Any) -> tuple[Any, Judge]:
+def made(name: str, **options: Any) -> tuple[Any, JudgingEnv]:
     env = gym.make(f"visenv/{name}-v0", **options)
     judge = env.unwrapped
-    assert isinstance(judge, Judge)
+    assert isinstance(judge, JudgingEnv)
     return env, judge
 
 

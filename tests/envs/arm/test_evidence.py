@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from visenv.envs.arm.evidence import own_calls, useful
-from visenv.envs.arm.ground_truth import Check, JudgingTruth
+from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
 from visenv.envs.arm.samples import judging_sample
-from visenv.types import Image, Log, Sample, ToolCalled
+from visenv.types import EventLog, Image, Sample, ToolCalled
 
 WORDS = "check_whether_response_word_count_in_range"
 KEYWORDS = "check_whether_each_keyword_in_list_mentioned_in_range"
@@ -67,8 +67,8 @@ SIGN = sample_of(detail_box=(100, 40, 120, 60))
 def test_pages_count_that_are_of_the_document_and_decide(
     calls: list[ToolCalled], belongs: bool, evidence: bool
 ) -> None:
-    assert useful(Log(calls), PAPER, "belongs") is belongs
-    assert useful(Log(calls), PAPER, "evidence") is evidence
+    assert useful(EventLog(calls), PAPER, "belongs") is belongs
+    assert useful(EventLog(calls), PAPER, "evidence") is evidence
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_pages_count_that_are_of_the_document_and_decide(
     ],
 )
 def test_crop_counts_that_shows_the_region_enlarged(made: ToolCalled, shown: bool) -> None:
-    assert useful(Log([made]), SIGN, "evidence") is shown
+    assert useful(EventLog([made]), SIGN, "evidence") is shown
 
 
 def test_regions_must_all_be_shown() -> None:
     two = sample_of(detail_boxes=((0, 0, 10, 10), (100, 40, 120, 60)))
     first, second = crop((0, 0, 20, 20)), crop((90, 30, 130, 70))
-    assert not useful(Log([first]), two, "evidence")
-    assert useful(Log([first, second]), two, "evidence")
+    assert not useful(EventLog([first]), two, "evidence")
+    assert useful(EventLog([first, second]), two, "evidence")
 
 
 LEFT_TOP, TOP = (0, 0, 100, 50), (100, 0, 200, 50)  # quarters of the image of 200 x 100
@@ -119,13 +119,13 @@ LEFT, REST = (0, 50, 100, 100), (100, 50, 200, 100)
 def test_crops_that_sweep_over_the_image_show_nothing(
     boxes: list[tuple[int, int, int, int]], shown: bool
 ) -> None:
-    assert useful(Log([crop(box) for box in boxes]), SIGN, "evidence") is shown
-    assert useful(Log([crop(box) for box in boxes]), SIGN, "belongs")
+    assert useful(EventLog([crop(box) for box in boxes]), SIGN, "evidence") is shown
+    assert useful(EventLog([crop(box) for box in boxes]), SIGN, "belongs")
 
 
 def test_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
     seen = [crop(box, scale=0.5) for box in (LEFT_TOP, TOP, LEFT, REST)]
-    assert useful(Log([*seen, crop((90, 30, 130, 70))]), SIGN, "evidence")
+    assert useful(EventLog([*seen, crop((90, 30, 130, 70))]), SIGN, "evidence")
 
 
 @pytest.mark.parametrize(
@@ -139,45 +139,45 @@ def test_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
     ],
 )
 def test_check_counts_that_decides(given: dict[str, Any], decides: bool) -> None:
-    check = Check(name=WORDS, arguments={"lower_bound": 20, "upper_bound": 10_000})
+    check = ConstraintCheck(name=WORDS, arguments={"lower_bound": 20, "upper_bound": 10_000})
     sample = sample_of(constraint="At least 20 words.", check=check)
     call = called(WORDS, arguments={"response": "text_0", **given}, result=True)
-    assert useful(Log([call]), sample, "evidence") is decides
+    assert useful(EventLog([call]), sample, "evidence") is decides
     other = call._replace(tool="check_whether_response_paragraph_number_in_range")
-    assert not useful(Log([other]), sample, "evidence")
+    assert not useful(EventLog([other]), sample, "evidence")
 
 
 def test_evidence_of_at_least_none_is_at_least_one() -> None:
-    check = Check(name=WORDS, arguments={"lower_bound": 0, "upper_bound": 50})
+    check = ConstraintCheck(name=WORDS, arguments={"lower_bound": 0, "upper_bound": 50})
     sample = sample_of(constraint="At most 50 words.", check=check)
     for lower, decides in ((0, True), (1, True), (2, False)):
         arguments = {"response": "text_0", "lower_bound": lower, "upper_bound": 50}
         call = called(WORDS, arguments=arguments, result=True)
-        assert useful(Log([call]), sample, "evidence") is decides
+        assert useful(EventLog([call]), sample, "evidence") is decides
 
 
 def test_keywords_are_compared_whatever_their_order_and_case() -> None:
     bounds = {"lower_bound_times": 1, "upper_bound_times": 2}
-    check = Check(name=KEYWORDS, arguments={"keywords": ["Owl", "fox"], **bounds})
+    check = ConstraintCheck(name=KEYWORDS, arguments={"keywords": ["Owl", "fox"], **bounds})
     sample = sample_of(constraint="!", check=check)
     for keywords, decides in ((["fox", "owl"], True), (["fox"], False), (["fox", "cat"], False)):
         arguments = {"response": "text_0", "keywords": keywords, **bounds}
         call = called(KEYWORDS, arguments=arguments, result=True)
-        assert useful(Log([call]), sample, "evidence") is decides
+        assert useful(EventLog([call]), sample, "evidence") is decides
 
 
 def test_crop_of_a_page_belongs_as_its_page_does() -> None:
     zoomed = crop((0, 0, 50, 50), origin="observation_1")
-    assert own_calls(Log([pages("report-1", 1), zoomed]), PAPER)[-1] == zoomed
-    assert own_calls(Log([pages("report-2", 1), zoomed]), PAPER) == []
+    assert own_calls(EventLog([pages("report-1", 1), zoomed]), PAPER)[-1] == zoomed
+    assert own_calls(EventLog([pages("report-2", 1), zoomed]), PAPER) == []
 
 
 def test_evidence_that_belongs_counts_if_none_decides() -> None:
     sample = sample_of()
-    assert useful(Log([crop((0, 0, 5, 5))]), sample, "evidence")
-    assert not useful(Log([crop((0, 0, 5, 5), origin="observation_9")]), sample, "evidence")
+    assert useful(EventLog([crop((0, 0, 5, 5))]), sample, "evidence")
+    assert not useful(EventLog([crop((0, 0, 5, 5), origin="observation_9")]), sample, "evidence")
 
 
 def test_published_rule_counts_any_result() -> None:
-    assert useful(Log([pages("report-2", 9)]), PAPER, "published")
-    assert not useful(Log([pages("report-2", 9, ok=False)]), PAPER, "published")
+    assert useful(EventLog([pages("report-2", 9)]), PAPER, "published")
+    assert not useful(EventLog([pages("report-2", 9, ok=False)]), PAPER, "published")

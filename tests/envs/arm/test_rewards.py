@@ -9,13 +9,13 @@ import pytest
 from tests.reward_terms import unweighted
 from visenv.envs.arm.evidence import CallRule
 from visenv.envs.arm.ground_truth import JudgingTruth
-from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, Reading, terms
+from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, EpisodeReading, terms
 from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
 from visenv.errors import UnknownNameError
-from visenv.grammar import Call, ToolCallGrammar
+from visenv.grammar import ToolCall, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
-from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
+from visenv.types import Answered, Event, EventLog, Malformed, Sample, ToolCalled, TurnTaken
 
 SAMPLE = judging_sample(
     id="1", instruction="?", truth=JudgingTruth(candidates=("a", "b")), verdict=2
@@ -23,7 +23,7 @@ SAMPLE = judging_sample(
 CALL = '<think>look</think>\n<tool_call>\n{"name": "zoom", "arguments": {}}\n</tool_call>'
 
 
-def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") -> Log:
+def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") -> EventLog:
     """A log of calls with those outcomes, and a verdict; `said` replaces the calls' texts."""
     events: list[Event] = []
     for turn, ok in enumerate(outcomes):
@@ -32,17 +32,17 @@ def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") 
     answer = write_verdict(verdict)
     text = last or f"<think>so</think><answer>{answer}</answer>"
     turn = len(outcomes)
-    return Log([*events, TurnTaken(turn, text, "so"), Answered(turn, answer)])
+    return EventLog([*events, TurnTaken(turn, text, "so"), Answered(turn, answer)])
 
 
 def pay(
     reward: str,
-    log: Log,
+    log: EventLog,
     sample: Sample = SAMPLE,
     compat: Compat = None,
     call_rule: CallRule = "published",
 ) -> float:
-    named = terms(reward, Reading.of(compat, call_rule))
+    named = terms(reward, EpisodeReading.of(compat, call_rule))
     return sum(term.weight * unweighted(term, log, sample) for term in named)
 
 
@@ -93,7 +93,7 @@ def test_earlier_turn_of_another_form_costs_its_share(reward: str, paid: float) 
     assert pay(reward, played(True, said="no tags at all")) == pytest.approx(paid)
 
 
-def corrected(times: int, verdict: str = "2") -> Log:
+def corrected(times: int, verdict: str = "2") -> EventLog:
     """A log of so many malformed turns, and then an answer."""
     events: list[Event] = []
     for turn in range(times):
@@ -101,7 +101,7 @@ def corrected(times: int, verdict: str = "2") -> Log:
         events.append(Malformed(turn, "bad_json", "broken"))
     answer = write_verdict(verdict)
     text = f"<think>so</think><answer>{answer}</answer>"
-    return Log([*events, TurnTaken(times, text, "so"), Answered(times, answer)])
+    return EventLog([*events, TurnTaken(times, text, "so"), Answered(times, answer)])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_corrected_malformed_turn_costs_its_share_and_not_the_reward(
 
 @pytest.mark.parametrize("reward", REWARDS)
 def test_reward_without_an_answer_is_0(reward: str) -> None:
-    log = Log(list(played(True))[:-1])
+    log = EventLog(list(played(True))[:-1])
     assert pay(reward, log) == 0.0
 
 
@@ -131,7 +131,7 @@ def test_public_reward_can_be_fooled_by_such_a_marker() -> None:
     spoof = f"<think>{ARM_MARKERS[0]} <tool_response></think><answer>Answer 2 is better</answer>"
     assert pay("stage2", played(last=spoof), compat="arm") == pytest.approx(1.5)
     wrong = spoof.replace("Answer 2", "Answer 1")
-    log = Log([TurnTaken(0, wrong, ""), Answered(0, "Answer 1 is better")])
+    log = EventLog([TurnTaken(0, wrong, ""), Answered(0, "Answer 1 is better")])
     assert pay("stage2", log, compat="arm") == pytest.approx(0.4)
 
 
@@ -169,7 +169,7 @@ def test_public_form_bans_tags_of_calls(thought: str) -> None:
     ],
 )
 def test_public_form(text: str, paid: float) -> None:
-    log = Log([TurnTaken(0, text, ""), Answered(0, "2")])
+    log = EventLog([TurnTaken(0, text, ""), Answered(0, "2")])
     assert pay("stage1", log, compat="arm") == pytest.approx(paid)
 
 
@@ -199,14 +199,14 @@ def test_rating_is_judged_by_its_half_of_the_scale(
     truth = JudgingTruth(candidates=("a",), rating=scale)
     sample = judging_sample(id="1", instruction="?", truth=truth, verdict=True)
     text = f"<think>so</think><answer>Overall Judgment: {rating}</answer>"
-    log = Log([TurnTaken(0, text, "so"), Answered(0, f"Overall Judgment: {rating}")])
+    log = EventLog([TurnTaken(0, text, "so"), Answered(0, f"Overall Judgment: {rating}")])
     assert pay("accuracy_format", log, sample) == pytest.approx(paid)
 
 
 def test_unknown_reward_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="stage2"):
-        terms("stage_2", Reading())
+        terms("stage_2", EpisodeReading())
 
 
 def test_call_is_no_answer() -> None:
-    assert ToolCallGrammar().parse(CALL).calls == (Call("zoom", {}),)
+    assert ToolCallGrammar().parse(CALL).calls == (ToolCall("zoom", {}),)

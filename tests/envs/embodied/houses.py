@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from visenv.envs.embodied.world.house import Fixture, House, Item, Room
-from visenv.envs.embodied.world.items import Look
+from visenv.envs.embodied.world.house import Fixture, FurnishedHouse, Item, Room
+from visenv.envs.embodied.world.items import ItemLook
 
-RED = Look("red", "plain", "matte", "large")
-BLUE = Look("blue", "dotted", "matte", "small")
+RED = ItemLook("red", "plain", "matte", "large")
+BLUE = ItemLook("blue", "dotted", "matte", "small")
 
 _KINDS = ("Sink", "Faucet", "Fridge", "Microwave", "Sofa", "SideTable", "Cabinet", "DeskLamp",
           "Drawer")  # fmt: skip
 
 
-def kitchen() -> House:
+def kitchen() -> FurnishedHouse:
     """Return one room: a sink with a faucet, a fridge, a microwave, a sofa, and so on.
 
     On the sofa: Mug (red, slot 0), Mug_2 (blue, slot 1), Knife (slot 2), Apple (slot 3).
@@ -32,7 +32,7 @@ def kitchen() -> House:
         ("Bowl", "Bowl", RED, ("SideTable", 0)),
         ("Book", "Book", RED, ("Cabinet", 0)),
     )
-    return House(
+    return FurnishedHouse(
         rooms=(Room("kitchen", 0.0, 0.0, 6.0, 5.3),),
         doors=(),
         windows=(),

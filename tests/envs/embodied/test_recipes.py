@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -68,4 +68,4 @@ def _tokenizer(folder: Path) -> Any:
 
 
 def _turn(index: int, name: str) -> ParsedTurn:
-    return ParsedTurn("a\nb\nc", (Call("act", {"action_id": index, "action_name": name}),))
+    return ParsedTurn("a\nb\nc", (ToolCall("act", {"action_id": index, "action_name": name}),))

@@ -12,13 +12,13 @@ from visenv.cli import main
 from visenv.envs.embodied.suites import EB_ALFRED, EB_HABITAT
 from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.episodes import read_episodes
-from visenv.evaluation.suite import Column, Suite
+from visenv.evaluation.suite import Suite, SuiteColumn
 from visenv.grammar.plan import TEXT_KEYS
 
 SMALL = Suite(
     "Two subsets of House",
     tuple(
-        Column(subset, "visenv/House-v0", options={"subset": subset, "split": "eval"})
+        SuiteColumn(subset, "visenv/House-v0", options={"subset": subset, "split": "eval"})
         for subset in ("base", "visual_appearance")
     ),
     metric="success",

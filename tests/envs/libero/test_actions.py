@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.libero import make
-from visenv.envs.libero.actions import Statistics, decode, encode, read_statistics
+from visenv.envs.libero.actions import ActionStatistics, decode, encode, read_statistics
 from visenv.envs.libero.datasets.tasks import language, open_tasks, task_names
 from visenv.envs.libero.presets import PRESETS, SUITES
-from visenv.envs.libero.tools import TARGET, Act
+from visenv.envs.libero.tools import TARGET, ActionChunkTool
 from visenv.errors import ConfigurationError, ToolError
 from visenv.simulators.settings import SimulatorSpec
 from visenv.tools.base import Store
@@ -37,7 +37,7 @@ def test_encode_is_the_inverse_of_decode(chunk: list[list[int]]) -> None:
 
 
 def test_statistics_stretch_the_bins_but_not_the_gripper() -> None:
-    told = Statistics((-0.5,) * 6 + (0.0,), (0.7,) * 6 + (1.0,), (True,) * 6 + (False,))
+    told = ActionStatistics((-0.5,) * 6 + (0.0,), (0.7,) * 6 + (1.0,), (True,) * 6 + (False,))
     # 0 -> q01, 254 -> q99, 127 -> their middle
     (row,) = decode([[0, 254, 127, 127, 127, 127, 1]], told)
     assert row == pytest.approx([-0.5, 0.7, 0.1, 0.1, 0.1, 0.1, 1.0], abs=1e-15)
@@ -78,7 +78,7 @@ GOOD = [127] * 6 + [0]
     ],
 )
 def test_bad_chunk_is_refused_with_what_was_expected(actions: Any) -> None:
-    act = Act(SimulatorSpec(TARGET), PRESETS["default"])
+    act = ActionChunkTool(SimulatorSpec(TARGET), PRESETS["default"])
     with pytest.raises(ToolError, match="act takes actions") as caught:
         act.run({"actions": actions}, Store())
     assert len(str(caught.value)) < 2000

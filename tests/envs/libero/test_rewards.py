@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from visenv.envs.libero.rewards import reward_terms, success_score
-from visenv.types import Log, ToolCalled
+from visenv.types import EventLog, ToolCalled
 
 
 def chunk(success: bool) -> ToolCalled:
@@ -30,5 +30,5 @@ REFUSED = ToolCalled(0, "act", {"actions": "up"}, ok=False, reason="not a list")
 def test_success_is_that_of_the_last_chunk_carried_out(
     events: list[ToolCalled], score: float
 ) -> None:
-    assert success_score(Log(events)) == score
+    assert success_score(EventLog(events)) == score
     assert [(term.name, term.weight) for term in reward_terms()] == [("success", 1.0)]

@@ -12,11 +12,11 @@ import pytest
 
 from visenv.envs.mags.presets import PRESETS
 from visenv.envs.mags.world import SCENES
-from visenv.envs.mags.world.questions import Scene, make_scene
+from visenv.envs.mags.world.questions import SceneDraft, make_scene
 from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
-Blind = Callable[[Scene], str]
+Blind = Callable[[SceneDraft], str]
 """Answers a question by its text, its kind and its detail."""
 
 LEAST_SEEN = 20
@@ -27,32 +27,32 @@ _NAMES = re.compile(r"\b(" + "|".join([*_VALUES, *FRAMES, *SHAPES]) + r")\b")
 
 
 @cache
-def scenes_of(preset: str, seeds: range) -> list[Scene]:
+def scenes_of(preset: str, seeds: range) -> list[SceneDraft]:
     scenes = SCENES[PRESETS[preset].scenes]
     return [make_scene(np.random.default_rng(seed), scenes) for seed in seeds]
 
 
-def forms(scene: Scene) -> list[tuple[str, ...]]:
+def forms(scene: SceneDraft) -> list[tuple[str, ...]]:
     """Return the question, its template and its kind, each with the kind and the detail."""
     kind = (scene.kind, scene.detail)
     return [(*kind, scene.question), (*kind, _NAMES.sub("_", scene.question)), kind]
 
 
-def majority(train: Sequence[Scene]) -> Blind:
+def majority(train: Sequence[SceneDraft]) -> Blind:
     """Return the most frequent answer of a question, of its template, or of its kind."""
     seen: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for scene in train:
         for form in forms(scene):
             seen[form][scene.answer] += 1
 
-    def answer(scene: Scene) -> str:
+    def answer(scene: SceneDraft) -> str:
         known = next(seen[form] for form in forms(scene) if seen[form].total() >= LEAST_SEEN)
         return known.most_common(1)[0][0]
 
     return answer
 
 
-def bag_of_words(train: Sequence[Scene]) -> Blind:
+def bag_of_words(train: Sequence[SceneDraft]) -> Blind:
     """Return a logistic regression on words and pairs of words, one for each kind and detail."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -67,7 +67,7 @@ def bag_of_words(train: Sequence[Scene]) -> Blind:
     return lambda scene: str(models[scene.kind, scene.detail].predict([scene.question])[0])
 
 
-def margins(blind: Blind, test: Sequence[Scene]) -> dict[str, float]:
+def margins(blind: Blind, test: Sequence[SceneDraft]) -> dict[str, float]:
     """Return the accuracy of each kind of question, less chance."""
     gains: dict[str, list[float]] = defaultdict(list)
     for scene in test:
@@ -75,7 +75,7 @@ def margins(blind: Blind, test: Sequence[Scene]) -> dict[str, float]:
     return {kind: float(np.mean(each)) for kind, each in gains.items()}
 
 
-def answered_by_the_question(scenes: Sequence[Scene]) -> list[Scene]:
+def answered_by_the_question(scenes: Sequence[SceneDraft]) -> list[SceneDraft]:
     """Return scenes whose questions give away a third of the answers."""
     return [
         scene._replace(question=f"{scene.question} {scene.answer}") if place % 3 == 0 else scene
@@ -89,7 +89,7 @@ LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("sc
 @pytest.mark.parametrize("learn", LEARNERS)
 @pytest.mark.parametrize("preset", ["stage1", "stage2", "tiny-stage1", "tiny"])
 def test_policy_that_sees_no_image_is_near_chance(
-    preset: str, learn: Callable[[Sequence[Scene]], Blind]
+    preset: str, learn: Callable[[Sequence[SceneDraft]], Blind]
 ) -> None:
     blind = learn(scenes_of(preset, range(4000)))
     found = margins(blind, scenes_of(preset, range(4000, 7000)))
@@ -99,7 +99,7 @@ def test_policy_that_sees_no_image_is_near_chance(
 
 @pytest.mark.parametrize("learn", LEARNERS)
 def test_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
-    learn: Callable[[Sequence[Scene]], Blind],
+    learn: Callable[[Sequence[SceneDraft]], Blind],
 ) -> None:
     """The check above can fail: the learners use what a question tells."""
     train = answered_by_the_question(scenes_of("tiny", range(2000)))

@@ -226,11 +226,11 @@ def test_hidden_crops_count_as_zoomed() -> None:
 
 def test_hasty_demonstration_answers_in_round_2() -> None:
     from visenv.rollout.advice import Advisor
-    from visenv.types import Demonstration
+    from visenv.types import DemonstrationRequest
 
     env = made(preset="tiny-stage1")
     env.reset(seed=0)
-    advisor = Advisor(Demonstration(care=0.0), env, 0)
+    advisor = Advisor(DemonstrationRequest(expert_rate=0.0), env, 0)
     texts = []
     for _ in range(2):
         text = advisor.advise()

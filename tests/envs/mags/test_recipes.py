@@ -16,13 +16,13 @@ def test_recipe_has_the_numbers_of_the_paper() -> None:
     first, second = recipe.phases["stage1"], recipe.phases["stage2"]
     assert [*recipe.phases] == ["stage1", "stage2"]  # no cold start
     assert (first.steps, second.steps) == (300, 225)
-    assert (first.optimisation.learning_rate, second.optimisation.learning_rate) == (2e-6, 5e-7)
+    assert (first.optimization.learning_rate, second.optimization.learning_rate) == (2e-6, 5e-7)
     assert (first.rollouts.temperature, second.rollouts.temperature) == (0.9, 1.0)
-    weights = [phase.algorithm_options["kl_weight"] for phase in (first, second)]
+    weights = [phase.algorithm_options["kl_coef"] for phase in (first, second)]
     assert weights == [0.04, 0.03]
     for phase in (first, second):
         assert phase.algorithm == "grpo"
-        assert (phase.rollouts.groups, phase.rollouts.group_size) == (4, 16)
+        assert (phase.rollouts.prompts_per_step, phase.rollouts.num_generations) == (4, 16)
         algorithm: Any = make_algorithm(phase.algorithm, phase.algorithm_options)
         assert algorithm.clip_low == algorithm.clip_high == 0.2  # symmetric
     assert recipe.evaluation.temperature == 0.01

@@ -18,7 +18,7 @@ from visenv.rewards import RewardContext
 from visenv.rollout.episode import EpisodeSpec, play
 from visenv.scorers import Generate
 from visenv.testing.record import played
-from visenv.types import Answered, Image, Log, Malformed, Sample, ToolCalled, TurnTaken
+from visenv.types import Answered, EventLog, Image, Malformed, Sample, ToolCalled, TurnTaken
 
 WORDS = [
     "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet",
@@ -38,9 +38,9 @@ def episode(
     first: str = thought(19),
     second: str = thought(25),
     answer: str | None = "4",
-) -> Log:
+) -> EventLog:
     box = "[[1, 2, 30, 40]]"
-    log = Log([TurnTaken(0, f"<think>{first} <zoom>{box}</zoom></think>", first)])
+    log = EventLog([TurnTaken(0, f"<think>{first} <zoom>{box}</zoom></think>", first)])
     detail = {"written": written, "valid": valid}
     log.append(ToolCalled(0, "zoom", {}, valid > 0, "", (), detail))
     said = "" if answer is None else f"<answer>{answer}</answer>"
@@ -58,13 +58,13 @@ OTHER = Sample("s", "Which?", answers=("4",), kind="attribute")
 
 
 def term(
-    name: str, log: Log, sample: Sample = OTHER, stage: Any = "stage2", **options: Any
+    name: str, log: EventLog, sample: Sample = OTHER, stage: Any = "stage2", **options: Any
 ) -> float:
     terms = {each.name: each for each in reward_terms(RewardSettings(stage, **options))}
     return unweighted(terms[name], log, sample)
 
 
-def total(log: Log, sample: Sample, stage: Any = "stage2", **options: Any) -> float:
+def total(log: EventLog, sample: Sample, stage: Any = "stage2", **options: Any) -> float:
     terms = reward_terms(RewardSettings(stage, **options))
     return sum(each.weight * unweighted(each, log, sample) for each in terms)
 
@@ -167,7 +167,7 @@ def test_zoom_block_holds_no_words_of_the_thought() -> None:
     ],
 )
 def test_tags_of_the_thought_pay_a_quarter_each(text: str, value: float) -> None:
-    log = Log([TurnTaken(0, text, None), TurnTaken(1, text.replace("think", "rethink"), None)])
+    log = EventLog([TurnTaken(0, text, None), TurnTaken(1, text.replace("think", "rethink"), None)])
     assert term("think_format", log) == value
     assert term("rethink_format", log) == value
 
@@ -180,15 +180,15 @@ def test_answer_is_exact_or_judged() -> None:
 
 
 def test_episode_without_a_zoom_is_paid_for_form_and_answer_only() -> None:
-    log = Log([TurnTaken(0, "<think>nothing</think>", "nothing")])
+    log = EventLog([TurnTaken(0, "<think>nothing</think>", "nothing")])
     log += episode()[2:]
     # 0.1 + 0.1·0.5 + 0.1·0.5 + 2 + 0.5
     assert total(log, OTHER) == pytest.approx(2.7)
 
 
 def test_episode_of_one_turn_is_paid_without_an_error() -> None:
-    assert total(Log([TurnTaken(0, "", None)]), OTHER) == 0
-    assert total(Log([]), OTHER) == 0
+    assert total(EventLog([TurnTaken(0, "", None)]), OTHER) == 0
+    assert total(EventLog([]), OTHER) == 0
 
 
 # ---------------------------------------------------------------- policies that game the terms
@@ -196,7 +196,7 @@ def test_episode_of_one_turn_is_paid_without_an_error() -> None:
 
 def test_imitating_the_messages_of_the_environment_earns_nothing() -> None:
     fake = "<think>crop_1: crop_2: Box 1 valid </think> written 4 valid 4 ToolCalled ok"
-    log = Log([TurnTaken(0, fake, None), Malformed(0, "x", "y"), TurnTaken(1, fake, None)])
+    log = EventLog([TurnTaken(0, fake, None), Malformed(0, "x", "y"), TurnTaken(1, fake, None)])
     assert term("zoom", log, counting(4)) == 0
     assert term("zoom_format", log) == 0
 

@@ -12,13 +12,13 @@ from visenv.data.fixed import FixedSamples
 from visenv.envs.mags.boxes import MOST_AREA
 from visenv.envs.mags.ground_truth import MagsTruth
 from visenv.envs.mags.world import SCENES, MagsWorld
-from visenv.envs.mags.world.questions import Scene, make_scene
+from visenv.envs.mags.world.questions import SceneDraft, make_scene
 from visenv.envs.mags.world.render import LEAVES
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 
 
-def scenes_of(name: str, count: int) -> list[Scene]:
+def scenes_of(name: str, count: int) -> list[SceneDraft]:
     return [make_scene(np.random.default_rng(seed), SCENES[name]) for seed in range(count)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.zoom_vqa.env import ZoomVQA
-from visenv.envs.zoom_vqa.rewards import Weights
+from visenv.envs.zoom_vqa.rewards import RewardWeights
 from visenv.envs.zoom_vqa.tools import INPUT_IMAGE, BoxZoom, KeypointZoom
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
 from visenv.images import Window
@@ -152,9 +152,10 @@ def test_weights_of_the_reward_are_options() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [Weights(alpha=-1), Weights(lambda_=1.1), Weights(gamma=float("nan"))]
+    "weights",
+    [RewardWeights(alpha=-1), RewardWeights(lambda_=1.1), RewardWeights(gamma=float("nan"))],
 )
-def test_weights_that_cannot_be_are_refused(weights: Weights) -> None:
+def test_weights_that_cannot_be_are_refused(weights: RewardWeights) -> None:
     with pytest.raises(ConfigurationError, match="lambda_"):
         played(**weights._asdict())
 

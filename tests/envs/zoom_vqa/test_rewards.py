@@ -7,7 +7,7 @@ import pytest
 from tests.reward_terms import unweighted
 from visenv.envs.zoom_vqa.rewards import format_score, paper_terms, tool_success
 from visenv.rewards.vqa import vqa_score
-from visenv.types import Answered, Log, Malformed, Sample, ToolCalled, TurnTaken
+from visenv.types import Answered, EventLog, Malformed, Sample, ToolCalled, TurnTaken
 
 ZOOM = "<think> closer </think><tool>\nname: zoom\nkeypoint: [1, 2]\n</tool>"
 ANSWER = "<think> clear </think><answer>cat</answer>"
@@ -19,7 +19,7 @@ def score(answer: str, sample: Sample) -> float:
     return vqa_score(answer, sample.answers, mode="official")
 
 
-def total(log: Log, compat: str | None = None) -> float:
+def total(log: EventLog, compat: str | None = None) -> float:
     terms = paper_terms(score, compat)  # type: ignore[arg-type]
     return sum(term.weight * unweighted(term, log, SAMPLE) for term in terms)
 
@@ -62,12 +62,14 @@ def called(ok: bool) -> ToolCalled:
     [([], 0.0), ([True], 1.0), ([False], 0.0), ([True, False], 0.5), ([False, True, True], 2 / 3)],
 )
 def test_tool_success(calls: list[bool], expected: float) -> None:
-    log = Log([called(ok) for ok in calls])
+    log = EventLog([called(ok) for ok in calls])
     assert tool_success(log, SAMPLE) == pytest.approx(expected)
 
 
 def test_perfect_episode_by_hand() -> None:
-    log = Log([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, ANSWER, ""), Answered(1, "cat")])
+    log = EventLog(
+        [TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, ANSWER, ""), Answered(1, "cat")]
+    )
     # vqa 1, soft 1 (three references are equal), format 1, tool 1: 0.5 + 0.5 + 1.0 + 0.1
     assert total(log) == pytest.approx(2.1)
 
@@ -75,7 +77,7 @@ def test_perfect_episode_by_hand() -> None:
 def test_near_miss_by_hand() -> None:
     sample = Sample("s", "?", answers=("cat", "car", "dog", "cow"))
     terms = {term.name: term for term in paper_terms(score, None)}
-    log = Log([TurnTaken(0, ANSWER, ""), Answered(0, "car")])
+    log = EventLog([TurnTaken(0, ANSWER, ""), Answered(0, "car")])
     # "car": itself 1; "cat" one of three letters differs, 2/3; "cow" two differ, 1/3; "dog" 0
     assert unweighted(terms["soft"], log, sample) == pytest.approx((1 + 2 / 3 + 1 / 3) / 3)
     assert unweighted(terms["tool"], log, sample) == 0.0
@@ -83,20 +85,20 @@ def test_near_miss_by_hand() -> None:
 
 
 def test_format_is_the_mean_over_turns() -> None:
-    log = Log([TurnTaken(0, "hello", None), TurnTaken(1, ANSWER, ""), Answered(1, "bird")])
+    log = EventLog([TurnTaken(0, "hello", None), TurnTaken(1, ANSWER, ""), Answered(1, "bird")])
     form = {term.name: term for term in paper_terms(score, None)}["format"]
     assert unweighted(form, log, SAMPLE) == pytest.approx((0.0 + 1.0) / 2)
 
 
 def test_missing_answer_earns_neither_exact_nor_soft_credit() -> None:
-    log = Log([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, "hello", None)])
+    log = EventLog([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, "hello", None)])
     scores = {term.name: unweighted(term, log, SAMPLE) for term in paper_terms(score, None)}
     assert scores == pytest.approx({"vqa": 0.0, "soft": 0.0, "format": 0.5, "tool": 1.0})
 
 
 def test_text_cannot_fake_a_tool_result() -> None:
     forged = "<think> tool_result_1 <result>ok</result> success </think><answer>cat</answer>"
-    log = Log([TurnTaken(0, forged, ""), Answered(0, "cat")])
+    log = EventLog([TurnTaken(0, forged, ""), Answered(0, "cat")])
     assert tool_success(log, SAMPLE) == 0.0
-    failed = Log([TurnTaken(0, ZOOM, ""), called(False), Malformed(0, "no_name", "")])
+    failed = EventLog([TurnTaken(0, ZOOM, ""), called(False), Malformed(0, "no_name", "")])
     assert tool_success(failed, SAMPLE) == 0.0

@@ -156,7 +156,7 @@ TEXTS = st.lists(
 def test_text_never_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
     ids = vocabulary.encode(text)
     assert not set(ids) & set(vocabulary.control.values())
-    # Qwen's tokenizer normalises to NFC; nothing else is lost.
+    # Qwen's tokenizer normalizes to NFC; nothing else is lost.
     assert vocabulary.decode(ids) == unicodedata.normalize("NFC", text)
 
 

@@ -36,7 +36,7 @@ def test_tiny_model_is_seeded(qwen3_folder: Path, tmp_path: Path) -> None:
     assert other != (qwen3_folder / "model.safetensors").read_bytes()
 
 
-def test_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
+def test_tiny_model_is_tiny_and_initialized_to_learn(qwen3: Any) -> None:
     parameters = sum(parameter.numel() for parameter in qwen3.parameters())
     assert 1.2e6 < parameters < 1.4e6
     visual = qwen3.network.model.model.visual

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from visenv.policy import Budget
+from visenv.policy import BatchBudget
 from visenv.types import Image, Segment, Video, Visual
 
 torch = pytest.importorskip("torch")
@@ -34,7 +34,7 @@ class Episodes(NamedTuple):
     """Random segments, and how they are scored."""
 
     segments: Sequence[Segment]
-    budget: Budget
+    budget: BatchBudget
     chunk: int
     worth: int
     weights: list[Any]
@@ -63,7 +63,7 @@ class Drawer:
         """Text with images and videos anywhere in it."""
         parts: list[Any] = [self.text(0, 24)]
         for picture in self.draw(st.lists(st.sampled_from(self.pictures), max_size=most_images)):
-            parts += [picture, self.text(1, 3)]  # the stock model takes neighbours for one image
+            parts += [picture, self.text(1, 3)]  # the stock model takes neighbors for one image
         return parts
 
     def said(self) -> Any:
@@ -108,7 +108,7 @@ class Drawer:
         patches = self.draw(st.none() | st.integers(1, 300))
         return Episodes(
             segments,
-            Budget(self.draw(st.integers(1, 400)), patches),
+            BatchBudget(self.draw(st.integers(1, 400)), patches),
             self.draw(st.sampled_from((1, 5, 10**6))),
             self.draw(st.sampled_from((1, 1, 8, 64))),
             [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments],
@@ -230,7 +230,7 @@ def test_gradients_of_a_tree_of_depth_three_are_those_of_each_segment_alone(
 
     images = {picture.sha256: picture for picture in pictures}
     weights = [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments]
-    episodes = Episodes(segments, Budget(10**6), 10**6, 64, weights)
+    episodes = Episodes(segments, BatchBudget(10**6), 10**6, 64, weights)
     with naive.in_full():
         found = shared_loss(policy, episodes, images)
         expected = naive_loss(stock, policy.codec, episodes, images)
@@ -274,7 +274,7 @@ def test_gradients_of_a_tree_with_videos_are_those_of_each_segment_alone(
     images = {each.sha256: each for each in (prompted, picture, *clips, later)}
     assert {len(segment.videos) > 1 for segment in segments} == {True}
     weights = [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments]
-    episodes = Episodes(segments, Budget(10**6), 10**6, 64, weights)
+    episodes = Episodes(segments, BatchBudget(10**6), 10**6, 64, weights)
     with naive.in_full():
         found = shared_loss(policy, episodes, images)
         expected = naive_loss(stock, policy.codec, episodes, images)
@@ -303,7 +303,7 @@ def group_of(policy: Any, talk: Any) -> tuple[Episodes, dict[str, Image]]:
             segments.append(naive.segment_of(policy.codec, [*prompt, *turns]))
     weights = [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments]
     images = {picture.sha256: picture for picture in pictures}
-    return Episodes(segments, Budget(10**6), 10**6, 64, weights), images
+    return Episodes(segments, BatchBudget(10**6), 10**6, 64, weights), images
 
 
 def test_bfloat16_is_as_near_to_the_truth_as_it_is_unshared(small: Path, talk: Any) -> None:

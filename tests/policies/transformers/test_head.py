@@ -23,16 +23,16 @@ def make_head(dtype: Any = None, *, single: bool = False) -> Any:
     weight = torch.nn.Linear(WIDTH, VOCABULARY, bias=False, dtype=dtype).weight
     banned = torch.zeros(VOCABULARY, dtype=torch.bool)
     banned[5] = True
-    return head_module.Head(weight, banned, single=single)
+    return head_module.LogprobHead(weight, banned, single=single)
 
 
 def places_of(count: int, temperature: float = 1.0) -> Any:
     distinct = torch.zeros(2, VOCABULARY, dtype=torch.bool)
     distinct[1, :500] = True
     which = torch.arange(count) % 2
-    exclusions = head_module.Exclusions(distinct, which)
+    exclusions = head_module.ExcludedTokens(distinct, which)
     tokens = 500 + torch.arange(count)
-    return head_module.Places(tokens, torch.full((count,), temperature), exclusions)
+    return head_module.TokenPositions(tokens, torch.full((count,), temperature), exclusions)
 
 
 def test_probabilities_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

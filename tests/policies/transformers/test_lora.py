@@ -101,12 +101,12 @@ def test_gradients_are_those_of_peft_on_the_stock_model(folder: Path, talk: Any)
 
     lora.adapt(stock, SETTINGS)
     with torch.no_grad():
-        for own, learnt in zip(lora.adapters(stock).values(), policy.parameters(), strict=True):
-            own.copy_(learnt)
+        for own, learned in zip(lora.adapters(stock).values(), policy.parameters(), strict=True):
+            own.copy_(learned)
     for member in members:
         naive.logprobs(stock, policy.codec, member, lesson.images).sum().backward()
-    for own, learnt in zip(lora.adapters(stock).values(), policy.parameters(), strict=True):
-        torch.testing.assert_close(learnt.grad, own.grad, atol=2e-5, rtol=1e-4)
+    for own, learned in zip(lora.adapters(stock).values(), policy.parameters(), strict=True):
+        torch.testing.assert_close(learned.grad, own.grad, atol=2e-5, rtol=1e-4)
 
 
 def talk_images(lesson: Lesson) -> list[Any]:

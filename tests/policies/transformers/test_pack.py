@@ -49,10 +49,10 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
     assert row[152:226] == [6] * 70 + [7] * 4  # the shared turn and the other member
     assert sorted([row[226:229], row[229:]]) == [[5, 7, 7], [6, 6, 6]]
     assert packed.layout == (
-        attention.Call((80, 72)),
-        attention.Call((70,), (0,)),
-        attention.Call((4,), (0,)),
-        attention.Call((3, 3), (0, 2)),
+        attention.AttentionCall((80, 72)),
+        attention.AttentionCall((70,), (0,)),
+        attention.AttentionCall((4,), (0,)),
+        attention.AttentionCall((3, 3), (0, 2)),
     )
     assert [span.sha256 for span in packed.shown] == [image.sha256, small.sha256]
     assert [*packed.images] == [image.sha256, small.sha256]
@@ -78,7 +78,7 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
 def test_segments_stand_whole_without_sharing(qwen3: Any) -> None:
     segments = [naive.segment_of(qwen3.codec, [A * 20, naive.Said(B * n)]) for n in (3, 2)]
     packed = pack_module.pack(qwen3.codec, segments, {}, share=False)
-    assert packed.layout == (attention.Call((23, 22)),)
+    assert packed.layout == (attention.AttentionCall((23, 22)),)
     assert packed.before.tolist() == [19, 20, 21, 42, 43]
 
 
@@ -178,7 +178,7 @@ def laid(forest: Siblings) -> tuple[list[Any], list[list[int]]]:
     while pending:
         siblings, before = pending.pop()
         if siblings:
-            calls.append(attention.Call(tuple(length for length, _ in siblings), before))
+            calls.append(attention.AttentionCall(tuple(length for length, _ in siblings), before))
         for length, children in siblings:
             pending.append((children, (*before, len(paths))))
             begun = paths[before[-1]] if before else []

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.policy import Budget
+from visenv.policy import BatchBudget
 from visenv.types import Segment
 
 pytest.importorskip("torch")
@@ -33,13 +33,13 @@ def test_split_keeps_trees_together_and_fills_what_has_room() -> None:
     """Sizes 100 + 3 = 103 (three members), 110 and 7 in parts of 110: 110 | 103 + 7."""
     group = [segment([*PROMPT, end]) for end in (40, 41, 42)]
     segments = [group[0], segment([60] * 110), group[1], segment([70] * 7), group[2]]
-    assert parts.split(segments, Budget(110)) == [[1], [0, 2, 4, 3]]
+    assert parts.split(segments, BatchBudget(110)) == [[1], [0, 2, 4, 3]]
 
 
 def test_split_cuts_a_tree_over_the_budget_between_its_members() -> None:
     """A prompt of 100 and members of 4 in parts of 108: two members each."""
     segments = [segment([*PROMPT, *[40 + end] * 4]) for end in range(5)]
-    assert parts.split(segments, Budget(108)) == [[0, 1], [2, 3], [4]]
+    assert parts.split(segments, BatchBudget(108)) == [[0, 1], [2, 3], [4]]
 
 
 def test_split_cuts_a_tree_between_its_subtrees() -> None:
@@ -50,8 +50,8 @@ def test_split_cuts_a_tree_between_its_subtrees() -> None:
     segments = [
         segment([*PROMPT, *[question] * 80, *[end] * 5]) for end in (3, 4) for question in (1, 2)
     ]
-    assert parts.split(segments, Budget(280)) == [[0, 1, 2, 3]]
-    assert parts.split(segments, Budget(200)) == [[0, 2], [1, 3]]
+    assert parts.split(segments, BatchBudget(280)) == [[0, 1, 2, 3]]
+    assert parts.split(segments, BatchBudget(200)) == [[0, 2], [1, 3]]
 
 
 def test_split_puts_a_segment_where_it_adds_the_fewest_tokens() -> None:
@@ -64,22 +64,22 @@ def test_split_puts_a_segment_where_it_adds_the_fewest_tokens() -> None:
     one = [segment([*PROMPT, *[end] * 90]) for end in range(4)]
     prompt = [7] * 100
     other = [segment([*prompt, *[end] * own]) for end, own in ((0, 150), (1, 100), (2, 80))]
-    assert parts.split([*one, *other], Budget(400)) == [[0, 1, 2], [3, 6], [4, 5]]
+    assert parts.split([*one, *other], BatchBudget(400)) == [[0, 1, 2], [3, 6], [4, 5]]
 
 
 def test_split_leaves_what_exceeds_a_budget_alone() -> None:
     pictures = [(3 * k, f"image {k}", 2) for k in range(20)]
     episode = segment([IMAGE, IMAGE, 7] * 20, pictures)  # 20 images of 8 patches
     segments = [segment([1] * 50), episode, segment([2] * 3), segment([3] * 4)]
-    assert parts.split(segments, Budget(40, 100)) == [[1], [0], [3, 2]]
-    assert parts.split(segments, Budget(200, 160)) == [[1, 0, 3, 2]]
+    assert parts.split(segments, BatchBudget(40, 100)) == [[1], [0], [3, 2]]
+    assert parts.split(segments, BatchBudget(200, 160)) == [[1, 0, 3, 2]]
 
 
 def test_split_counts_each_distinct_image_of_a_part_once() -> None:
     segments = [segment([IMAGE, IMAGE, *[9 + k] * 5], [(0, "same", 2)]) for k in range(3)]
-    assert parts.split(segments, Budget(100, 8)) == [[0, 1, 2]]
+    assert parts.split(segments, BatchBudget(100, 8)) == [[0, 1, 2]]
     other = segment([IMAGE, IMAGE, *[5] * 5], [(0, "other", 2)])
-    assert parts.split([*segments, other], Budget(100, 8)) == [[0, 1, 2], [3]]
+    assert parts.split([*segments, other], BatchBudget(100, 8)) == [[0, 1, 2], [3]]
 
 
 @given(st.data())
@@ -92,7 +92,7 @@ def test_split_keeps_parts_within_the_budget(data: Any) -> None:
             images = [(len(tokens) + 2 * k, name, 2) for k, name in enumerate(shown)]
             segments.append(segment(tokens + [IMAGE] * 2 * len(shown), images))
     patches = data.draw(st.none() | st.integers(1, 30))
-    budget = Budget(data.draw(st.integers(1, 90)), patches)
+    budget = BatchBudget(data.draw(st.integers(1, 90)), patches)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "_WORTH", data.draw(st.sampled_from((1, 3, 20, 64))))
         found = parts.split(segments, budget)
@@ -104,4 +104,4 @@ def test_split_keeps_parts_within_the_budget(data: Any) -> None:
 
 
 def test_split_makes_no_part_of_no_segments() -> None:
-    assert parts.split([], Budget(10)) == []
+    assert parts.split([], BatchBudget(10)) == []

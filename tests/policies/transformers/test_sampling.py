@@ -266,8 +266,8 @@ def test_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     starts = (b"y", b"e", b"s", b"n", b"o")
     excluded = [
         token
-        for token, spelt in enumerate(fresh.codec.vocabulary.bytes)
-        if spelt and not spelt.startswith(starts) and token not in segment.token_ids
+        for token, spelled in enumerate(fresh.codec.vocabulary.bytes)
+        if spelled and not spelled.startswith(starts) and token not in segment.token_ids
     ]
     assert len(excluded) > 100
     assert not gradient[excluded].any()

@@ -51,7 +51,7 @@ PROMPT = list(range(1000, 1100))  # 100 tokens
 Nested = tuple[tuple[int, ...], int, int, list[Any]]
 
 
-def nested(forest: Sequence[trees.Node]) -> list[Nested]:
+def nested(forest: Sequence[trees.PrefixNode]) -> list[Nested]:
     """Trees as (members, start, end, children), in the order of their members."""
     nodes = sorted(forest, key=lambda node: node.members)
     return [(node.members, node.start, node.end, nested(node.children)) for node in nodes]
@@ -193,7 +193,7 @@ def test_grow_of_some_segments_is_that_of_these_alone(
     some = sorted(data.draw(st.sets(st.sampled_from(range(len(tokens))))) if tokens else ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "_WORTH", worth)
-        found = trees.Prefixes(segments).grow(some)
+        found = trees.PrefixTrees(segments).grow(some)
         alone = trees.grow([segments[index] for index in some])
     for node in trees.walk(alone):
         node.members = tuple(some[index] for index in node.members)

@@ -16,7 +16,7 @@ from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer.credit import credit
 from visenv.algos.trainer.micro import micro_batches
 from visenv.episodes import read_episodes, write_episodes
-from visenv.policy import Budget
+from visenv.policy import BatchBudget
 from visenv.rollout import Collector
 from visenv.types import Sampling, Video, Visual
 
@@ -126,7 +126,7 @@ def test_budget_of_patches_counts_each_video_once(
     grids = {one.grid for one in policy.codec.media.videos.encode(clips)}
     assert grids == ({(3, 8, 8)} if len(segments[0].videos) == 3 else {(3, 4, 4)})
     patches = int(np.prod(grids.pop()))
-    found = policy.split(segments, Budget(10**6, int(videos * patches)))
+    found = policy.split(segments, BatchBudget(10**6, int(videos * patches)))
     assert sorted(map(sorted, found)) == parts
 
 
@@ -143,7 +143,7 @@ def test_episode_of_argos_video_is_trained_on_as_it_was_sampled(
     back = list(read_episodes(tmp_path / "episodes.jsonl"))
     assert back == episodes
     credited = credit(GRPO(), [back[:2], back[2:]]).own
-    (batch,) = micro_batches(policy, credited, Budget(10**6), ALONE)
+    (batch,) = micro_batches(policy, credited, BatchBudget(10**6), ALONE)
     scores = policy.module(batch.collated(policy))
     for row, each in enumerate(batch.own):
         own = scores.logprobs[row, : len(each.segment)].detach().numpy()

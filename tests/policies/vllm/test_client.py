@@ -19,14 +19,14 @@ torch = pytest.importorskip("torch")
 
 from visenv.policies.vllm.client import ServerClient
 from visenv.policies.vllm.control import ServerControl
-from visenv.policies.vllm.request import Piece, Request
+from visenv.policies.vllm.request import EngineOutput, EngineRequest
 from visenv.policies.vllm.sampler import EngineSampler
-from visenv.policies.vllm.weights import Delivery
+from visenv.policies.vllm.weights import WeightUpdate
 from visenv.policies.vllm.worker import WeightSums
 
 pytestmark = [pytest.mark.component("torch", "transformers"), pytest.mark.timeout(120)]
 
-REQUEST = Request([1, 2, 3], (), 1.0, 0, 5)
+REQUEST = EngineRequest([1, 2, 3], (), 1.0, 0, 5)
 MANIFEST: Any = SimpleNamespace(shapes={"model.norm.weight": (2,)}, tied=False)
 
 
@@ -39,7 +39,7 @@ class Courier:
         self.going = threading.Event()
         self.going.set()
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, delivery: WeightUpdate) -> None:
         for _ in delivery:
             self.going.wait()
         self.server.take(delivery.sums)
@@ -69,9 +69,9 @@ def connect(server: FakeServer) -> Iterator[Callable[..., ServerClient]]:
         each.close()
 
 
-def delivery(value: float, count: int = 1) -> Delivery:
+def delivery(value: float, count: int = 1) -> WeightUpdate:
     weights = [("model.norm.weight", torch.full((2,), value))] * count
-    return Delivery(MANIFEST, weights, torch.float32, packs=False)
+    return WeightUpdate(MANIFEST, weights, torch.float32, packs=False)
 
 
 def client_in_use(connect: Callable[..., ServerClient]) -> ServerClient:
@@ -82,7 +82,7 @@ def client_in_use(connect: Callable[..., ServerClient]) -> ServerClient:
     return client
 
 
-def begun_turn(server: FakeServer, client: ServerClient) -> Future[Piece]:
+def begun_turn(server: FakeServer, client: ServerClient) -> Future[EngineOutput]:
     """Return a turn that the server has begun, and goes on with once ``server.sampling`` is set."""
     begun = threading.Event()
     server.asked = begun.set
@@ -130,7 +130,7 @@ def test_client_that_took_a_turn_is_asked_whether_it_works() -> None:
 
     dead, healthy = Client("died"), Client("")
     sampler: Any = SimpleNamespace(_patience=0.01, _client=lambda: healthy)
-    waiting: Future[Piece] = Future()
+    waiting: Future[EngineOutput] = Future()
     with pytest.raises(PolicyError, match="died"):
         asyncio.run(EngineSampler._answer(sampler, dead, waiting))  # type: ignore[arg-type]
 
@@ -210,14 +210,14 @@ def test_server_that_is_another_is_found_before_weights_are_sent_to_it(
     assert client.lost
 
 
-def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labelled_with(
+def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labeled_with(
     server: FakeServer, connect: Callable[..., ServerClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect()
     client.load(delivery(1.0), 1)
     make, begun, go_on = client._body, threading.Event(), threading.Event()
 
-    def slowly(request: Request) -> dict[str, Any]:
+    def slowly(request: EngineRequest) -> dict[str, Any]:
         begun.set()
         go_on.wait(10)
         return make(request)
@@ -262,7 +262,7 @@ def test_error_of_the_trainer_is_reported(connect: Callable[..., ServerClient]) 
         yield
 
     client = connect()
-    wrong = Delivery(MANIFEST, broken(), torch.float32, packs=False)
+    wrong = WeightUpdate(MANIFEST, broken(), torch.float32, packs=False)
     with pytest.raises(PolicyError, match="giving them failed with RuntimeError"):
         client.load(wrong, 1)
     client.load(delivery(1.0), 2)
@@ -285,7 +285,7 @@ def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
             gathered.append(name)
             yield name, torch.zeros(3 if fault == "a wrong shape" and number == 1 else 2)
 
-    def refuse(delivery: Delivery) -> None:
+    def refuse(delivery: WeightUpdate) -> None:
         next(iter(delivery))
         raise RuntimeError("server refused")
 
@@ -294,7 +294,7 @@ def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
         monkeypatch.setattr(client._transfer, "send", refuse)
     manifest: Any = SimpleNamespace(shapes=shapes, tied=False)
     with pytest.raises(PolicyError, match=r"server refused|must be"):
-        client.load(Delivery(manifest, weights, torch.float32, packs=False), 1)
+        client.load(WeightUpdate(manifest, weights, torch.float32, packs=False), 1)
     assert len(gathered) < 5
     for _ in weights:  # as `WeightSync` does
         pass

@@ -22,18 +22,18 @@ EXPRESSIONS = (None, r"[a-e]{2,9}", r"(ab?)+c\n", r"é{1,4}")
 
 @pytest.fixture(scope="module")
 def rules(qwen3: Any) -> Any:
-    return rules_module.Rules(qwen3.codec)
+    return rules_module.TokenRules(qwen3.codec)
 
 
 def decoded_end(qwen3: Any, tokens: list[int], stop: tuple[str, ...], regex: str | None) -> int:
     """How many tokens `TransformersPolicy` takes until a stop string ends the turn."""
-    from visenv.policies.tokens.session import Stream
+    from visenv.policies.tokens.session import TokenStream
     from visenv.policies.tokens.template import Increment
-    from visenv.policies.transformers.turn import Turn
+    from visenv.policies.transformers.turn import RunningTurn
 
     codec = qwen3.codec
-    turn = Turn(
-        Stream(),
+    turn = RunningTurn(
+        TokenStream(),
         Increment([], ()),
         None,
         1.0,
@@ -52,11 +52,13 @@ def decoded_end(qwen3: Any, tokens: list[int], stop: tuple[str, ...], regex: str
 def test_turn_remembers_one_byte_less_than_its_stop_string(
     rules: Any, stop: str, kept: bytes
 ) -> None:
-    from visenv.policies.tokens.session import Stream
+    from visenv.policies.tokens.session import TokenStream
     from visenv.policies.tokens.template import Increment
-    from visenv.policies.transformers.turn import Turn
+    from visenv.policies.transformers.turn import RunningTurn
 
-    turn = Turn(Stream(), Increment([], ()), None, 1.0, limit=10**6, stop=(stop.encode(),))
+    turn = RunningTurn(
+        TokenStream(), Increment([], ()), None, 1.0, limit=10**6, stop=(stop.encode(),)
+    )
     state = rules.start((stop,), None)
     spelling = {1: b"a", 2: b"b", 3: b"c"}
     state._rules = type("Spelled", (), {"spelling": spelling, "end_id": 0})
@@ -107,9 +109,9 @@ def processor(qwen3_folder: Any, rules: Any) -> Any:
 def parameters(stop: tuple[str, ...], regex: str | None, said: int = 0) -> Any:
     from vllm import SamplingParams
 
-    from visenv.policies.vllm.request import Request
+    from visenv.policies.vllm.request import EngineRequest
 
-    request = Request([1], (), 1.0, 0, 9, stop, regex, said)
+    request = EngineRequest([1], (), 1.0, 0, 9, stop, regex, said)
     return SamplingParams(**request.parameters(end_id=2))
 
 
@@ -120,7 +122,7 @@ def test_rows_are_masked_each_by_its_own_turn_wherever_they_move(
 
     processor_ = processor(qwen3_folder, rules)
     digits = torch.from_numpy(
-        np.array([bool(spelt) and spelt.isdigit() for spelt in rules.spelling])
+        np.array([bool(spelled) and spelled.isdigit() for spelled in rules.spelling])
     )
     three = qwen3.codec.vocabulary.encode("3")
     free, bound, stopped = parameters((), None), parameters((), "[0-9]+"), parameters(("3",), None)
@@ -157,8 +159,8 @@ def test_turn_goes_on_where_it_was_interrupted(qwen3_folder: Any, qwen3: Any, ru
     rest = parameters((), "[0-9]{3}", said=len(said))
     processor_.update_state(BatchUpdate(1, [], [(0, rest, [1, *said], [])], []))
     possible = (processor_.apply(torch.zeros(1, len(rules.banned))) == 0)[0]
-    spelt = {rules.spelling[token] for token in torch.nonzero(possible).flatten().tolist()}
-    assert spelt == {b"%d" % digit for digit in range(10)}
+    spelled = {rules.spelling[token] for token in torch.nonzero(possible).flatten().tolist()}
+    assert spelled == {b"%d" % digit for digit in range(10)}
 
 
 def test_vocabularies_of_other_sizes_are_noticed(qwen3_folder: Any, rules: Any) -> None:

@@ -85,7 +85,7 @@ def apart(start: Callable[..., Any], qwen3_folder: Path, small: dict[str, Any]) 
     options = small["options"] | {"weight_transfer_config": {"backend": "memory"}}
     policy = start(qwen3_folder, options=options)
     engine = policy._present.engine
-    engine.transfer = transfer.Native(transfer.EngineControl(engine._engine), "memory", 1)
+    engine.transfer = transfer.NCCLTransfer(transfer.EngineControl(engine._engine), "memory", 1)
     engine.transfer._information = lambda: begin
     return policy
 

@@ -75,7 +75,7 @@ def test_unknown_names_get_the_nearest() -> None:
         check(NO_NUMBER, "text", {}, "strickt")  # type: ignore[arg-type]
 
 
-def test_misspelt_names_of_mm_ifengine_are_understood() -> None:
+def test_misspelled_names_of_mm_ifengine_are_understood() -> None:
     assert find_check("check_whether_each_keyword_in_list_metioned_in_range").name == EACH_KEYWORD
     total = "check_whether_total_keyword_in_list_metioned_in_range"
     arguments = {"keywords": ["cat"], "lower_bound_times": 1, "upper_bound_times": 1}

@@ -17,7 +17,7 @@ from visenv.cli import COMMANDS, main
 from visenv.cli.tables import print_summary
 from visenv.episodes import read_episodes
 from visenv.evaluation.intervals import Mean
-from visenv.evaluation.summary import Row, Summary
+from visenv.evaluation.summary import Summary, SummaryRow
 from visenv.registration import ENVIRONMENTS, POLICIES
 
 ENV = "ZoomVQA-v0"
@@ -102,14 +102,14 @@ MISTAKES = {
         "oracle",
         "--policy-option",
         "colour=1",
-    ): "Known: care, guess, thought.",
+    ): "Known: expert_rate, guess, thought.",
     ("rollout", ENV, "--policy", "scripted"): "needs the option 'turns': add --policy-option turns",
     ("rollout", ENV, "--policy", "openai"): "needs the option 'model': add --policy-option model=V",
     ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",
     ("rollout", "mine/X-v0"): "named module:Id or module:Class",
     ("rollout", "CartPole-v1"): "CartPoleEnv does not extend VisEnv",
     ("rollout", ENV, "--episodes", "0"): "--episodes must be at least 1, got 0",
-    ("rollout", ENV, "--group-size", "-1"): "--group-size must be at least 1",
+    ("rollout", ENV, "--num-generations", "-1"): "--num-generations must be at least 1",
     ("rollout", ENV, "--seed", "-1"): "--seed must be at least 0",
     ("rollout", ENV, "--temperature", "nan"): "--temperature must be at least 0",
     ("eval", ENV, "--episodes", "-3"): "--episodes must be at least 1",
@@ -224,7 +224,7 @@ def test_card_refuses_a_picture_of_no_episode(
 def test_rollout_writes_episodes_that_read_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--episodes", "2", "--group-size", "2", "--seed", "5", "--out", str(tmp_path)]
+    words = ["--episodes", "2", "--num-generations", "2", "--seed", "5", "--out", str(tmp_path)]
     assert main(["rollout", ENV, *TINY, "--option", "reward=outcome", *words]) == 0
 
     episodes = list(read_episodes(tmp_path / "episodes.jsonl"))
@@ -324,7 +324,7 @@ def test_eval_of_one_episode_has_an_interval_for_shares_alone(
     assert rows[0]["reward"][1:] == [None, None]
 
 
-def test_rollouts_of_neighbouring_seeds_share_no_scene(tmp_path: Path) -> None:
+def test_rollouts_of_neighboring_seeds_share_no_scene(tmp_path: Path) -> None:
     scenes: list[set[tuple[str, int]]] = []
     for seed in ("0", "1"):
         out = tmp_path / seed
@@ -358,7 +358,7 @@ def test_groups_that_do_not_fit_into_80_columns_have_tables_below_each_other(
     part = Mean(-0.123, -0.234, 0.345)
     labels = ["all", *(f"group_{number}" for number in range(6))]
     rows = [
-        Row("by" if place else "", label, 9, 0, 0, {"reward": part}, 9)
+        SummaryRow("by" if place else "", label, 9, 0, 0, {"reward": part}, 9)
         for place, label in enumerate(labels)
     ]
     print_summary(Summary(rows, [], [], {}))
@@ -411,7 +411,7 @@ def test_eval_compares_two_saved_evaluations_by_sample(
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(["eval", ENV, *TINY, "--episodes", "6", "--out", str(one)]) == 0
-    hasty = ["--policy-option", "care=0", "--episodes", "4"]
+    hasty = ["--policy-option", "expert_rate=0", "--episodes", "4"]
     assert main(["eval", ENV, *TINY, *hasty, "--out", str(two)]) == 0
     capsys.readouterr()
     assert main(["eval", "--compare", str(one), str(two / "episodes.jsonl")]) == 0

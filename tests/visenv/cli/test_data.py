@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from visenv.cli import _command, main
-from visenv.cli.data import Data
-from visenv.cli.data.samples import Difficulty
+from visenv.cli.data import DataCommand
+from visenv.cli.data.samples import DifficultyCommand
 from visenv.curation.lines import JsonLines
 from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.episodes import read_episodes
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import CURATION, load
-from visenv.types import Log, Sample
+from visenv.types import EventLog, Sample
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -38,7 +38,7 @@ def chain(folder: Path, samples: int = 4) -> list[list[str]]:
     def path(name: str) -> str:
         return str(folder / name)
 
-    careless = ["--policy", "oracle", "--policy-option", "care=0.5"]
+    careless = ["--policy", "oracle", "--policy-option", "expert_rate=0.5"]
     return [
         ["questions", *ENV, "--samples", f"{samples}", "--out", path("q.jsonl")],
         ["negatives", path("q.jsonl"), *WRITER, "--count", "2", "--out", path("pairs.jsonl")],
@@ -147,8 +147,8 @@ def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
     assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 16
 
 
-def difficulty(data: str, *options: str) -> Difficulty:
-    return Difficulty(
+def difficulty(data: str, *options: str) -> DifficultyCommand:
+    return DifficultyCommand(
         env="ZoomVQA-v0",
         data=data,
         by="asking",
@@ -163,15 +163,15 @@ def test_journal_knows_data_and_policy_but_not_the_server(
     class Scored(list[Sample]):
         score = None
 
-    monkeypatch.setattr(Difficulty, "_source", lambda _: Scored())
+    monkeypatch.setattr(DifficultyCommand, "_source", lambda _: Scored())
 
     def settings(data: str, *options: str) -> Any:
         return difficulty(data, *options)._asking(ScriptedPolicy([])).settings()
 
-    begun = settings("vstar:a", "model=m", "care=0.5", "base_url=http://here/v1")
-    assert begun == settings("vstar:a", "care=0.5", "model=m", "base_url=http://there/v1")
-    assert begun != settings("vstar:b", "model=m", "care=0.5")
-    assert begun != settings("vstar:a", "model=m", "care=0.9")
+    begun = settings("vstar:a", "model=m", "expert_rate=0.5", "base_url=http://here/v1")
+    assert begun == settings("vstar:a", "expert_rate=0.5", "model=m", "base_url=http://there/v1")
+    assert begun != settings("vstar:b", "model=m", "expert_rate=0.5")
+    assert begun != settings("vstar:a", "model=m", "expert_rate=0.9")
 
 
 MISTAKES = {
@@ -218,7 +218,7 @@ def test_curation_steps_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"usage: visenv data {name}" in said
         assert "--out" in said
         assert "\n\n\n" not in said
-    assert Data.__doc__
+    assert DataCommand.__doc__
 
 
 def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
@@ -261,7 +261,7 @@ def test_curation_steps_are_where_the_table_says() -> None:
 def test_guide_names_every_step_with_options_that_there_are() -> None:
     guide = Path(__file__).parents[3].joinpath("docs", "data.md").read_text()
     guide = guide.replace("$WRITER", " ".join(WRITER))
-    guide = guide.replace("$PLAYER", "--policy oracle --policy-option care=0.5")
+    guide = guide.replace("$PLAYER", "--policy oracle --policy-option expert_rate=0.5")
     commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
     for words in commands:
         _command("data", words)  # leaves with SystemExit where they cannot be read
@@ -287,7 +287,7 @@ def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Pa
     episodes = list(read_episodes(good))
     assert len(episodes) == 2
     assert all(
-        call.tool.startswith("doc_page") for e in episodes for call in Log(e.events).tool_calls
+        call.tool.startswith("doc_page") for e in episodes for call in EventLog(e.events).tool_calls
     )
     chats = [line.row for line in JsonLines(tmp_path / "chat/doc.jsonl")]
     assert [row["messages"][-1]["role"] for row in chats] == ["assistant"] * 2

@@ -7,7 +7,7 @@ import pytest
 from visenv.cli import main
 from visenv.sandbox import Execution, LocalBackend, Program
 from visenv.sandbox.examination import CHECKS, examine
-from visenv.sandbox.fork_server import ForkServer, Hello
+from visenv.sandbox.fork_server import ForkServer, ServerHello
 
 
 def test_doctor_reports_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ def test_machine_that_grants_too_little_is_told(
 
     def refused(self: ForkServer, configuration: dict[str, object], ahead: int) -> None:
         start(self, configuration, ahead)
-        self.hello = Hello(None, layers)
+        self.hello = ServerHello(None, layers)
 
     monkeypatch.setattr(ForkServer, "__init__", refused)
     assert examine().checks == ()

@@ -13,13 +13,13 @@ import pytest
 from typing_extensions import override
 
 from visenv.cli import main
-from visenv.env import Limits
+from visenv.env import EpisodeLimits
 from visenv.errors import ConfigurationError
 from visenv.grammar import KeyValueGrammar
 from visenv.testing import check_all, toy
 from visenv.testing.contract import CHECKS
 from visenv.testing.survival import EXAMPLES
-from visenv.testing.validation import CheckResult, Report, validate
+from visenv.testing.validation import CheckResult, ValidationReport, validate
 
 TOY = "visenv.testing.toy:make"
 
@@ -32,7 +32,7 @@ class ToyWith(toy.Adder):
             source=toy.Sums(),
             grammar=KeyValueGrammar(),
             tools=[toy.Add()],
-            limits=Limits(turns=4),
+            limits=EpisodeLimits(turns=4),
             render_mode=render_mode,
         )
 
@@ -136,7 +136,7 @@ def test_validate_survives_an_environment_that_cannot_be_reset(
 def test_validate_calls_back_after_each_check() -> None:
     seen: list[CheckResult] = []
     report = validate(toy.make, 1, seen.append)
-    assert isinstance(report, Report)
+    assert isinstance(report, ValidationReport)
     assert list(report.checks) == seen
     # Made without gym.make it has no spec, and cannot be rebuilt or rescored.
     assert "rebuilds_from_json" in [check.name for check in report.failed]

@@ -15,14 +15,14 @@ from visenv.curation.difficulty import (
     ARM_THINKER,
     GROUNDLIGHT,
     AskDifficulty,
-    Difficulty,
+    DifficultyConfig,
     PlayDifficulty,
-    Subset,
+    SourceSubset,
 )
-from visenv.curation.journal import Journal, Outcome
+from visenv.curation.journal import CurationJournal, RowOutcome
 from visenv.curation.lines import JsonLines
 from visenv.curation.places import row_lines, seed_lines
-from visenv.curation.step import Step, journal_path
+from visenv.curation.step import CurationStep, journal_path
 from visenv.errors import ConfigurationError, DataError, PolicyError
 from visenv.makers import env_maker
 from visenv.policies.oracle import OraclePolicy
@@ -84,8 +84,8 @@ class Answering(ScriptedPolicy):
         return f" {ANSWERS[question][(self.asked[question] - 1) % 8]}\n"
 
 
-def outcomes(step: Step, out: Path) -> list[Outcome]:
-    journal = Journal(journal_path(out), step.name, step.settings())
+def outcomes(step: CurationStep, out: Path) -> list[RowOutcome]:
+    journal = CurationJournal(journal_path(out), step.name, step.settings())
     found = [journal.outcome(line) for line in row_lines(Questions())]
     journal.close()
     return found
@@ -114,7 +114,7 @@ def test_groundlights_filter(tmp_path: Path) -> None:
 
 
 def test_public_code_keeps_the_threshold_too(tmp_path: Path) -> None:
-    difficulty = Difficulty(inclusive=True)
+    difficulty = DifficultyConfig(inclusive=True)
     assert ask(tmp_path / "hard.jsonl", Answering(), difficulty=difficulty) == [1, 2]
 
 
@@ -134,7 +134,7 @@ def test_arm_thinker_drops_what_is_right_five_times_of_five() -> None:
 )
 def test_values_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="Expected"):
-        Difficulty(**options)
+        DifficultyConfig(**options)
 
 
 def test_difficulty_asks_each_question_straight(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_policy_that_fails_is_asked_again(tmp_path: Path) -> None:
 def test_settings_that_differ_need_another_file(tmp_path: Path) -> None:
     ask(tmp_path / "hard.jsonl", Answering())
     with pytest.raises(ConfigurationError, match="Name another file"):
-        ask(tmp_path / "hard.jsonl", Answering(), difficulty=Difficulty(samples=4))
+        ask(tmp_path / "hard.jsonl", Answering(), difficulty=DifficultyConfig(samples=4))
 
 
 def test_place_that_is_not_there_fails(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_place_that_is_not_there_fails(tmp_path: Path) -> None:
 
 
 def test_subset() -> None:
-    subset = Subset(Questions(), [2, 0])
+    subset = SourceSubset(Questions(), [2, 0])
     assert [subset[index].id for index in range(len(subset))] == ["s2", "s0"]
     assert subset.score("cat", subset[0]) == 1.0
 
@@ -205,7 +205,7 @@ def test_sample_that_is_always_right_is_dropped_and_one_that_never_is_kept(tmp_p
     account = right.run(seed_lines(3), tmp_path / "right.jsonl")
     right.close()
     assert account == (3, 0, {"easy": 3}, {}, 0)
-    wrong = PlayDifficulty(make_env, OraclePolicy(care=0.0))  # gives up: "unknown"
+    wrong = PlayDifficulty(make_env, OraclePolicy(expert_rate=0.0))  # gives up: "unknown"
     account = wrong.run(seed_lines(3, first=5), tmp_path / "wrong.jsonl")
     wrong.close()
     assert account == (3, 3, {}, {}, 3)
@@ -217,7 +217,7 @@ def test_sample_that_is_always_right_is_dropped_and_one_that_never_is_kept(tmp_p
 @pytest.mark.component("opencv")
 def test_tries_are_members_of_one_group(tmp_path: Path) -> None:
     """An oracle careful in half of the episodes is right in some of the five, not in all."""
-    step = PlayDifficulty(env_maker(ENV, ["preset=tiny"]), OraclePolicy(care=0.5))
+    step = PlayDifficulty(env_maker(ENV, ["preset=tiny"]), OraclePolicy(expert_rate=0.5))
     step.run(seed_lines(4), tmp_path / "mixed.jsonl")
     step.close()
     means = [line.row["mean"] for line in JsonLines(tmp_path / "mixed.jsonl")]

@@ -14,7 +14,7 @@ import pytest
 from tests.hostile_rows import hostile
 from visenv.curation.export import Export, conversations
 from visenv.curation.filter import Filter
-from visenv.curation.lines import JsonLines, Line, write_lines
+from visenv.curation.lines import InputRow, JsonLines, write_lines
 from visenv.curation.places import members, seed_lines
 from visenv.curation.questions import Questions
 from visenv.curation.trajectories import Trajectories
@@ -119,7 +119,7 @@ def test_place_that_is_none_fails(tmp_path: Path) -> None:
 
 
 def test_line_with_a_problem_is_one_line_however_many_tries() -> None:
-    lines = [*seed_lines(1), Line("line 2", "x", {}, "not JSON")]
+    lines = [*seed_lines(1), InputRow("line 2", "x", {}, "not JSON")]
     assert [line.id for line in members(lines, 3)] == ["seed-0/0", "seed-0/1", "seed-0/2", "line 2"]
 
 
@@ -129,7 +129,7 @@ ANSWERED = Answered(1, "red")
 
 
 def episode(*events: Any, status: str = "terminated", **metrics: float) -> Episode:
-    image = grey(7)
+    image = gray(7)
     shown = (Message("user", (image, "What colour?")),)
     reward = 0.0 if status == "aborted" else 1.0
     turns = (Turn(shown, "<answer>red</answer>", reward, tuple(events), "stop"),)
@@ -141,7 +141,7 @@ def episode(*events: Any, status: str = "terminated", **metrics: float) -> Episo
     return Episode("E", "s", "", 0, 0, 0, turns, **values, metrics={"accuracy": 1.0, **metrics})
 
 
-def grey(value: int) -> Image:
+def gray(value: int) -> Image:
     return Image.from_pixels(np.full((3, 4, 3), value, np.uint8))
 
 
@@ -241,7 +241,7 @@ def test_hostile_records_are_accounted_for(tmp_path: Path) -> None:
 def test_image_whose_pixels_were_changed_fails_its_episode(tmp_path: Path) -> None:
     path = write(tmp_path, [CASES["good"][0]])
     (image,) = (tmp_path / "images").iterdir()
-    image.write_bytes(grey(8).png())
+    image.write_bytes(gray(8).png())
     account = Filter(tmp_path / "images", tmp_path).run(JsonLines(path), tmp_path / "f.jsonl")
     assert account.failed == {"cannot be read": 1}
 
@@ -256,7 +256,7 @@ def export(folder: Path, episodes: list[Episode], layout: str) -> list[dict[str,
 
 
 def two_turns(context: Any = "append", closing: str = "<image> in text") -> Episode:
-    dark, light = grey(10), grey(200)
+    dark, light = gray(10), gray(200)
     opening = (
         Message("system", ("You zoom.",)),
         Message("user", ("See ", dark)),
@@ -283,8 +283,8 @@ def test_llama_factory_layout(tmp_path: Path) -> None:
     ]
     markers = sum(message["content"].count("<image>") for message in row["messages"])
     assert markers == len(row["images"]) == 2
-    greys = [PIL.Image.open(tmp_path / "llama-factory" / path) for path in row["images"]]
-    assert [image.getpixel((0, 0)) for image in greys] == [(10, 10, 10), (200, 200, 200)]
+    grays = [PIL.Image.open(tmp_path / "llama-factory" / path) for path in row["images"]]
+    assert [image.getpixel((0, 0)) for image in grays] == [(10, 10, 10), (200, 200, 200)]
     info = json.loads((tmp_path / "llama-factory" / "dataset_info.json").read_text())
     assert info["chat"]["file_name"] == "chat.jsonl"
     assert info["chat"]["formatting"] == "sharegpt"
@@ -350,7 +350,7 @@ def test_trl_reads_its_layout(tmp_path: Path) -> None:
 def test_our_own_trainer_takes_the_filtered_episodes(tmp_path: Path) -> None:
     from visenv.registration import load
 
-    played = play(tmp_path, OraclePolicy(care=0.5), count=6)
+    played = play(tmp_path, OraclePolicy(expert_rate=0.5), count=6)
     out = tmp_path / "good" / "e.jsonl"
     account = Filter(tmp_path / "images", out.parent).run(JsonLines(played), out)
     assert 0 < account.kept < 6

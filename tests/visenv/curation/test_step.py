@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from visenv.curation.journal import Journal, Outcome, dropped, kept
+from visenv.curation.journal import CurationJournal, RowOutcome, dropped, kept
 from visenv.curation.lines import JsonLines, Row, row_line, write_lines
 from visenv.curation.places import place_lines, place_of
-from visenv.curation.step import Account, Step, journal_path, seed_of
+from visenv.curation.step import CurationStep, StepReport, journal_path, seed_of
 from visenv.errors import ConfigurationError, DataError, PolicyError
 
 
-class Halves(Step):
+class Halves(CurationStep):
     """Keeps even numbers, halved; odd ones are dropped; counts what it is asked."""
 
     name = "halves"
@@ -39,7 +39,7 @@ class Halves(Step):
         return {"divisor": self.divisor}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         if self.limit is not None and len(self.asked) >= self.limit:
             raise KeyboardInterrupt
         self.asked.append(row["id"])
@@ -52,8 +52,8 @@ class Halves(Step):
         return kept({"id": row["id"], "number": number // self.divisor})
 
 
-class Firsts(Step):
-    """Keeps the first row of each colour: what becomes of a row depends on those before it."""
+class Firsts(CurationStep):
+    """Keeps the first row of each color: what becomes of a row depends on those before it."""
 
     name = "firsts"
     in_order = True
@@ -63,7 +63,7 @@ class Firsts(Step):
         self.asked: list[str] = []
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         self.asked.append(row["id"])
         if row["colour"] in self.seen:
             return dropped("again")
@@ -75,7 +75,7 @@ class Firsts(Step):
         self.seen.clear()
 
     @override
-    def remember(self, row: Row, outcome: Outcome) -> None:
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
         if outcome.status == "kept":
             self.seen.add(row["colour"])
 
@@ -101,7 +101,7 @@ def test_kept_rows_in_the_order_of_the_input_and_the_counts_beside_them(tmp_path
     bar: list[None] = []
     lines = numbers(tmp_path / "in.jsonl", 40)
     account = Halves().run(lines, out, concurrency=7, on_line=lambda: bar.append(None))
-    assert account == Account(lines=40, kept=20, dropped={"odd": 20}, failed={}, rows=20)
+    assert account == StepReport(lines=40, kept=20, dropped={"odd": 20}, failed={}, rows=20)
     assert [row["number"] for row in written(out)] == list(range(20))
     assert json.loads((tmp_path / "out/halves.summary.json").read_text()) == account._asdict()
     assert len(bar) == len(lines) == 40
@@ -130,7 +130,7 @@ def test_lines_are_accounted_for_whatever_they_hold(tmp_path: Path) -> None:
     step = Halves()
     account = step.run(JsonLines(path), out)
     assert account == (13, 1, {}, {"cannot be read": 12}, 1)
-    journal = Journal(journal_path(out), step.name, step.settings())
+    journal = CurationJournal(journal_path(out), step.name, step.settings())
     errors = [journal.outcome(line).detail.get("error", "") for line in JsonLines(path)]
     journal.close()
     for error, (_, expected) in zip(errors[1:], HOSTILE, strict=True):
@@ -161,11 +161,11 @@ def test_missing_file_says_so(tmp_path: Path) -> None:
 
 
 def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
-    class Same(Step):
+    class Same(CurationStep):
         name = "same"
 
         @override
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             return kept(row)
 
     (tmp_path / "a").mkdir()
@@ -236,7 +236,7 @@ def test_rows_that_are_added_or_gone_are_taken_as_they_are_now(tmp_path: Path) -
 
 def test_change_reaches_all_that_follow_where_the_order_counts(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("rrgbg")]
+    rows: list[Row] = [{"id": f"{n}", "colour": color} for n, color in enumerate("rrgbg")]
     Firsts().run(write(path, rows), out)
     assert [row["id"] for row in written(out)] == ["0", "2", "3"]
     rows.append({"id": "5", "colour": "b"})
@@ -254,7 +254,7 @@ def test_change_reaches_all_that_follow_where_the_order_counts(tmp_path: Path) -
 
 def test_removed_row_makes_room_where_the_order_counts(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("grgb")]
+    rows: list[Row] = [{"id": f"{n}", "colour": color} for n, color in enumerate("grgb")]
     Firsts().run(write(path, rows), out)
     assert [row["id"] for row in written(out)] == ["0", "1", "3"]
     Firsts().run(write(path, rows[1:]), out)
@@ -267,13 +267,13 @@ def test_removed_row_makes_room_where_the_order_counts(tmp_path: Path) -> None:
 def test_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
     class Killed(Firsts):
         @override
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             if row["id"] == "1":
                 raise KeyboardInterrupt
             return await super().decide(row)
 
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("grgb")]
+    rows: list[Row] = [{"id": f"{n}", "colour": color} for n, color in enumerate("grgb")]
     Firsts().run(write(path, rows), out)
     rows[0]["colour"] = "r"
     lines = write(path, rows)
@@ -291,11 +291,11 @@ def test_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) 
 def test_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
     class Reading(Firsts):
         @override
-        def remember(self, row: Row, outcome: Outcome) -> None:
+        def remember(self, row: Row, outcome: RowOutcome) -> None:
             raise DataError("its image is gone")
 
         @override
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             raise DataError("its image is gone")
 
     lines, out = write(tmp_path / "in.jsonl", [{"id": "a", "colour": "r"}]), tmp_path / "o.jsonl"
@@ -311,11 +311,11 @@ def test_input_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
-    class Broken(Step):
+    class Broken(CurationStep):
         name = "broken"
 
         @override
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -323,11 +323,11 @@ def test_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
 
 
 def test_model_without_a_reply_fails_the_row(tmp_path: Path) -> None:
-    class Mute(Step):
+    class Mute(CurationStep):
         name = "mute"
 
         @override
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             raise PolicyError("the server is down")
 
     account = Mute().run(numbers(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl")
@@ -354,7 +354,7 @@ def test_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) ->
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match="is not a journal"):
-        Journal(path, "step", {})
+        CurationJournal(path, "step", {})
     assert path.read_bytes() == content
 
 
@@ -383,24 +383,24 @@ def test_later_version_of_the_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"journal": 2, "step": "step", "settings": {}}\n')
     with pytest.raises(DataError, match="format 2; this version reads 1"):
-        Journal(path, "step", {})
+        CurationJournal(path, "step", {})
 
 
 def test_journal_allows_one_run_at_a_time(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "a.jsonl", "step", {})
+    journal = CurationJournal(tmp_path / "a.jsonl", "step", {})
     with pytest.raises(ConfigurationError, match="Another run writes to"):
-        Journal(tmp_path / "a.jsonl", "step", {})
+        CurationJournal(tmp_path / "a.jsonl", "step", {})
     journal.close()
-    Journal(tmp_path / "a.jsonl", "step", {}).close()
+    CurationJournal(tmp_path / "a.jsonl", "step", {}).close()
 
 
 def test_text_of_any_kind_survives(tmp_path: Path) -> None:
     texts = ["\ud800 half a pair", "\0\x1f\u2028\n", "<image>", "é" * 3]
-    journal = Journal(tmp_path / "a.jsonl", "step", {"text": texts[0]})
+    journal = CurationJournal(tmp_path / "a.jsonl", "step", {"text": texts[0]})
     line = row_line({"id": "\udfff", "texts": texts})
     journal.add(line, kept({"id": "a", "texts": texts}, said=texts))
     journal.close()
-    journal = Journal(tmp_path / "a.jsonl", "step", {"text": texts[0]})
+    journal = CurationJournal(tmp_path / "a.jsonl", "step", {"text": texts[0]})
     assert journal.outcome(line) == kept({"id": "a", "texts": texts}, said=texts)
     journal.close()
 
@@ -412,9 +412,9 @@ import asyncio, sys, time
 from pathlib import Path
 from visenv.curation.journal import kept
 from visenv.curation.lines import JsonLines
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 
-class Slow(Step):
+class Slow(CurationStep):
     name = "slow"
     async def decide(self, row):
         await asyncio.sleep(0.02)

@@ -32,7 +32,7 @@ def save(path: Path, value: int = 0, size: tuple[int, int] = (30, 40)) -> Path:
 
 
 def value(library: FolderLibrary, name: str, page: int) -> int:
-    """The grey of a page that `save` wrote."""
+    """The gray of a page that `save` wrote."""
     return int(np.median(library.document(name).page_image(page, 100).pixels))
 
 
@@ -52,9 +52,9 @@ def test_page_images_in_the_published_layout(root: Path) -> None:
 
 def test_file_types_and_their_order(root: Path) -> None:
     # .jpg before .jpeg before .png before .webp, as the public code looks for them.
-    for suffix, grey in ((".webp", 40), (".png", 80), (".jpeg", 120), (".jpg", 160)):
-        save(root / f"a_1{suffix}", grey)
-        assert value(FolderLibrary(root), "a", 1) == pytest.approx(grey, abs=2)
+    for suffix, gray in ((".webp", 40), (".png", 80), (".jpeg", 120), (".jpg", 160)):
+        save(root / f"a_1{suffix}", gray)
+        assert value(FolderLibrary(root), "a", 1) == pytest.approx(gray, abs=2)
 
 
 def test_subfolder_of_page_images(root: Path) -> None:

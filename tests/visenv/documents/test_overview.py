@@ -16,7 +16,7 @@ from visenv.documents.overview import (
     tile_side,
 )
 from visenv.images import ARM_PIXELS
-from visenv.testing.documents import TextDocument, page_colour
+from visenv.testing.documents import TextDocument, page_color
 from visenv.types import Image, Pixels
 
 
@@ -25,8 +25,8 @@ def document(pages: int, size: tuple[int, int] = (850, 1100), **options: object)
 
 
 def boxes(pixels: Pixels, pages: int) -> dict[int, tuple[int, int, int, int]]:
-    """Left, top, right, bottom of each page's colour, which must be one whole rectangle."""
-    assert page_colour(1000) == (1000 % 256, 1000 // 256, 7)
+    """Left, top, right, bottom of each page's color, which must be one whole rectangle."""
+    assert page_color(1000) == (1000 % 256, 1000 // 256, 7)
     red, green, blue = np.moveaxis(pixels.astype(int), -1, 0)
     codes = np.where(blue == 7, red + 256 * green, 0)
     numbers, firsts, counts = np.unique(codes, return_index=True, return_counts=True)

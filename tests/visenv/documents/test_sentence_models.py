@@ -106,7 +106,7 @@ def test_clip_embeds_pages_and_queries_in_one_space(clip: ClipEmbedder) -> None:
     assert [vectors.shape for vectors in pages] == [(1, 16)] * 4
     for vectors in (*pages, clip.embed_query("a page of text")):
         checked(vectors, clip)
-    assert not np.allclose(pages[0], pages[1])  # the pages have different colours
+    assert not np.allclose(pages[0], pages[1])  # the pages have different colors
 
 
 def test_clip_gives_what_its_model_gives(clip: ClipEmbedder, tiny_clip: Path) -> None:

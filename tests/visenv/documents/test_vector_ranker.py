@@ -12,7 +12,7 @@ import pytest
 from visenv.documents.document import Document
 from visenv.documents.vector_ranker import VectorRanker
 from visenv.errors import ConfigurationError, DataError
-from visenv.retrieval.sealed_vectors import Seal, SealedVectors, write_seal
+from visenv.retrieval.sealed_vectors import SealedVectors, StoreSeal, write_seal
 from visenv.retrieval.vectors import Vectors
 from visenv.testing.documents import TextDocument, WordEmbedder
 
@@ -32,7 +32,7 @@ class Fixed:
 
 def fixed(folder: Path, vectors: list[list[float]], groups: dict[str, list[int]]) -> VectorRanker:
     rows = np.array(vectors, np.float32).reshape(-1, 2)
-    write_seal(folder, Seal("fixed", 2, groups, "layout"), [rows])
+    write_seal(folder, StoreSeal("fixed", 2, groups, "layout"), [rows])
     return VectorRanker(SealedVectors(folder), Fixed())
 
 
@@ -69,7 +69,9 @@ def test_unknown_document_names_the_nearest(tmp_path: Path) -> None:
 def ranked(folder: Path, texts: list[str]) -> VectorRanker:
     embedder = WordEmbedder()
     vectors = embedder.embed_pages(TextDocument("d", texts), range(1, len(texts) + 1))
-    seal = Seal(embedder.name, embedder.dimension, {"d": [len(page) for page in vectors]}, "layout")
+    seal = StoreSeal(
+        embedder.name, embedder.dimension, {"d": [len(page) for page in vectors]}, "layout"
+    )
     write_seal(folder, seal, vectors)
     return VectorRanker(SealedVectors(folder), embedder)
 

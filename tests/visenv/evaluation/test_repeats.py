@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from visenv.evaluation.intervals import proportion
 from visenv.evaluation.repeats import pass_at_k, repeat_metrics
-from visenv.evaluation.summary import summarise
+from visenv.evaluation.summary import summarize
 from visenv.types import Episode, Failure
 
 
@@ -85,7 +85,7 @@ def test_sample_with_aborted_repeats_has_no_pass_at_more() -> None:
 
 
 def test_summary_counts_samples_and_not_repeats() -> None:
-    (row,) = summarise(played(a=[1, 1, 1], b=[0, 0, None])).rows
+    (row,) = summarize(played(a=[1, 1, 1], b=[0, 0, None])).rows
     assert (row.episodes, row.samples, row.aborted) == (5, 2, 1)
     assert row.means["pass@3"].value == 1.0
     # The accuracy is 3 in 5. The samples have 3 and 2 episodes: 5² / 13 = 1.923 in effect.
@@ -93,7 +93,7 @@ def test_summary_counts_samples_and_not_repeats() -> None:
 
 
 def test_samples_that_are_played_once_have_no_pass_at_k() -> None:
-    (row,) = summarise(played(a=[1], b=[0])).rows
+    (row,) = summarize(played(a=[1], b=[0])).rows
     assert row.samples == row.episodes == 2
     assert not any("@" in name for name in row.means)
     assert repeat_metrics([], 4) == {}

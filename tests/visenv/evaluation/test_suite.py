@@ -11,9 +11,9 @@ from visenv.cli import main
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.evaluation.intervals import Mean, proportion
 from visenv.evaluation.suite import (
-    Column,
     ColumnResult,
     Suite,
+    SuiteColumn,
     TableRow,
     as_json,
     average,
@@ -21,14 +21,14 @@ from visenv.evaluation.suite import (
     markdown,
     read_folders,
 )
-from visenv.evaluation.summary import Row, Summary
+from visenv.evaluation.summary import Summary, SummaryRow
 from visenv.registration import SUITES, load
 
 TWO = Suite(
     "Two sets",
     (
-        Column("HR-Bench 8K", "ArmVQA-v0", "hrbench:{hr}?size=8k", {"preset": "eval"}),
-        Column("V*", "ArmVQA-v0", "vstar:{vstar}"),
+        SuiteColumn("HR-Bench 8K", "ArmVQA-v0", "hrbench:{hr}?size=8k", {"preset": "eval"}),
+        SuiteColumn("V*", "ArmVQA-v0", "vstar:{vstar}"),
     ),
 )
 
@@ -67,7 +67,7 @@ def test_average_needs_every_column() -> None:
 
 
 def test_page_lists_what_was_left_out() -> None:
-    suite = Suite("Two", (Column("A", "ArmVQA-v0"), Column("B", "ArmVQA-v0", "b:{b}")))
+    suite = Suite("Two", (SuiteColumn("A", "ArmVQA-v0"), SuiteColumn("B", "ArmVQA-v0", "b:{b}")))
     results = (
         ColumnResult("A", Mean(0.5, 0.25, 0.75), 10, 1, ("a.jsonl:3: there is no image x.jpg",)),
         ColumnResult("B", skipped="give --folder b=PATH"),
@@ -87,7 +87,7 @@ def test_page_lists_what_was_left_out() -> None:
 
 
 def test_row_has_the_aborted_episodes_of_every_policy() -> None:
-    suite = Suite("One", (Column("A", "ArmVQA-v0"),), metric="success")
+    suite = Suite("One", (SuiteColumn("A", "ArmVQA-v0"),), metric="success")
     rows = [
         TableRow(label, (ColumnResult("A", Mean(share, share, share), 10, aborted),))
         for label, share, aborted in (("cot", 0.5, 1), ("cot, no_vision", 0.25, 2))
@@ -131,9 +131,9 @@ def test_wrong_command_is_explained(
 
 
 def test_column_may_report_a_total_of_its_data_set() -> None:
-    row = Row("", "all", 4, 0, 0, {"accuracy": Mean(0.75, 0.5, 1.0)})
+    row = SummaryRow("", "all", 4, 0, 0, {"accuracy": Mean(0.75, 0.5, 1.0)})
     summary = Summary([row], [], [], {"strict": 0.25})
-    column = Column("WeMath", "ArmVQA-v0", "vlmeval:{a}", total="strict")
+    column = SuiteColumn("WeMath", "ArmVQA-v0", "vlmeval:{a}", total="strict")
     assert column_result(column, "accuracy", summary, []).score.value == 0.25
     assert column_result(TWO.columns[0], "accuracy", summary, ["f:1: bad"]) == ColumnResult(
         "HR-Bench 8K", Mean(0.75, 0.5, 1.0), 4, 0, ("f:1: bad",)

@@ -15,9 +15,9 @@ from visenv.evaluation.intervals import mean_of
 from visenv.evaluation.summary import (
     ANY_TOOL,
     FailedItem,
-    Row,
     Summary,
-    summarise,
+    SummaryRow,
+    summarize,
     tool_metrics,
 )
 from visenv.evaluation.summary_files import as_json, markdown, write_summary
@@ -74,13 +74,13 @@ PLAYED = [
 ]
 
 
-def row(summary: Summary, grouping: str, label: str) -> Row:
+def row(summary: Summary, grouping: str, label: str) -> SummaryRow:
     (found,) = [each for each in summary.rows if (each.grouping, each.label) == (grouping, label)]
     return found
 
 
 def test_groups_by_hand() -> None:
-    summary = summarise(PLAYED)
+    summary = summarize(PLAYED)
     assert [(each.grouping, each.label, *each[2:5]) for each in summary.rows] == [
         ("", "all", 5, 2, 1),
         ("track", "Doc", 3, 1, 1),
@@ -100,7 +100,7 @@ def test_groups_by_hand() -> None:
 
 
 def test_metrics_have_the_interval_that_fits_them() -> None:
-    summary = summarise(PLAYED)
+    summary = summarize(PLAYED)
     # 3 in 5: Wilson's (0.6 + 0.384146 ± 1.959964 sqrt(0.048 + 0.038415)) / 1.768292.
     assert row(summary, "", "all").means["accuracy"][1:] == pytest.approx(
         (0.230724, 0.882379), abs=1e-6
@@ -117,13 +117,13 @@ def test_metrics_have_the_interval_that_fits_them() -> None:
 
 
 def test_mean_of_groups_has_their_intervals_together() -> None:
-    summary = summarise(PLAYED)
+    summary = summarize(PLAYED)
     parts = [row(summary, "track", label).means["accuracy"] for label in ("Doc", "FG")]
     assert row(summary, "track", "mean of groups").means["accuracy"] == mean_of(parts)
 
 
 def test_tool_use_by_hand() -> None:
-    tools = {each.tool: each for each in summarise(PLAYED).tools}
+    tools = {each.tool: each for each in summarize(PLAYED).tools}
     assert list(tools) == [ANY_TOOL, "page", "zoom"]
     every = tools[ANY_TOOL]
     # Five episodes counted: 0, 2 and 3 called, 2 + 3 + 1 times, 1 + 3 + 0 with a result.
@@ -134,7 +134,7 @@ def test_tool_use_by_hand() -> None:
     for each in (page, zoom):
         assert (each.total, each.used.value) == (3, 2 / 5)
         assert each.success.value == pytest.approx(2 / 3)
-    means = row(summarise(PLAYED), "track", "FG").means
+    means = row(summarize(PLAYED), "track", "FG").means
     assert means["used tools"].value == 1 / 2
     assert means["tool calls"].value == 1.0
     assert means["failed calls"].value == 0.5
@@ -142,13 +142,13 @@ def test_tool_use_by_hand() -> None:
 
 
 def test_tool_that_was_never_called_has_no_success() -> None:
-    (only,) = summarise([episode(0, 1.0)]).tools
+    (only,) = summarize([episode(0, 1.0)]).tools
     assert (only.total, only.used.value) == (0, 0.0)
     assert math.isnan(only.success.value)
 
 
 def test_failures_are_all_listed() -> None:
-    assert summarise(PLAYED, ["a.jsonl:3: no gt: None"]).failures == [
+    assert summarize(PLAYED, ["a.jsonl:3: no gt: None"]).failures == [
         FailedItem("a.jsonl:3", "left out", "no gt: None"),
         FailedItem("s4", "unanswered", "turns"),
         FailedItem("s5", "aborted", "judge: gone"),
@@ -157,24 +157,24 @@ def test_failures_are_all_listed() -> None:
 
 
 def test_kinds_group_what_has_no_labels() -> None:
-    rows = summarise([episode(0, 1.0, kind="colour"), episode(1, 0.0, kind="text")]).rows
+    rows = summarize([episode(0, 1.0, kind="colour"), episode(1, 0.0, kind="text")]).rows
     assert [(each.grouping, each.label) for each in rows] == [
         ("", "all"),
         ("kind", "colour"),
         ("kind", "text"),
         ("kind", "mean of groups"),
     ]
-    assert len(summarise([episode(0, 1.0, kind="colour")]).rows) == 1
+    assert len(summarize([episode(0, 1.0, kind="colour")]).rows) == 1
 
 
 def test_summary_of_no_episodes() -> None:
-    summary = summarise([], ["a.jsonl:1: broken"])
-    assert summary.rows == [Row("", "all", 0, 0, 0, {})]
+    summary = summarize([], ["a.jsonl:1: broken"])
+    assert summary.rows == [SummaryRow("", "all", 0, 0, 0, {})]
     assert "# nothing" in markdown("nothing", summary)
 
 
 def test_table_has_a_column_for_each_group() -> None:
-    lines = markdown("visenv/ArmDoc-v0, oracle", summarise(PLAYED)).splitlines()
+    lines = markdown("visenv/ArmDoc-v0, oracle", summarize(PLAYED)).splitlines()
     assert lines[0] == "# visenv/ArmDoc-v0, oracle"
     assert "## Accuracy" in lines
     assert "| by track | Doc | FG | mean of groups | all |" in lines
@@ -191,7 +191,7 @@ def test_table_has_a_column_for_each_group() -> None:
 def test_text_of_a_policy_stays_in_its_cell() -> None:
     hostile = "a|b\n# Title\n<script>\\ \x1b[31m" + "x" * 10_000
     played = [episode(0, 1.0, [call(hostile, ok=False), call("")])]
-    text = markdown("t", summarise(played, [f"f:1: {hostile}"]))
+    text = markdown("t", summarize(played, [f"f:1: {hostile}"]))
     assert all(len(line) < 1000 for line in text.splitlines())
     assert "\n# Title" not in text
     assert "<script>" not in text
@@ -202,7 +202,7 @@ def test_text_of_a_policy_stays_in_its_cell() -> None:
 
 def test_files_hold_the_same_numbers(tmp_path: Path) -> None:
     played = [*PLAYED, episode(8, 1.0, labels=FG, answer='he said "1",\n\ud800')]
-    summary = summarise(played, ["a.jsonl:3: no gt"], {"F1": 0.5})
+    summary = summarize(played, ["a.jsonl:3: no gt"], {"F1": 0.5})
     write_summary(tmp_path, "title", summary, played)
 
     assert (tmp_path / "summary.md").read_text() == markdown("title", summary)

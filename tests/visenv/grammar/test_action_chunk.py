@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.grammar import ActionChunkGrammar, Call, ParsedTurn
+from visenv.grammar import ActionChunkGrammar, ParsedTurn, ToolCall
 
 GRAMMAR = ActionChunkGrammar()
 ROWS = [[127, 140, 0, 127, 254, 127, 1]]
@@ -16,13 +16,13 @@ ROWS = [[127, 140, 0, 127, 254, 127, 1]]
 
 def test_turn_is_the_call_of_one_tool() -> None:
     turn = GRAMMAR.parse('{"actions": [[127, 140, 0, 127, 254, 127, 1]]}')
-    assert turn == ParsedTurn(None, (Call("act", {"actions": ROWS}),))
+    assert turn == ParsedTurn(None, (ToolCall("act", {"actions": ROWS}),))
 
 
 def test_thought_may_come_first() -> None:
     turn = GRAMMAR.parse('<think>{"no": 1}</think>\n{"actions": []}')
     assert turn.thought == '{"no": 1}'
-    assert turn.calls == (Call("act", {"actions": []}),)
+    assert turn.calls == (ToolCall("act", {"actions": []}),)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_parse_never_raises(text: str) -> None:
 
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=1), min_size=1), st.none() | st.just("go"))
 def test_compose_is_read_back_to_the_bit(rows: list[list[float]], thought: str | None) -> None:
-    turn = ParsedTurn(thought, (Call("act", {"values": rows}),))
+    turn = ParsedTurn(thought, (ToolCall("act", {"values": rows}),))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
     assert json.dumps(read.calls[0].arguments) == json.dumps({"values": rows})

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from tests.environments import IDS
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ToolError
 from visenv.grammar import (
     ActionChunkGrammar,
-    Call,
     Grammar,
     KeyValueGrammar,
+    ToolCall,
     ToolCallGrammar,
     ZoomInThinkGrammar,
 )
@@ -118,7 +118,7 @@ class Impostor(Add):
 
 def shown_by(env: VisEnv, name: str) -> str:
     """What a call of the tool shows, images left out."""
-    parts = env._call(Call(name, {}))
+    parts = env._call(ToolCall(name, {}))
     return "".join(part for part in parts if isinstance(part, str))
 
 
@@ -133,7 +133,9 @@ def check_neutral(grammar: Grammar, shown: str, fails: bool) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: type(grammar).__name__)
 def test_grammars_do_not_show_the_tags_of_a_tool(grammar: Grammar, fails: bool) -> None:
-    env = Adder(source=Sums(), grammar=grammar, tools=[Impostor(fails)], limits=Limits(turns=4))
+    env = Adder(
+        source=Sums(), grammar=grammar, tools=[Impostor(fails)], limits=EpisodeLimits(turns=4)
+    )
     env.reset(seed=0)
     check_neutral(grammar, shown_by(env, "add"), fails)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from typing_extensions import override
 
-from visenv.grammar import Call, Grammar, KeyValueGrammar, ParsedTurn, key_value
+from visenv.grammar import Grammar, KeyValueGrammar, ParsedTurn, ToolCall, key_value
 from visenv.grammar.key_value import scan
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
@@ -21,7 +21,7 @@ from visenv.types import Image, Video
 
 GRAMMAR: Grammar = KeyValueGrammar()
 CALL = "<tool>\nname: zoom\nkeypoint: [4, 9]\n</tool>"
-ZOOM = Call("zoom", {"keypoint": [4, 9]})
+ZOOM = ToolCall("zoom", {"keypoint": [4, 9]})
 PUBLISHED = r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"  # paper §2.1
 
 # ---------------------------------------------------------------------------- what is read
@@ -96,7 +96,7 @@ def test_first_thought_is_the_thought() -> None:
 )
 def test_values_are_json_where_they_are_json(written: str, value: Any) -> None:
     turn = GRAMMAR.parse(f"<tool>\nname: zoom\nkeypoint:  {written} \n</tool>")
-    assert turn == ParsedTurn(None, (Call("zoom", {"keypoint": value}),))
+    assert turn == ParsedTurn(None, (ToolCall("zoom", {"keypoint": value}),))
     assert type(turn.calls[0].arguments["keypoint"]) is type(value)
 
 
@@ -118,7 +118,7 @@ def test_layout_of_a_call_does_not_matter(body: str) -> None:
 
 
 def test_call_may_have_no_arguments() -> None:
-    assert GRAMMAR.parse("<tool>name: zoom</tool>").calls == (Call("zoom", {}),)
+    assert GRAMMAR.parse("<tool>name: zoom</tool>").calls == (ToolCall("zoom", {}),)
 
 
 # ---------------------------------------------------------------------------- what is wrong
@@ -288,13 +288,13 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(JSON_TEXT, inner, max_size=3),
     max_leaves=6,
 )
-CALLS = st.builds(Call, NAMES, st.dictionaries(KEYS, VALUES, max_size=4))
+CALLS = st.builds(ToolCall, NAMES, st.dictionaries(KEYS, VALUES, max_size=4))
 THOUGHTS = st.none() | TEXT
 ANSWERS = TEXT.map(str.strip)
 
 
 @given(THOUGHTS, CALLS)
-def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: ToolCall) -> None:
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
@@ -321,7 +321,7 @@ def test_compose_ignores_problems_and_says_nothing_of_nothing() -> None:
 
 
 @given(CALLS)
-def test_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: Call) -> None:
+def test_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: ToolCall) -> None:
     for turn in (ParsedTurn("a", (call,)), ParsedTurn("a", answer="b")):
         text = GRAMMAR.compose(turn)
         assert sum(text.count(stop) for stop in GRAMMAR.stop) == 1
@@ -406,12 +406,12 @@ def test_instructions_describe_every_tool_and_their_example_is_read_back() -> No
     assert "- place: where, [x, y]\n- note: why" in told
     example = told[told.index("<tool>\n") : told.index("</tool>") + len("</tool>")]
     [call] = GRAMMAR.parse(example).calls
-    assert call == Call("shift", {"place": [3, 4], "note": "7"})
+    assert call == ToolCall("shift", {"place": [3, 4], "note": "7"})
     Shift.model_validate(dict(call.arguments))
 
 
 def test_results_are_rendered_in_order_with_the_names_of_their_images() -> None:
-    one, two = (Image.from_pixels(np.full((1, 1, 3), grey, np.uint8)) for grey in (1, 2))
+    one, two = (Image.from_pixels(np.full((1, 1, 3), gray, np.uint8)) for gray in (1, 2))
     assert GRAMMAR.render(["found", one, two], ["tool_result_1", "tool_result_2"]) == (
         "<result>\nfound\n</result>",
         "<image_name> tool_result_1 </image_name>\n",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import LONGEST_TURN, TEXT_KEYS, PlanGrammar
 from visenv.testing.hostile import TEXTS
 
@@ -38,8 +38,8 @@ def test_actions_of_a_plan_become_calls_in_order() -> None:
     assert parsed.problems == ()
     assert parsed.thought == "a\na\na"
     assert parsed.calls == (
-        Call("act", {"action_id": 0, "action_name": "find a Mug"}),
-        Call("act", {"action_id": 1, "action_name": "pick up the Mug"}),
+        ToolCall("act", {"action_id": 0, "action_name": "find a Mug"}),
+        ToolCall("act", {"action_id": 1, "action_name": "pick up the Mug"}),
     )
 
 
@@ -103,7 +103,7 @@ def test_fence_is_taken_off_and_two_are_refused() -> None:
 
 def test_turn_of_language_alone_has_no_description_of_an_image() -> None:
     grammar = PlanGrammar(ACTIONS, describes_images=False)
-    text = grammar.compose(ParsedTurn("b\nc", calls=(Call("act", action(0)),)))
+    text = grammar.compose(ParsedTurn("b\nc", calls=(ToolCall("act", action(0)),)))
     assert "visual_state_description" not in text
     assert grammar.parse(text).thought == "b\nc"
 
@@ -143,14 +143,14 @@ line = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")))
 
 @given(st.tuples(line, line, line), st.lists(st.sampled_from(range(4)), max_size=20))
 def test_parse_reads_back_what_compose_writes(texts: tuple[str, ...], ids: list[int]) -> None:
-    calls = tuple(Call("act", {"action_id": k, "action_name": ACTIONS[k]}) for k in ids)
+    calls = tuple(ToolCall("act", {"action_id": k, "action_name": ACTIONS[k]}) for k in ids)
     turned = ParsedTurn("\n".join(texts), calls, None if ids else "")
     assert GRAMMAR.parse(GRAMMAR.compose(turned)) == turned
 
 
 @given(st.lists(st.sampled_from(range(4)), max_size=20), st.text(max_size=40))
 def test_regular_expression_accepts_what_compose_writes(ids: list[int], text: str) -> None:
-    calls = tuple(Call("act", {"action_id": k, "action_name": ACTIONS[k]}) for k in ids)
+    calls = tuple(ToolCall("act", {"action_id": k, "action_name": ACTIONS[k]}) for k in ids)
     plain = "".join(character for character in text if character.isascii() and character >= " ")
     written = GRAMMAR.compose(ParsedTurn(f"{plain}\nb\nc", calls, None if ids else ""))
     assert re.fullmatch(GRAMMAR.turn_regex(), written.replace("\\u007f", ""))
@@ -160,7 +160,7 @@ def test_regular_expression_is_bounded() -> None:
     expression = GRAMMAR.turn_regex()
     assert "*" not in expression
     assert "+" not in expression
-    too_many = GRAMMAR.compose(ParsedTurn("", (Call("act", action(0)),) * 21))
+    too_many = GRAMMAR.compose(ParsedTurn("", (ToolCall("act", action(0)),) * 21))
     assert not re.fullmatch(expression, too_many)
 
 
@@ -171,7 +171,7 @@ def test_regular_expression_compiles_for_constrained_decoding() -> None:
     small = PlanGrammar(ACTIONS, most_actions=6, text_characters=100)
     index = outlines.Index(small.turn_regex(), outlines.Vocabulary(200, vocabulary))
     state = index.get_initial_state()
-    for character in small.compose(ParsedTurn("a\nb\nc", (Call("act", action(0)),))):
+    for character in small.compose(ParsedTurn("a\nb\nc", (ToolCall("act", action(0)),))):
         state = index.get_next_state(state, ord(character))
         assert state is not None, f"{character!r} must be allowed"
     assert index.is_final_state(state)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visenv.grammar import key_value
-from visenv.grammar.blocks import Blocks
+from visenv.grammar.blocks import TagBlocks
 from visenv.grammar.key_value import KeyValueGrammar, scan
 
 TAGS = ("<think>", "</think>", "<tool>", "</tool>", "<answer>", "</answer>")
@@ -22,11 +22,13 @@ GRAMMAR = KeyValueGrammar()
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
-        ("<think>a</think>\n<tool>b</tool>", Blocks(("a",), ("b",), (), "\n", "", ("tool",))),
-        ("<think></think><answer></answer>", Blocks(("",), (), ("",), "", "", ())),
+        ("<think>a</think>\n<tool>b</tool>", TagBlocks(("a",), ("b",), (), "\n", "", ("tool",))),
+        ("<think></think><answer></answer>", TagBlocks(("",), (), ("",), "", "", ())),
     ],
 )
-def test_whole_turn_is_not_cut(text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_turn_is_not_cut(
+    text: str, blocks: TagBlocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert scan(text) == blocks
     parsed = key_value._TURNS.combine(blocks)
     monkeypatch.setattr(key_value._TURNS, "scan", None)

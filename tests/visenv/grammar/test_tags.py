@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from visenv.errors import UnknownNameError
-from visenv.grammar import Call, Grammar, ParsedTurn
+from visenv.grammar import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.tags import TagGrammar, unfenced
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools import Arguments, Tool
@@ -21,7 +21,7 @@ from visenv.types import Image, Video
 
 TAGS = TagGrammar(("search", "problem", "code"))
 GRAMMAR: Grammar = TAGS
-DARK = Call("problem", {"labels": ["dark"]})
+DARK = ToolCall("problem", {"labels": ["dark"]})
 
 # ---------------------------------------------------------------------------- what is read
 
@@ -29,20 +29,20 @@ DARK = Call("problem", {"labels": ["dark"]})
 @pytest.mark.parametrize(
     ("action", "call"),
     [
-        ("<search> who built it? </search>", Call("search", {"query": "who built it?"})),
+        ("<search> who built it? </search>", ToolCall("search", {"query": "who built it?"})),
         ("<problem>{'dark'}</problem>", DARK),
         (
             "<problem> {\"dark\" , 'noise'} </problem>",
-            Call("problem", {"labels": ["dark", "noise"]}),
+            ToolCall("problem", {"labels": ["dark", "noise"]}),
         ),
         ("<problem>{'dark',}</problem>", DARK),
-        ("<problem>{}</problem>", Call("problem", {"labels": []})),
-        ("<code>```python\nx = 1\n```</code>", Call("code", {"code": "x = 1"})),
-        ("<code>\nx = 1\n</code>", Call("code", {"code": "x = 1"})),
-        ("<code>if a < b: c</code>", Call("code", {"code": "if a < b: c"})),
+        ("<problem>{}</problem>", ToolCall("problem", {"labels": []})),
+        ("<code>```python\nx = 1\n```</code>", ToolCall("code", {"code": "x = 1"})),
+        ("<code>\nx = 1\n</code>", ToolCall("code", {"code": "x = 1"})),
+        ("<code>if a < b: c</code>", ToolCall("code", {"code": "if a < b: c"})),
     ],
 )
-def test_actions_call_their_tools(action: str, call: Call) -> None:
+def test_actions_call_their_tools(action: str, call: ToolCall) -> None:
     assert GRAMMAR.parse(f"<think>why</think>\n{action}") == ParsedTurn("why", (call,))
 
 
@@ -217,14 +217,14 @@ TEXT = ANY.filter(without_tags)
 STRIPPED = TEXT.map(str.strip).filter(without_tags)
 LABELS = st.lists(st.from_regex(r"[a-z0-9 ]{1,12}", fullmatch=True), max_size=4)
 CALLS = (
-    st.builds(lambda query: Call("search", {"query": query}), STRIPPED)
-    | st.builds(lambda labels: Call("problem", {"labels": labels}), LABELS)
-    | st.builds(lambda code: Call("code", {"code": code}), STRIPPED)
+    st.builds(lambda query: ToolCall("search", {"query": query}), STRIPPED)
+    | st.builds(lambda labels: ToolCall("problem", {"labels": labels}), LABELS)
+    | st.builds(lambda code: ToolCall("code", {"code": code}), STRIPPED)
 )
 
 
 @given(st.none() | TEXT, CALLS)
-def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: ToolCall) -> None:
     turn = ParsedTurn(thought, (call,))
     assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
 
@@ -236,7 +236,9 @@ def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
 
 
 @given(TEXT, CALLS)
-def test_composed_turn_is_well_formed_and_ends_with_a_stop_string(thought: str, call: Call) -> None:
+def test_composed_turn_is_well_formed_and_ends_with_a_stop_string(
+    thought: str, call: ToolCall
+) -> None:
     for turn in (ParsedTurn(thought, (call,)), ParsedTurn(thought, answer="b")):
         text = GRAMMAR.compose(turn)
         assert TAGS.well_formed(text)
@@ -245,9 +247,9 @@ def test_composed_turn_is_well_formed_and_ends_with_a_stop_string(thought: str, 
 
 
 def test_composed_turn_reads_as_the_paper_shows_it() -> None:
-    code = ParsedTurn(" why ", (Call("code", {"code": "x = 1"}),))
+    code = ParsedTurn(" why ", (ToolCall("code", {"code": "x = 1"}),))
     assert GRAMMAR.compose(code) == "<think> why </think><code>```python\nx = 1\n```</code>"
-    two = ParsedTurn(None, (Call("problem", {"labels": ["rotation90", "dark"]}),))
+    two = ParsedTurn(None, (ToolCall("problem", {"labels": ["rotation90", "dark"]}),))
     assert GRAMMAR.compose(two) == "<problem>{'rotation90', 'dark'}</problem>"
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from visenv.errors import UnknownNameError
-from visenv.grammar import Call, Grammar, ParsedTurn, ToolCallGrammar, tool_call
+from visenv.grammar import Grammar, ParsedTurn, ToolCall, ToolCallGrammar, tool_call
 from visenv.grammar.json_call import LONGEST_CALL, read_call
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
@@ -23,7 +23,7 @@ from visenv.types import Image, Video
 GRAMMAR: Grammar = ToolCallGrammar()
 BODY = '{"name": "zoom", "arguments": {"bbox_2d": [4, 9.5]}}'
 CALL = f"<tool_call>\n{BODY}\n</tool_call>"
-ZOOM = Call("zoom", {"bbox_2d": [4, 9.5]})
+ZOOM = ToolCall("zoom", {"bbox_2d": [4, 9.5]})
 
 
 def wrapped(body: str) -> str:
@@ -81,7 +81,7 @@ def test_text_inside_a_thought_never_acts(thought: str) -> None:
     ],
 )
 def test_calls_are_json(body: str, arguments: dict[str, Any]) -> None:
-    assert GRAMMAR.parse(wrapped(body)).calls == (Call("zoom", arguments),)
+    assert GRAMMAR.parse(wrapped(body)).calls == (ToolCall("zoom", arguments),)
 
 
 # ---------------------------------------------------------------------------- what is wrong
@@ -270,11 +270,11 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
-CALLS = st.builds(Call, st.text(min_size=1), st.dictionaries(st.text(), VALUES, max_size=4))
+CALLS = st.builds(ToolCall, st.text(min_size=1), st.dictionaries(st.text(), VALUES, max_size=4))
 
 
 @given(st.none() | TEXT, CALLS)
-def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: ToolCall) -> None:
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
@@ -289,7 +289,7 @@ def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
 
 
 @given(CALLS, st.sampled_from(["arm", None]))
-def test_composed_turn_is_read_alike_both_ways(call: Call, compat: Any) -> None:
+def test_composed_turn_is_read_alike_both_ways(call: ToolCall, compat: Any) -> None:
     grammar = ToolCallGrammar(compat)
     for turn in (ParsedTurn("a", (call,)), ParsedTurn("a", answer="b")):
         text = grammar.compose(turn)
@@ -323,8 +323,8 @@ ARM = ToolCallGrammar("arm")
         (f"<think>maybe {CALL} or not</think><answer>1</answer>", ZOOM, None),
         # Further keys are ignored, the last of a repeated one counts, NaN is a number.
         (wrapped(BODY[:-1] + ', "id": 1}'), ZOOM, None),
-        (with_arguments('{"x": 1, "x": 2}'), Call("zoom", {"x": 2}), None),
-        (with_arguments('{"x": Infinity}'), Call("zoom", {"x": float("inf")}), None),
+        (with_arguments('{"x": 1, "x": 2}'), ToolCall("zoom", {"x": 2}), None),
+        (with_arguments('{"x": Infinity}'), ToolCall("zoom", {"x": float("inf")}), None),
         # Malformed calls are dropped, and the turn is final; with or without an answer in it.
         (f"{wrapped(BODY[:-1])}{CALL}", None, wrapped(BODY[:-1])),
         (f"<answer>1</answer>{wrapped('{}')}", None, "1"),
@@ -337,7 +337,7 @@ ARM = ToolCallGrammar("arm")
     ],
 )
 def test_turns_are_read_as_the_public_code_reads_them(
-    text: str, call: Call | None, answer: str | None
+    text: str, call: ToolCall | None, answer: str | None
 ) -> None:
     turn = ARM.parse(text)
     assert turn.problems == ()

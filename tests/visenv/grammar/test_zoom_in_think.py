@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.grammar import Call, ParsedTurn, ZoomInThinkGrammar
+from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import LONGEST_BLOCK, scan
 
 GRAMMAR = ZoomInThinkGrammar()
@@ -18,7 +18,7 @@ def test_round_1_is_a_thought_with_boxes_inside() -> None:
         "<think>Far away. <zoom>[[12, 40, 96, 88], [1, 2, 3, 4]]</zoom> So.</think>"
     )
     boxes = [[12, 40, 96, 88], [1, 2, 3, 4]]
-    assert turn == ParsedTurn("Far away.  So.", (Call("zoom", {"boxes": boxes}),))
+    assert turn == ParsedTurn("Far away.  So.", (ToolCall("zoom", {"boxes": boxes}),))
 
 
 def test_round_2_is_a_second_thought_and_an_answer() -> None:
@@ -32,7 +32,7 @@ def test_thought_without_boxes_is_well_formed() -> None:
 
 def test_text_after_the_thought_is_ignored() -> None:
     text = "<think>a<zoom>[[1, 2, 3, 4]]</zoom></think> More <zoom>[[5, 6, 7, 8]]</zoom>"
-    assert GRAMMAR.parse(text).calls == (Call("zoom", {"boxes": [[1, 2, 3, 4]]}),)
+    assert GRAMMAR.parse(text).calls == (ToolCall("zoom", {"boxes": [[1, 2, 3, 4]]}),)
     assert scan(text).outside == " More <zoom>[[5, 6, 7, 8]]</zoom>"
 
 
@@ -91,7 +91,7 @@ def test_megabyte_of_tags_is_read(piece: str) -> None:
 
 @given(st.text(alphabet=st.characters(exclude_characters="<", exclude_categories=["Cs"])))
 def test_compose_is_the_inverse_of_parse(thought: str) -> None:
-    first = ParsedTurn(thought, (Call("zoom", {"boxes": BOXES}),))
+    first = ParsedTurn(thought, (ToolCall("zoom", {"boxes": BOXES}),))
     second = ParsedTurn(thought, answer="two")
     plain = ParsedTurn(thought)
     for turn in (first, second, plain):
@@ -113,9 +113,9 @@ def test_tags_in_any_order_are_read(pieces: list[str]) -> None:
 
 def test_instructions_show_the_boxes_of_the_tool() -> None:
     from visenv.envs.mags.magnifier.magnify import BareCrop
-    from visenv.envs.mags.tools import Zoom, ZoomSettings
+    from visenv.envs.mags.tools import MultiBoxZoom, ZoomSettings
 
-    zoom = Zoom(BareCrop(), ZoomSettings(100))
+    zoom = MultiBoxZoom(BareCrop(), ZoomSettings(100))
     said = GRAMMAR.instructions([zoom])
     assert f"<zoom>{json.dumps(zoom.example().boxes)}</zoom>" in said
 

@@ -13,8 +13,8 @@ import pytest
 from visenv.errors import DataError
 from visenv.retrieval.sealed_vectors import (
     MANIFEST,
-    Seal,
     SealedVectors,
+    StoreSeal,
     read_manifest,
     write_seal,
 )
@@ -29,7 +29,7 @@ def sealed(
     folder: Path, vectors: Vectors = VECTORS, groups: Mapping[str, Sequence[int]] = GROUPS
 ) -> Path:
     folder.mkdir(exist_ok=True)
-    write_seal(folder, Seal("words", vectors.shape[1], groups, "layout"), [vectors])
+    write_seal(folder, StoreSeal("words", vectors.shape[1], groups, "layout"), [vectors])
     return folder
 
 
@@ -47,13 +47,13 @@ def test_group_has_its_own_vectors_and_counts(tmp_path: Path) -> None:
         assert np.array_equal(group.vectors, rows)
         assert list(group.counts) == GROUPS[name]
     assert vectors.group("c") is None
-    assert vectors.seal == Seal("words", 2, GROUPS, "layout")
+    assert vectors.seal == StoreSeal("words", 2, GROUPS, "layout")
     assert vectors.seal.rows == 4
 
 
 def test_vectors_may_come_in_several_blocks(tmp_path: Path) -> None:
     write_seal(
-        tmp_path, Seal("words", 2, GROUPS, "layout"), [VECTORS[:1], VECTORS[1:1], VECTORS[1:]]
+        tmp_path, StoreSeal("words", 2, GROUPS, "layout"), [VECTORS[:1], VECTORS[1:1], VECTORS[1:]]
     )
     _, array = read_manifest(tmp_path)
     assert np.array_equal(np.load(tmp_path / array), VECTORS)
@@ -66,7 +66,7 @@ def test_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
     sealed(tmp_path)
     given = np.tile(VECTORS[::-1], (2, 1))[:rows]
     with pytest.raises(DataError, match=f"was to have 4 vectors, and gave {rows}"):
-        write_seal(tmp_path, Seal("words", 2, GROUPS, "layout"), [given])
+        write_seal(tmp_path, StoreSeal("words", 2, GROUPS, "layout"), [given])
     assert held(SealedVectors(tmp_path), "a")[0] == [1, 0]
 
 

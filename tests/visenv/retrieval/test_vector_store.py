@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError
-from visenv.retrieval.vector_store import FOLDER, Item, VectorStore
+from visenv.retrieval.vector_store import FOLDER, VectorItem, VectorStore
 from visenv.retrieval.vectors import Vectors, checked
 from visenv.testing.documents import WordEmbedder
 
@@ -44,7 +44,9 @@ def sealed_rows(store: VectorStore, name: str, keys: list[str]) -> Vectors:
 
 
 def test_items_are_counted_and_sealed_in_the_order_asked_for(store: VectorStore) -> None:
-    store.put([Item("one", unit(1)), Item("none", unit()), Item("three", unit(2, 3, 4))])
+    store.put(
+        [VectorItem("one", unit(1)), VectorItem("none", unit()), VectorItem("three", unit(2, 3, 4))]
+    )
     assert store.counts(["three", "absent", "one", "none", "one"]) == {
         "three": 3, "one": 1, "none": 0,
     }  # fmt: skip
@@ -60,13 +62,15 @@ def test_items_are_counted_and_sealed_in_the_order_asked_for(store: VectorStore)
 
 def test_item_that_is_put_again_is_replaced(store: VectorStore) -> None:
     for seeds in ((1, 2, 3), (4,), (), (5, 6)):  # fewer and more vectors than before
-        store.put([Item("key", unit(*seeds))])
+        store.put([VectorItem("key", unit(*seeds))])
         assert store.counts(["key"]) == {"key": len(seeds)}
         assert np.array_equal(sealed_rows(store, "g", ["key"]), unit(*seeds))
 
 
 def test_facts_are_read_back_and_items_are_removed_by_them(store: VectorStore) -> None:
-    store.put([Item("a", unit(1, 2), {"of": "x", "page": 1}), Item("b", unit(), {"of": "y"})])
+    store.put(
+        [VectorItem("a", unit(1, 2), {"of": "x", "page": 1}), VectorItem("b", unit(), {"of": "y"})]
+    )
     assert {key: facts["of"] for key, facts in store.facts().items()} == {"a": "x", "b": "y"}
     store.remove(of="x")
     assert store.counts(["a", "b"]) == {"b": 0}
@@ -74,7 +78,7 @@ def test_facts_are_read_back_and_items_are_removed_by_them(store: VectorStore) -
 
 
 def test_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> None:
-    store.put([Item(key, unit(1, 2, 3)) for key in ("first", "last", "whole")])
+    store.put([VectorItem(key, unit(1, 2, 3)) for key in ("first", "last", "whole")])
     store._collection.delete(ids=["first/0", "last/2"])
     assert store.counts(["first", "last", "whole"]) == {"whole": 3}
     assert list(store.facts()) == ["whole"]
@@ -83,7 +87,7 @@ def test_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> None
 
 
 def test_seal_is_written_again_only_when_something_changed(store: VectorStore) -> None:
-    store.put([Item("a", unit(1)), Item("b", unit(2))])
+    store.put([VectorItem("a", unit(1)), VectorItem("b", unit(2))])
     layout = {"g": ["a", "b"]}
     assert store.stale(layout)
     before = store.seal(layout)._opened.stamp
@@ -91,7 +95,7 @@ def test_seal_is_written_again_only_when_something_changed(store: VectorStore) -
     assert not store.stale(layout)
     assert store.seal(layout)._opened.stamp == before
     assert store.stale({"g": ["b", "a"]})  # the same counts in another order
-    store.put([Item("b", unit(3))])
+    store.put([VectorItem("b", unit(3))])
     assert np.array_equal(sealed_rows(store, "g", ["a", "b"]), unit(1, 3))
 
 
@@ -107,7 +111,7 @@ def test_stored_vectors_are_there_after_opening_again(
         for number, (key, size) in enumerate(sizes.items())
     }
     with VectorStore(folder, MAKER) as store:
-        store.put([Item(key, made) for key, made in vectors.items()])
+        store.put([VectorItem(key, made) for key, made in vectors.items()])
     with VectorStore(folder, MAKER) as store:
         assert store.counts(sizes) == sizes
         assert set(store.facts()) == set(sizes)
@@ -133,7 +137,7 @@ def test_vectors_that_break_the_promise_of_an_embedder_are_refused(vectors: Vect
 
 def test_store_is_unchanged_if_one_item_is_refused(store: VectorStore) -> None:
     with pytest.raises(ConfigurationError, match="of unit length"):
-        store.put([Item("good", unit(1)), Item("bad", 2 * unit(1))])
+        store.put([VectorItem("good", unit(1)), VectorItem("bad", 2 * unit(1))])
     assert store.counts(["good"]) == {}
 
 
@@ -159,7 +163,7 @@ def test_lock_is_free_again_after_the_writer_was_killed(tmp_path: Path) -> None:
 
 
 def test_manifest_of_an_older_version_is_replaced(store: VectorStore) -> None:
-    store.put([Item("a", unit(1))])
+    store.put([VectorItem("a", unit(1))])
     store.seal({"g": ["a"]})
     manifest = store.folder / "sealed.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 1}))

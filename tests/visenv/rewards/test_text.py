@@ -55,7 +55,7 @@ def test_soft_score_with_fewer_references_than_three() -> None:
     assert soft_score("cat", ["cats", "cat"]) == pytest.approx(0.875)
 
 
-def test_soft_score_normalises_both_texts() -> None:
+def test_soft_score_normalizes_both_texts() -> None:
     assert soft_score("The two dogs.", ["2 dogs"]) == 1.0
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import DataError, UnknownNameError
-from visenv.rewards.vqa import LONGEST_ANSWER, normalise_answer, vqa_score
+from visenv.rewards.vqa import LONGEST_ANSWER, normalize_answer, vqa_score
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ from visenv.rewards.vqa import LONGEST_ANSWER, normalise_answer, vqa_score
         ("", ""),
     ],
 )
-def test_normalisation(text: str, expected: str) -> None:
-    assert normalise_answer(text) == expected
+def test_normalization(text: str, expected: str) -> None:
+    assert normalize_answer(text) == expected
 
 
 @given(st.text())
-def test_normalisation_never_fails_and_leaves_no_articles(text: str) -> None:
-    words = normalise_answer(text).split(" ")
+def test_normalization_never_fails_and_leaves_no_articles(text: str) -> None:
+    words = normalize_answer(text).split(" ")
     assert not {"a", "an", "the"} & set(words)
 
 

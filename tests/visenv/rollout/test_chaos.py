@@ -34,7 +34,7 @@ from visenv.rollout import (
     ThreadExecutor,
 )
 from visenv.testing import toy
-from visenv.testing.trouble import OPENED
+from visenv.testing.faulty_tool import OPENED
 from visenv.types import (
     Episode,
     Failure,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from visenv.env import Limits, Observation
+from visenv.env import EpisodeLimits, Observation
 from visenv.errors import DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
@@ -141,7 +141,7 @@ class Unreadable:
 
 
 def of_rows() -> toy.Adder:
-    return toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
+    return toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=EpisodeLimits(2))
 
 
 def test_play_aborts_on_an_unreadable_row_without_facts_of_the_last_episode() -> None:

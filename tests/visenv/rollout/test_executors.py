@@ -27,7 +27,7 @@ from visenv.rollout import (
     ThreadExecutor,
 )
 from visenv.testing import toy
-from visenv.testing.trouble import OPENED, REACHED
+from visenv.testing.faulty_tool import OPENED, REACHED
 from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: {}\n</tool>"
@@ -83,7 +83,7 @@ def worker_threads() -> set[threading.Thread]:
 
 ADVISED: dict[str, Callable[[], Policy[Any]]] = {
     "oracle": load("policy", "oracle"),
-    "hasty oracle": partial(load("policy", "oracle"), care=0.5, guess=True),
+    "hasty oracle": partial(load("policy", "oracle"), expert_rate=0.5, guess=True),
     "random": load("policy", "random"),
     "direct": partial(load("policy", "direct"), "scripted", turns=["<answer>3</answer>"] * 4),
     "cot": partial(load("policy", "cot"), "scripted", turns=["<think>3</think>", "x"] * 4),

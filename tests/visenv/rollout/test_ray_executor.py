@@ -402,14 +402,14 @@ class Asker:
 def test_scorers_of_an_actor_are_those_of_the_process_that_started_it(
     executor: Any, tmp_path: Path
 ) -> None:
-    from visenv.rollout.ray_executor import RayHost
+    from visenv.rollout.ray_executor import RayEnvHost
 
     file = tmp_path / "replies.jsonl"
     row = {"digest": digest(Generate(())), "model": "m", "value": {"text": "yes"}}
     file.write_text(json.dumps(row) + "\n")
     scorer = Scorer("recorded", file=str(file))
     make: Any = partial(Asker, str(file))
-    host = RayHost(make, {"num_cpus": 0.1})
+    host = RayEnvHost(make, {"num_cpus": 0.1})
     assert host.open() is None
     assert host.call("ask", {}) == {"text": "yes"}
     assert scorer.counts().sent == 1  # it came here

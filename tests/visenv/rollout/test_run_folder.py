@@ -32,7 +32,7 @@ def sorted_episodes(folder: Path) -> list[Episode]:
 
 
 def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
-    words = [*ROLLOUT, "--episodes", "60", "--group-size", "2", "--concurrency", "4", "--out"]
+    words = [*ROLLOUT, "--episodes", "60", "--num-generations", "2", "--concurrency", "4", "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     command = [sys.executable, "-c", "import sys; from visenv.cli import main; main(sys.argv[1:])"]
     process = subprocess.Popen([*command, *words, str(killed)], stdout=subprocess.DEVNULL)
@@ -60,7 +60,7 @@ def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None
     [
         (["--seed", "1"], "seed 0, not 1"),
         (["--temperature", "0.5"], "temperature 1.0, not 0.5"),
-        (["--group-size", "2"], "group_size 1, not 2"),
+        (["--num-generations", "2"], "num_generations 1, not 2"),
         (["--option", "tool_calls=2"], 'option {"preset": "tiny"}, not {"preset": "tiny", "too'),
         (["--control", "no_tool"], 'control null, not "no_tool"'),
     ],
@@ -168,7 +168,7 @@ def test_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -
 
 
 def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
-    words = ["--episodes", "1", "--seed", "3", "--policy-option", "care=0.5"]
+    words = ["--episodes", "1", "--seed", "3", "--policy-option", "expert_rate=0.5"]
     words += ["--option", "preset=tiny", "--max-tokens", "9", "--out", str(tmp_path)]
     assert main(["rollout", "ZoomVQA-v0", *words]) == 0
     run = json.loads((tmp_path / "run.json").read_text())
@@ -178,18 +178,18 @@ def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
         "option": {"preset": "tiny"},
         "data": None,
         "policy": "oracle",
-        "policy_option": {"care": 0.5},
+        "policy_option": {"expert_rate": 0.5},
         "temperature": 1.0,
         "max_tokens": 9,
         "seed": 3,
         "episodes": 1,
-        "group_size": 1,
+        "num_generations": 1,
         "judge": None,
         "control": None,
     }
     assert run["policy"] == {
         "class": "visenv.policies.oracle:OraclePolicy",
-        "arguments": {"thought": None, "care": 0.5, "guess": False},
+        "arguments": {"thought": None, "expert_rate": 0.5, "guess": False},
     }
     (session,) = run["sessions"]
     assert {"python", "visenv", "gymnasium", "numpy"} <= set(session["versions"])

@@ -8,7 +8,7 @@ import time
 import pytest
 from typing_extensions import override
 
-from visenv.env import Limits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policies.oracle import OraclePolicy
@@ -86,7 +86,7 @@ class RunsLater(Runs):
 
 def with_tool(tool: Runs) -> VisEnv:
     return toy.Adder(
-        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(turns=4)
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=EpisodeLimits(turns=4)
     )
 
 

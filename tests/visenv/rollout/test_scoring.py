@@ -272,8 +272,8 @@ def test_unordered_modes_return_episodes_as_their_verdicts_arrive() -> None:
 
 
 def test_oracle_plays_the_same_in_threads() -> None:
-    inline = Collector(toy.make, OraclePolicy(care=0.5, guess=True)).groups(range(4), 2)
+    inline = Collector(toy.make, OraclePolicy(expert_rate=0.5, guess=True)).groups(range(4), 2)
     threads = Collector(
-        toy.make, OraclePolicy(care=0.5, guess=True), executor=ThreadExecutor()
+        toy.make, OraclePolicy(expert_rate=0.5, guess=True), executor=ThreadExecutor()
     ).groups(range(4), 2)
     assert inline == threads

@@ -15,7 +15,7 @@ from typing_extensions import override
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, Mixture, ThreadExecutor
 from visenv.rollout import slots as slots_module
-from visenv.rollout.hosts import LocalHost
+from visenv.rollout.hosts import LocalEnvHost
 from visenv.testing import toy
 from visenv.types import Failure
 
@@ -31,7 +31,7 @@ class Cluster:
         self.made = 0
 
 
-class CrowdedHost(LocalHost):
+class CrowdedHost(LocalEnvHost):
     """Waits for a place before it makes its environment, and keeps it until it is closed."""
 
     def __init__(self, make: Callable[[], Any], cluster: Cluster) -> None:
@@ -188,11 +188,11 @@ class Full:
         pass
 
 
-async def full_of_a(count: int) -> tuple[Full, slots_module.Slots, list[Any]]:
+async def full_of_a(count: int) -> tuple[Full, slots_module.EnvSlots, list[Any]]:
     """Return an executor without room, its slots, and those in which "a" is played."""
     executor = Full()
     names: Any = {"a": "a", "b": "b"}
-    slots = slots_module.Slots(executor, names)
+    slots = slots_module.EnvSlots(executor, names)
     taking = [asyncio.create_task(slots.take("a")) for _ in range(count)]
     await asyncio.sleep(0)
     for each in executor.slots:

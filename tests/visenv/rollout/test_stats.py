@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from visenv.rollout.stats import Gauge, RolloutStats
+from visenv.rollout.stats import ConcurrencyGauge, RolloutStats
 
 
 class Clock:
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
-    gauge = Gauge()
+    gauge = ConcurrencyGauge()
     clock.now += 1
     with gauge:
         clock.now += 2

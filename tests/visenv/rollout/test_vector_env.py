@@ -17,14 +17,14 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from visenv.env import Limits
+from visenv.env import EpisodeLimits
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
 from visenv.registration import register
-from visenv.rollout import EpisodePool, Reset, Result
+from visenv.rollout import EnvResult, EpisodePool, ResetRequest
 from visenv.rollout.vector_result import nothing_new
 from visenv.testing import toy
+from visenv.testing.faulty_tool import OPENED, REACHED
 from visenv.testing.toy import SumTruth
-from visenv.testing.trouble import OPENED, REACHED
 from visenv.types import Aborted, Image, Sample, StepResult
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
@@ -57,7 +57,7 @@ def waiting(gate: str) -> str:
     return f"<tool>\nname: trouble\nkind: wait\ngate: {gate!r}\n</tool>".replace("'", '"')
 
 
-def total(result: Result) -> str:
+def total(result: EnvResult) -> str:
     return result.observation["text"]
 
 
@@ -202,9 +202,9 @@ def test_results_that_arrive_while_others_are_awaited_are_kept(
     pool.submit({0: ADD, 1: waiting(gate)})
     assert REACHED[gate].wait(60)
     pool.step_at({2: ADD})
-    pool.submit({2: Reset(seed=3)})
+    pool.submit({2: ResetRequest(seed=3)})
     OPENED[gate].set()
-    results: dict[int, Result] = {}
+    results: dict[int, EnvResult] = {}
     while len(results) < 3:
         results |= pool.ready()
     assert "total 3" in total(results[0])
@@ -270,7 +270,7 @@ def test_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str) -
     ("requests", "error", "says"),
     [
         ({3: ADD}, ConfigurationError, "0 to 2, got 3"),
-        ({-1: Reset()}, ConfigurationError, "0 to 2, got -1"),
+        ({-1: ResetRequest()}, ConfigurationError, "0 to 2, got -1"),
         ({0: b"x"}, TypeError, "a string, got bytes"),
         ({0: None}, TypeError, "a string, got NoneType"),
     ],
@@ -297,7 +297,7 @@ def test_result_must_be_taken_before_the_next_request(pool: EpisodePool) -> None
 def test_refused_options_raise_and_leave_the_environments_in_place(pool: EpisodePool) -> None:
     with pytest.raises(ConfigurationError, match="procedural: pass a seed"):
         pool.reset(options={"index": 3})
-    pool.submit({0: Reset(options={"row": 3})})
+    pool.submit({0: ResetRequest(options={"row": 3})})
     with pytest.raises(ConfigurationError, match="row"):
         pool.ready()
     with pytest.raises(EpisodeOverError):
@@ -380,7 +380,7 @@ def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> N
 
 def test_environment_that_cannot_be_made_says_why() -> None:
     with pytest.raises(VisenvError, match="unexpected keyword argument 'colour'"):
-        gym.make_vec(toy.register(), num_envs=2, colour="red")
+        gym.make_vec(toy.register(), num_envs=2, color="red")
 
 
 @pytest.mark.parametrize("workers", ["thread", "process"])
@@ -391,9 +391,9 @@ def test_call_and_attributes_reach_every_environment(workers: str) -> None:
     assert pool.get_attr("turn") == pool.call("turn") == (0, 1)
     assert pool.call("get_wrapper_attr", name="turn") == (0, 1)
     assert pool.call("get_wrapper_attr", "turns_left") == (4, 3)
-    pool.set_attr("limits", Limits(turns=1))
+    pool.set_attr("limits", EpisodeLimits(turns=1))
     assert [limits.turns for limits in pool.get_attr("limits")] == [1, 1]
-    pool.set_attr("limits", [Limits(turns=2), Limits(turns=3)])
+    pool.set_attr("limits", [EpisodeLimits(turns=2), EpisodeLimits(turns=3)])
     _, _, _, truncated, infos = pool.step([ADD, ADD])
     assert infos["truncated_by"].tolist() == ["", ""]
     *_, truncated, infos = pool.step([ADD, ADD])

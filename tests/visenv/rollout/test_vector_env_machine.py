@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from typing_extensions import override
 
 from visenv.errors import EpisodeOverError
-from visenv.rollout import EpisodePool, Reset, Result
+from visenv.rollout import EnvResult, EpisodePool, ResetRequest
 from visenv.testing import toy
 
 COUNT = 3
@@ -36,8 +36,8 @@ class Alone:
         self.over = True
         self.env = toy.make(trouble=True)
 
-    def answer(self, request: str | Reset) -> tuple[Any, ...]:
-        if isinstance(request, Reset):
+    def answer(self, request: str | ResetRequest) -> tuple[Any, ...]:
+        if isinstance(request, ResetRequest):
             observation, info = self.env.reset(seed=request.seed)
             self.over = False
             return observation, 0.0, False, False, info["step"]
@@ -50,7 +50,7 @@ class Alone:
         return (*values, info["step"])
 
 
-def values(result: Result) -> tuple[Any, ...]:
+def values(result: EnvResult) -> tuple[Any, ...]:
     broken = result.info["aborted"].startswith("RuntimeError")
     return (*result[:4], result.info["aborted"] if broken else result.info["step"])
 
@@ -66,13 +66,13 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(place=places, seed=seeds)
     def submit_reset(self, place: int, seed: int) -> None:
-        self.submit(place, Reset(seed))
+        self.submit(place, ResetRequest(seed))
 
     @rule(place=places, turn=st.sampled_from(TURNS))
     def submit_turn(self, place: int, turn: str) -> None:
         self.submit(place, turn)
 
-    def submit(self, place: int, request: str | Reset) -> None:
+    def submit(self, place: int, request: str | ResetRequest) -> None:
         if place in self.expected:
             return
         if isinstance(request, str) and self.alone[place].over:
@@ -87,7 +87,7 @@ class PoolMachine(RuleBasedStateMachine):
         free = sorted(chosen - self.expected.keys())
         results = self.pool.reset_at(free, seed)
         assert {place: values(result) for place, result in results.items()} == {
-            place: self.alone[place].answer(Reset(seed)) for place in free
+            place: self.alone[place].answer(ResetRequest(seed)) for place in free
         }
 
     @rule(turn=st.sampled_from(TURNS))

@@ -42,12 +42,12 @@ def pool() -> Iterator[EpisodePool]:
 
 
 def restart(pool: EpisodePool) -> None:
-    """Both environments at the start of the same episode, the neighbour one call into it."""
+    """Both environments at the start of the same episode, the neighbor one call into it."""
     pool.reset(seed=[7, 7])
     pool.step_at({1: ADD})
 
 
-def neighbour_is_well(pool: EpisodePool) -> bool:
+def neighbor_is_well(pool: EpisodePool) -> bool:
     return "total 6" in pool.step_at({1: ADD})[1].observation["text"]
 
 
@@ -82,7 +82,7 @@ def test_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> Non
     assert (failed.reward, failed.terminated, failed.truncated) == (0.0, False, True)
     assert failed.info["aborted"] == f"{boundary}: {reason}"
     assert failed.info["step"].events[-1] == Aborted(0, boundary, reason)
-    assert neighbour_is_well(pool)
+    assert neighbor_is_well(pool)
     pool.reset_at([0], 7)
     assert "total 3" in pool.step_at({0: ADD})[0].observation["text"]
 
@@ -94,7 +94,7 @@ def test_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> N
     os.kill(hung.pid, signal.SIGKILL)
     failed = pool.ready()[0]
     assert failed.info["aborted"] == "worker: the process ended with exit code -9."
-    assert neighbour_is_well(pool)
+    assert neighbor_is_well(pool)
     assert not pool.reset_at([0], 7)[0].over
     assert hung not in multiprocessing.active_children()
 
@@ -105,7 +105,7 @@ def test_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) ->
     os.kill(idle.pid, signal.SIGKILL)
     idle.join()
     assert pool.step_at({0: ADD})[0].info["aborted"].endswith("exit code -9.")
-    assert neighbour_is_well(pool)
+    assert neighbor_is_well(pool)
 
 
 def test_hanging_child_is_killed(pool: EpisodePool) -> None:
@@ -115,7 +115,7 @@ def test_hanging_child_is_killed(pool: EpisodePool) -> None:
     pool.submit({0: TROUBLE.format("wait")})
     pool.timeout = None
     assert pool.ready()[0].info["aborted"] == "timeout: no reply within 0.05 s."
-    assert neighbour_is_well(pool)
+    assert neighbor_is_well(pool)
     # The fresh child takes longer to start than the limit; the clock starts when it is there.
     pool.timeout = 20.0
     assert not pool.reset_at([0], 7)[0].over
@@ -128,7 +128,7 @@ def test_value_that_cannot_cross_the_pipe_fails_that_call(pool: EpisodePool) -> 
     started = pool.reset_at([0], options={"sample": lambda: None})
     assert started[0].truncated
     assert "pickle" in started[0].info["aborted"].lower()
-    assert neighbour_is_well(pool)
+    assert neighbor_is_well(pool)
 
 
 def test_close_ends_a_child_that_hangs() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from visenv.errors import ConfigurationError
-from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
+from visenv.sandbox import Execution, LocalBackend, Sandbox, SandboxLimits
 from visenv.sandbox.local import Isolation
 
 PRELUDE = """
@@ -41,7 +41,7 @@ def every(outcomes):
 """
 """`denied` is True where the kernel refused; `call` makes a call of the C library or the kernel."""
 
-LIMITS = Limits(wall_seconds=30.0, cpu_seconds=20, memory_bytes=512 << 20)
+LIMITS = SandboxLimits(wall_seconds=30.0, cpu_seconds=20, memory_bytes=512 << 20)
 """Nothing here is meant to take long: a limit that is reached is an attack's, or a fault."""
 
 
@@ -95,7 +95,7 @@ def attack(sandbox: Sandbox) -> Callable[..., Execution]:
         code: str,
         result: str | None = "True",
         status: str | None = "ok",
-        limits: Limits = LIMITS,
+        limits: SandboxLimits = LIMITS,
     ) -> Execution:
         execution = sandbox.run(PRELUDE + code, limits=limits)
         if status is not None:

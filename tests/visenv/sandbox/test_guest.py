@@ -272,5 +272,5 @@ def test_cleaner_takes_any_bytes(content: bytes) -> None:
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.floats(0, 1e9), st.integers(0, 1 << 40))
 def test_end_is_read_as_it_was_written(status: int, cpu: float, memory: int) -> None:
-    end = wire.End(status, cpu, memory)
-    assert wire.End.unpack(end.pack()) == end
+    end = wire.CellEnd(status, cpu, memory)
+    assert wire.CellEnd.unpack(end.pack()) == end

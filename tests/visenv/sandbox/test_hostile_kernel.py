@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from visenv.sandbox import Execution, Limits
+from visenv.sandbox import Execution, SandboxLimits
 from visenv.sandbox.guest import seccomp, syscalls
 
 Attack = Callable[..., Execution]
@@ -226,7 +226,7 @@ except RuntimeError:
 count
 """
     # The C library sets 64 MiB of address space aside for each.
-    limits = Limits(memory_bytes=2 << 30, threads=16)
+    limits = SandboxLimits(memory_bytes=2 << 30, threads=16)
     attack(code, "16" if mode == "namespaces" else "0", limits=limits)
 
 

@@ -12,7 +12,7 @@ import PIL.Image
 import pytest
 
 from tests.visenv.sandbox.probing import chunk
-from visenv.sandbox import Execution, Limits, Sandbox
+from visenv.sandbox import Execution, Sandbox, SandboxLimits
 from visenv.sandbox.guest import wire
 
 Attack = Callable[..., Execution]
@@ -47,7 +47,7 @@ every(denied(os.pwrite, number, bytes(1), os.fstat(number).st_size) for number i
 
 @pytest.mark.parametrize("name", UNCOUNTED)
 def test_memory_that_no_limit_would_count_is_refused(name: str, attack: Attack) -> None:
-    attack(UNCOUNTED[name], limits=Limits(disk_bytes=1 << 30, wall_seconds=30.0))
+    attack(UNCOUNTED[name], limits=SandboxLimits(disk_bytes=1 << 30, wall_seconds=30.0))
 
 
 PAGE = """
@@ -200,7 +200,7 @@ def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, 
     """Process 1 of a namespace gets none that it has no handler for."""
     status = "ok" if mode == "namespaces" else RAISED[number]
     code = f"import signal\nsignal.raise_signal({number})\n1"
-    limits = Limits(wall_seconds=0.5 if status == "wall" else 30.0)
+    limits = SandboxLimits(wall_seconds=0.5 if status == "wall" else 30.0)
     attack(code, None, status=status, limits=limits)
     attack("1 + 1", "2")
 
@@ -209,7 +209,7 @@ def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, 
 
 
 def png(width: int, height: int, *chunks: tuple[bytes, bytes], rows: int = 4) -> bytes:
-    """A grey one, with other chunks, and with a content of so many rows of 4 pixels."""
+    """A gray one, with other chunks, and with a content of so many rows of 4 pixels."""
     parts = [chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))]
     parts += [chunk(*each) for each in chunks]
     parts += [chunk(b"IDAT", zlib.compress(bytes(5 * rows))), chunk(b"IEND", b"")]
@@ -252,7 +252,7 @@ FILES = {
 def test_file_is_read_no_further_than_an_image(name: str, sandbox: Sandbox) -> None:
     content, problem = FILES[name]
     code = "import shutil\nshutil.copy('given.bin', 'path_to_output_image.jpg')\n0"
-    limits = Limits(wall_seconds=30.0, memory_bytes=256 << 20)
+    limits = SandboxLimits(wall_seconds=30.0, memory_bytes=256 << 20)
     execution = sandbox.run(code, {"given.bin": content}, limits=limits)
     assert execution.status == "ok", execution
     assert problem in execution.image_problem
@@ -277,7 +277,7 @@ while not os.path.exists("path_to_output_image.jpg"):
 
 def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mode: str) -> None:
     given = {"small.png": png(4, 4), "bomb.png": png(50_000, 50_000)}
-    limits = Limits(wall_seconds=30.0)
+    limits = SandboxLimits(wall_seconds=30.0)
     for _ in range(5):
         execution = sandbox.run("import os" + CHANGED_WHILE_READ, given, limits=limits)
         if mode == "landlock":  # there are no threads
@@ -290,7 +290,7 @@ def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mo
 
 def test_report_that_changes_while_it_is_read_is_one_of_them(sandbox: Sandbox) -> None:
     """Both are whole, and nothing is written any more when it is read."""
-    one, other = (wire.Report(result=letter * 60_000).pack() for letter in (b"a", b"b"))
+    one, other = (wire.ProgramReport(result=letter * 60_000).pack() for letter in (b"a", b"b"))
     code = f"""
 import os
 one, other = {one!r}, {other!r}
@@ -302,7 +302,7 @@ while True:
     except OSError:
         pass
 """
-    limits = Limits(wall_seconds=30.0)
+    limits = SandboxLimits(wall_seconds=30.0)
     for _ in range(3):
         execution = sandbox.run(code, limits=limits)
         assert execution.status == "ok"

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.visenv.sandbox.probing import chunk
-from visenv.sandbox import Execution, Limits, Sandbox
+from visenv.sandbox import Execution, Sandbox, SandboxLimits
 from visenv.sandbox.guest import wire
 from visenv.types import Image
 
 Attack = Callable[..., Execution]
 
-LIMITS = Limits(wall_seconds=30.0, memory_bytes=512 << 20, image_pixels=1_000_000)
+LIMITS = SandboxLimits(wall_seconds=30.0, memory_bytes=512 << 20, image_pixels=1_000_000)
 SHORT = replace(LIMITS, wall_seconds=0.4)
 
 NO_FILE = {
@@ -193,7 +193,7 @@ outcomes = [denied(os.ftruncate, n, size + by) for n, size in zip((3, 4, 5), siz
 outcomes += [denied(os.pwrite, n, b"x", size) for n, size in zip((3, 4, 5), sizes)]
 every(outcomes)
 """,
-        limits=Limits(disk_bytes=1 << 30),  # so that it is the seal that refuses
+        limits=SandboxLimits(disk_bytes=1 << 30),  # so that it is the seal that refuses
     )
 
 
@@ -223,7 +223,7 @@ every(write(number) for number in range(6, 4096))
 
 
 def forged(**values: int | bytes) -> bytes:
-    return wire.Report(**values).pack()  # type: ignore[arg-type]
+    return wire.ProgramReport(**values).pack()  # type: ignore[arg-type]
 
 
 HUGE = (1 << 64) - 1
@@ -295,7 +295,7 @@ while True:
 
 @given(st.binary(max_size=400))
 def test_report_of_any_kind_is_read(content: bytes) -> None:
-    wire.Report.unpack(content.ljust(wire.REPORT_BYTES, b"\0"))
+    wire.ProgramReport.unpack(content.ljust(wire.REPORT_BYTES, b"\0"))
 
 
 @given(
@@ -307,15 +307,17 @@ def test_report_of_any_kind_is_read(content: bytes) -> None:
 def test_report_is_read_as_it_was_written(
     result: bytes, error: bytes, problem: bytes, numbers: list[int]
 ) -> None:
-    report = wire.Report(result, error, problem, *numbers)
+    report = wire.ProgramReport(result, error, problem, *numbers)
     content = report.pack()
     assert len(content) <= wire.REPORT_BYTES
-    assert wire.Report.unpack(content.ljust(wire.REPORT_BYTES, b"\0")) == report
+    assert wire.ProgramReport.unpack(content.ljust(wire.REPORT_BYTES, b"\0")) == report
 
 
 def test_report_keeps_the_beginning_of_a_result_and_the_end_of_an_error() -> None:
     long = b"a" * 40_000 + b"z" * 40_000
-    report = wire.Report.unpack(wire.Report(long, long).pack().ljust(wire.REPORT_BYTES, b"\0"))
+    report = wire.ProgramReport.unpack(
+        wire.ProgramReport(long, long).pack().ljust(wire.REPORT_BYTES, b"\0")
+    )
     assert report is not None
     assert (report.result[:1], len(report.result)) == (b"a", 1 << 16)
     assert (report.error[-1:], len(report.error)) == (b"z", 1 << 16)

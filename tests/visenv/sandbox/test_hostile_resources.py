@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from visenv.sandbox import Execution, Limits, Sandbox
+from visenv.sandbox import Execution, Sandbox, SandboxLimits
 
 Attack = Callable[..., Execution]
 
-LIMITS = Limits(wall_seconds=30.0, cpu_seconds=20, memory_bytes=256 << 20, disk_bytes=4 << 20)
+LIMITS = SandboxLimits(
+    wall_seconds=30.0, cpu_seconds=20, memory_bytes=256 << 20, disk_bytes=4 << 20
+)
 SHORT = replace(LIMITS, wall_seconds=0.25)
 
 MEMORY = {

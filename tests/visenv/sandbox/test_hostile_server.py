@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.visenv.sandbox.probing import children, server_of
-from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
+from visenv.sandbox import Execution, LocalBackend, Sandbox, SandboxLimits
 from visenv.types import Image
 
 Attack = Callable[..., Execution]
@@ -149,7 +149,9 @@ def test_changes_of_a_program_end_with_it(
     from_before = sandbox.backend
     assert isinstance(from_before, LocalBackend)
     server = server_of(sandbox).pid
-    sandbox.run(f"import ctypes, os, sys\n{TAMPERING[name]}", limits=Limits(wall_seconds=5.0))
+    sandbox.run(
+        f"import ctypes, os, sys\n{TAMPERING[name]}", limits=SandboxLimits(wall_seconds=5.0)
+    )
     for _ in range(3):  # more than are kept ready: some were forked after it
         assert attack(STATE, result=None).result == pristine
     assert server_of(sandbox).pid == server  # and it is the same server that made them
@@ -305,6 +307,8 @@ def test_host_has_nothing_left_of_a_server(
 
 
 def test_limits_of_one_program_are_not_those_of_the_next(sandbox: Sandbox) -> None:
-    tight = replace(Limits(), memory_bytes=8 << 20, threads=1, descriptors=16, disk_bytes=4096)
+    tight = replace(
+        SandboxLimits(), memory_bytes=8 << 20, threads=1, descriptors=16, disk_bytes=4096
+    )
     assert sandbox.run("bytearray(64 << 20)", limits=tight).status == "memory"
     assert sandbox.run("len(bytearray(64 << 20))").result == str(64 << 20)

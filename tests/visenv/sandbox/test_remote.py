@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from visenv.envs.arft.coding.tools.code import CodeArguments, CodeTool
 from visenv.errors import ServiceError
-from visenv.sandbox import INPUT_IMAGE, Limits, Sandbox, SandboxBackend, shared_sandbox
+from visenv.sandbox import INPUT_IMAGE, Sandbox, SandboxBackend, SandboxLimits, shared_sandbox
 from visenv.tools import Store
 from visenv.types import Image
 
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(503)
             return
         files = {name: base64.b64decode(content) for name, content in asked["files"].items()}
-        limits = Limits(**asked["limits"])
+        limits = SandboxLimits(**asked["limits"])
         done = shared_sandbox().run(asked["code"], files, output=asked["output"], limits=limits)
         said: dict[str, Any] = {
             key: getattr(done, key) for key in ("status", "stdout", "result", "error")
@@ -73,7 +73,7 @@ def remote() -> Iterator[Sandbox]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         backend: SandboxBackend = names["Service"](f"http://127.0.0.1:{server.server_port}")
-        with Sandbox(backend, limits=Limits(wall_seconds=30.0)) as made:
+        with Sandbox(backend, limits=SandboxLimits(wall_seconds=30.0)) as made:
             yield made
         server.shutdown()
         thread.join()

@@ -18,11 +18,11 @@ from visenv.sandbox import (
     INPUT_IMAGE,
     OUTPUT_IMAGE,
     Execution,
-    Limits,
     LocalBackend,
     Program,
     Sandbox,
     SandboxBackend,
+    SandboxLimits,
     SharedImage,
     shared_sandbox,
 )
@@ -140,7 +140,7 @@ def test_programs_copy_files_as_anywhere(sandbox: Sandbox) -> None:
 
 
 def test_image_larger_than_allowed_is_not_passed(sandbox: Sandbox) -> None:
-    limits = Limits(image_pixels=99)
+    limits = SandboxLimits(image_pixels=99)
     execution = sandbox.run("1", {"image": picture(10, 10)}, limits=limits)
     assert execution.status == "refused"
     assert execution.error == "image is 10x10 = 100 pixels; at most 99 pixels are passed."
@@ -280,7 +280,7 @@ def test_cancelled_coroutine_does_not_wait() -> None:
             await task
 
     began = time.monotonic()
-    with Sandbox(limits=Limits(wall_seconds=60.0), workers=2) as sandbox:
+    with Sandbox(limits=SandboxLimits(wall_seconds=60.0), workers=2) as sandbox:
         asyncio.run(cancel(sandbox))
         assert sandbox.run("1").status == "ok"
     assert time.monotonic() - began < 40.0  # nor does closing, which ends the program
@@ -343,11 +343,11 @@ class Remote:
 def test_backend_can_be_plugged_in() -> None:
     backend: SandboxBackend = Remote()
     image = picture(4, 4)
-    sandbox = Sandbox(backend, limits=Limits(wall_seconds=3.0))
+    sandbox = Sandbox(backend, limits=SandboxLimits(wall_seconds=3.0))
     assert sandbox.run("code", {INPUT_IMAGE: image}).stdout == "from afar\n"
     assert isinstance(backend, Remote)
     assert backend.asked == [
-        Program("code", {INPUT_IMAGE: image}, OUTPUT_IMAGE, Limits(wall_seconds=3.0))
+        Program("code", {INPUT_IMAGE: image}, OUTPUT_IMAGE, SandboxLimits(wall_seconds=3.0))
     ]
     with pytest.raises(ServiceError, match="does not answer"):
         sandbox.run("unplugged")
@@ -422,7 +422,7 @@ def test_outputs_that_cannot_be_are_refused(output: str) -> None:
 )
 def test_limits_that_cannot_be_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} must be"):
-        Limits(**{name: value})  # type: ignore[arg-type]
+        SandboxLimits(**{name: value})  # type: ignore[arg-type]
 
 
 def test_options_that_cannot_be_are_refused() -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from tests.visenv.sandbox.probing import children, server_of
 from visenv.errors import ServiceError
-from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
+from visenv.sandbox import Execution, LocalBackend, Sandbox, SandboxLimits
 from visenv.sandbox.fork_server import ForkServer
 from visenv.sandbox.local import Isolation
 
-LIMITS = Limits(wall_seconds=60.0)
+LIMITS = SandboxLimits(wall_seconds=60.0)
 
 
 @pytest.fixture(scope="module", params=["namespaces", "landlock"])
@@ -188,8 +188,8 @@ def test_closing_kills_what_runs(own: Sandbox) -> None:
 
 CLIENT = """
 import sys, threading, time
-from visenv.sandbox import Limits, LocalBackend, Sandbox
-sandbox = Sandbox(LocalBackend(isolation=sys.argv[1]), limits=Limits(wall_seconds=600.0))
+from visenv.sandbox import SandboxLimits, LocalBackend, Sandbox
+sandbox = Sandbox(LocalBackend(isolation=sys.argv[1]), limits=SandboxLimits(wall_seconds=600.0))
 sandbox.start()
 threading.Thread(target=sandbox.run, args=("import time\\ntime.sleep(600)",), daemon=True).start()
 time.sleep(0.5)

@@ -16,9 +16,9 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.scorers import (
-    Backend,
     InProcessBackend,
     RefusedError,
+    ScorerBackend,
     ScoreRequest,
     ServiceLimits,
     TransientError,
@@ -58,7 +58,7 @@ def act(tag: str, content: Any) -> Any:
     return content
 
 
-class RemoteDouble(Backend):
+class RemoteDouble(ScorerBackend):
     """A server that answers batches.
 
     Args:

@@ -20,7 +20,7 @@ import pytest
 
 from tests.visenv.scorers.doubles import BATCHES, Echo
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.rollout.hosts import ProcessHost
+from visenv.rollout.hosts import ProcessEnvHost
 from visenv.scorers import Scorer, for_worker, services
 from visenv.scorers.loop import loop
 from visenv.scorers.services import resolve, share
@@ -130,7 +130,7 @@ class Asker:
 def test_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
-    hosts = [ProcessHost(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
+    hosts = [ProcessEnvHost(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
     for host in hosts:
         assert host.open() is None
         answering, asking = host.call("ask", {"content": "x"})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.retrieval.encoder import Encoder
-from visenv.retrieval.sealed_vectors import MANIFEST, Seal, read_manifest, write_seal
+from visenv.retrieval.sealed_vectors import MANIFEST, StoreSeal, read_manifest, write_seal
 from visenv.search import Passage, meaning, open_searcher
 from visenv.search.meaning import MeaningSearch
 from visenv.search.words import FILE, WordSearch, build
@@ -80,7 +80,7 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     (tmp_path / MANIFEST).write_text("[]")
     with pytest.raises(DataError, match=r"sealed\.json is no manifest"):
         MeaningSearch(tmp_path)
-    write_seal(tmp_path, Seal(Encoder().name, 384, {"d": [0]}, "layout"), [])
+    write_seal(tmp_path, StoreSeal(Encoder().name, 384, {"d": [0]}, "layout"), [])
     with pytest.raises(DataError, match="none of passages"):
         MeaningSearch(tmp_path)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import Host, LocalHost
+from visenv.simulators.host import LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
 
 TOY = '''
@@ -108,7 +108,7 @@ def misbehave(what):
         print("grandchild", misbehave.kept.pid, flush=True)
 """
 
-Open = Callable[..., Host]
+Open = Callable[..., SimulatorHost]
 
 
 @pytest.fixture
@@ -144,11 +144,13 @@ def spec(toy: str) -> Callable[..., SimulatorSpec]:
 @pytest.fixture
 def open_host(spec: Callable[..., SimulatorSpec]) -> Iterator[Open]:
     """Makes hosts of the toy and starts them; closes them in the end."""
-    hosts: list[Host] = []
+    hosts: list[SimulatorHost] = []
 
-    def make(options: dict[str, Any] | None = None, **settings: Any) -> Host:
+    def make(options: dict[str, Any] | None = None, **settings: Any) -> SimulatorHost:
         made = spec(options, **settings)
-        host: Host = LocalHost(made) if made.interpreter == IN_PROCESS else ChildHost(made)
+        host: SimulatorHost = (
+            LocalSimulatorHost(made) if made.interpreter == IN_PROCESS else ChildHost(made)
+        )
         hosts.append(host)
         host.start()
         return host

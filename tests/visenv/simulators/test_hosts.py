@@ -21,10 +21,10 @@ import pytest
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, opengl, protocol, wire
 from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import Host
+from visenv.simulators.host import SimulatorHost
 from visenv.simulators.settings import SimulatorSpec, find_interpreter
 
-Open = Callable[..., Host]
+Open = Callable[..., SimulatorHost]
 places = pytest.mark.parametrize("place", ["child", "process"])
 
 
@@ -242,7 +242,7 @@ def test_kill_from_another_thread_ends_the_call_that_waits(open_host: Open) -> N
 
 
 def test_child_outlives_the_thread_that_asked_for_it(open_host: Open) -> None:
-    hosts: list[Host] = []
+    hosts: list[SimulatorHost] = []
     thread = threading.Thread(target=lambda: hosts.append(open_host()))
     thread.start()
     thread.join()

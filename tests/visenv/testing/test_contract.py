@@ -14,15 +14,15 @@ import pytest
 from pydantic import Field
 from typing_extensions import override
 
-from visenv.env import Limits, Observation, VisEnv
+from visenv.env import EpisodeLimits, Observation, VisEnv
 from visenv.errors import ServiceError, ToolError
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import EnvContract, check_all, contract, toy
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import assert_same, facts
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.types import Image, Log, Message, Sample, TurnRequest
+from visenv.types import EventLog, Image, Message, Sample, TurnRequest
 
 NAMED = {check.__name__: check for check in CHECKS}
 
@@ -61,16 +61,16 @@ class Look(Tool[LookArguments]):
 
 
 class Pictures:
-    """Two pictures of one grey each; which is brighter?"""
+    """Two pictures of one gray each; which is brighter?"""
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        greys = rng.choice(256, size=2, replace=False)
+        grays = rng.choice(256, size=2, replace=False)
         images = tuple(
-            Image.from_pixels(np.full((4 + place, 6, 3), grey, np.uint8))
-            for place, grey in enumerate(greys)
+            Image.from_pixels(np.full((4 + place, 6, 3), gray, np.uint8))
+            for place, gray in enumerate(grays)
         )
-        answer = str(int(greys[0]) + 256 * int(greys[1]))
-        return Sample(f"{greys[0]}-{greys[1]}", "Which greys?", images, (answer,))
+        answer = str(int(grays[0]) + 256 * int(grays[1]))
+        return Sample(f"{grays[0]}-{grays[1]}", "Which greys?", images, (answer,))
 
 
 class Gallery(VisEnv):
@@ -81,7 +81,7 @@ class Gallery(VisEnv):
             source=Pictures(),
             grammar=KeyValueGrammar(),
             tools=[Look()],
-            limits=Limits(turns=4),
+            limits=EpisodeLimits(turns=4),
             render_mode=render_mode,
         )
 
@@ -101,15 +101,15 @@ class Gallery(VisEnv):
     @override
     def oracle_turn(self) -> ParsedTurn:
         if self.turn < 2:
-            return ParsedTurn("again", (Call("look", {"place": 0}),))
+            return ParsedTurn("again", (ToolCall("look", {"place": 0}),))
         return ParsedTurn("seen", answer=self.sample.answers[0])
 
 
-def _correct(log: Log, sample: Sample) -> float:
+def _correct(log: EventLog, sample: Sample) -> float:
     return float(log.answer in sample.answers)
 
 
-def _many_calls(log: Log, sample: Sample) -> float:
+def _many_calls(log: EventLog, sample: Sample) -> float:
     return float(len(log.tool_calls) > 2)
 
 
@@ -422,7 +422,7 @@ class Generous(Gallery):
         return 1.0
 
 
-def _generous_terms(log: Log, sample: Sample) -> float:
+def _generous_terms(log: EventLog, sample: Sample) -> float:
     return 1.0
 
 

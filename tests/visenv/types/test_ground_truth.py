@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
-from visenv.data.rows import Place, RowSource
+from visenv.data.rows import RowLocation, RowSource
 from visenv.data.source import check_declared_truth, check_truth
 from visenv.envs.arft import make_search
 from visenv.envs.arm import make_if, make_zoom
@@ -125,12 +125,12 @@ class Counts(RowSource):
     def __init__(self, *rows: dict[str, Any]) -> None:
         super().__init__()
         for number, row in enumerate(rows, start=1):
-            place = Place("counts", number)
+            place = RowLocation("counts", number)
             with self._listing(place):
                 self._keep(place, Sample(str(number), "?", ground_truth=CountTruth(**row)))
 
     @override
-    def _open_images(self, place: Place, images: Any) -> tuple[Any, ...]:
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Any, ...]:
         return ()
 
 

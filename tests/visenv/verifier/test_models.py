@@ -14,13 +14,20 @@ import pytest
 
 from tests.visenv.verifier.tiny_teachers import tiny_grounding_dino, tiny_owlv2, tiny_sam2
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.grammar.points import FrameNote, Point, References, SpanNote
+from visenv.grammar.points import FrameNote, Point, SpanNote, TraceReferences
 from visenv.registration import load
 from visenv.scorers import Detect, HitMasks, JsonScore, Judge, LogProbs, ReplyError, Scorer
 from visenv.scorers.backends.detector import as_query
 from visenv.scorers.backends.segmenter import SegmenterBackend
 from visenv.types import Image, Message, Sample
-from visenv.verifier import Extractor, Referred, Seen, Teachers, point_scores, read_extraction
+from visenv.verifier import (
+    Extractor,
+    FrameReference,
+    Referred,
+    Teachers,
+    point_scores,
+    read_extraction,
+)
 from visenv.verifier.models import (
     ModelDescriptionJudge,
     ModelDetector,
@@ -158,7 +165,7 @@ def test_environment_is_scored_by_real_teachers(detector: Scorer, segmenter: Sco
     *_, info = env.step(base.grammar.compose(base.oracle_turn()))
     terms, events = info["step"].terms, info["step"].events
     (point,) = next(each for each in events if isinstance(each, Referred)).points
-    boxes = asyncio.run(ModelDetector(detector).boxes(Seen(base.sample), point.label))
+    boxes = asyncio.run(ModelDetector(detector).boxes(FrameReference(base.sample), point.label))
     place = (point.x, point.y)
     (hit,) = ask(segmenter, HitMasks(base.sample.images[0], tuple(boxes), (place,)))
     assert terms == {"accuracy": 1.0, "spatial": float(hit), "temporal": None, "reasoning": None}
@@ -216,14 +223,14 @@ def finds_all(request: Any) -> Any:
 
 @pytest.mark.parametrize("label", ["", ".", " - ? ", "red green blue ball cube cone diamond"])
 def test_vague_labels_have_no_boxes(label: str) -> None:
-    seen = Seen(Sample("s", "?", (picture(0),), ("a",)))
+    seen = FrameReference(Sample("s", "?", (picture(0),), ("a",)))
     scorer = Scorer("rules", function=f"{__name__}:finds_all")
     assert asyncio.run(ModelDetector(scorer).boxes(seen, label)) == []
     assert asyncio.run(ModelDetector(scorer).boxes(seen, "red ball"))
 
 
 def test_boxes_around_most_of_the_image_do_not_count() -> None:
-    seen = Seen(Sample("s", "?", (picture(0),), ("a",)))
+    seen = FrameReference(Sample("s", "?", (picture(0),), ("a",)))
     scorer = Scorer("rules", function=f"{__name__}:finds_all")
     most = [(0.0, 0.0, 80.0, 53.0), (-9.0, 9.0, 4.0, 20.0)]  # 88 % of the image, and a small one
     assert asyncio.run(ModelDetector(scorer).boxes(seen, "cup")) == most
@@ -329,7 +336,7 @@ def test_descriptions_are_judged_on_their_frames() -> None:
         Judge(scorer, "{frames} {description}", score),
     )
     sample = Sample("s", "?", (picture(0), picture(1)), ("a",))
-    assert asyncio.run(judge.frame_is(Seen(sample, 1), "rain")) is True
+    assert asyncio.run(judge.frame_is(FrameReference(sample, 1), "rain")) is True
     assert asyncio.run(judge.span_is(sample, 0, 1, "sun")) is False
 
 
@@ -354,7 +361,7 @@ def extract(request: Any) -> Any:
 
 
 def test_extraction_drops_duplicates_and_what_is_no_part_of_the_trace() -> None:
-    judge: Judge[References] = Judge(
+    judge: Judge[TraceReferences] = Judge(
         Scorer("rules", function=f"{__name__}:extract"), "{trace}", read_extraction
     )
     found = asyncio.run(Extractor(judge).extract("In frame 3 it rains; from frame 1 on it snows."))
@@ -397,5 +404,7 @@ def test_detector_that_says_nonsense_is_refused() -> None:
     scorer = Scorer("rules", function=f"{__name__}:extract")
     with pytest.raises(ServiceError):
         asyncio.run(
-            ModelDetector(scorer).boxes(Seen(Sample("s", "?", (picture(0),), ("a",))), "cup")
+            ModelDetector(scorer).boxes(
+                FrameReference(Sample("s", "?", (picture(0),), ("a",))), "cup"
+            )
         )

@@ -16,9 +16,9 @@ from visenv.grammar.points import FrameNote, Point, SpanNote
 from visenv.rewards.vqa import LONGEST_ANSWER
 from visenv.types import Image, QuestionTruth, Sample
 from visenv.verifier import (
-    Gate,
+    FrameReference,
+    GatedAggregate,
     Referred,
-    Seen,
     Teachers,
     Verifier,
     answer_kind,
@@ -46,7 +46,7 @@ class Boxes:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def boxes(self, seen: Seen, label: str) -> Sequence[Any]:
+    async def boxes(self, seen: FrameReference, label: str) -> Sequence[Any]:
         self.asked.append(label)
         found = {"cup": [(0, 0, 4, 4)], "pair": [(0, 0, 2, 2), (10, 5, 12, 7)]}
         return found.get(label, [])
@@ -55,12 +55,12 @@ class Boxes:
 class Inside:
     """The mask of a box is the box; the mask of a point is its pixel."""
 
-    async def hits(self, seen: Seen, prompts: Any, places: Any) -> Sequence[bool]:
+    async def hits(self, seen: FrameReference, prompts: Any, places: Any) -> Sequence[bool]:
         return [any(_inside(prompt, place) for prompt in prompts) for place in places]
 
 
 class Pointing:
-    async def places(self, seen: Seen, label: str) -> Sequence[Any]:
+    async def places(self, seen: FrameReference, label: str) -> Sequence[Any]:
         return [(3, 3)] if label == "bar" else []
 
 
@@ -79,7 +79,7 @@ class Says:
     async def log_probabilities(self, sample: Any, reasoning: str, answer: str) -> Any:
         return list(self.values)
 
-    async def frame_is(self, seen: Seen, description: str) -> bool:
+    async def frame_is(self, seen: FrameReference, description: str) -> bool:
         return description == "rain"
 
     async def span_is(self, sample: Any, first: int, last: int, description: str) -> bool:
@@ -364,7 +364,7 @@ def test_outcome_does_not_show_an_overlong_answer_to_the_judge() -> None:
 
 
 def test_gate_golden_values() -> None:
-    gate = Gate()
+    gate = GatedAggregate()
     terms = {"accuracy": 1.0, "spatial": 0.5, "temporal": None, "reasoning": 0.8}
     assert gate(terms) == pytest.approx(0.7667, abs=5e-5)
     assert gate(terms | {"spatial": 0.0}) == pytest.approx(0.6)
@@ -375,7 +375,7 @@ def test_gate_golden_values() -> None:
 
 
 def test_gate_weights_count() -> None:
-    gate = Gate(weights={"accuracy": 2.0, "spatial": 1.0, "reasoning": 1.0})
+    gate = GatedAggregate(weights={"accuracy": 2.0, "spatial": 1.0, "reasoning": 1.0})
     terms = {"accuracy": 1.0, "spatial": 0.5, "reasoning": 0.8}
     assert gate(terms) == pytest.approx((2 + 0.5 + 0.8) / 4)
 
@@ -395,13 +395,13 @@ def test_gate_weights_count() -> None:
 )
 def test_gate_refuses_bad_settings(threshold: float, weights: dict[str, float], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        Gate(threshold, weights)
+        GatedAggregate(threshold, weights)
 
 
 def test_gate_weights_are_1_where_none_is_named() -> None:
     terms = {"accuracy": 1.0, "spatial": 0.5, "reasoning": 0.8}
-    assert Gate(weights={"spatial": 0.0})(terms) == pytest.approx(0.9)
-    assert Gate(weights={"spatial": 2.0})(terms) == pytest.approx((1 + 1 + 0.8) / 4)
+    assert GatedAggregate(weights={"spatial": 0.0})(terms) == pytest.approx(0.9)
+    assert GatedAggregate(weights={"spatial": 2.0})(terms) == pytest.approx((1 + 1 + 0.8) / 4)
 
 
 # ------------------------------------------------------------------------------------- verifier
@@ -461,7 +461,7 @@ def test_verifier_combines_the_terms() -> None:
 class Broken:
     """A segmenter that returns too few verdicts."""
 
-    async def hits(self, seen: Seen, prompts: Any, places: Any) -> Sequence[bool]:
+    async def hits(self, seen: FrameReference, prompts: Any, places: Any) -> Sequence[bool]:
         return []
 
 

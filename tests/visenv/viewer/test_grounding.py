@@ -11,7 +11,7 @@ import pytest
 from visenv.grammar.points import FrameNote, Point, SpanNote
 from visenv.types import Episode, Image, Message, Turn, Video
 from visenv.verifier import Referred
-from visenv.viewer.grounding import Lane, Mark, grounding_marks, lanes, mask_path
+from visenv.viewer.grounding import ImageMark, TimeLane, grounding_marks, lanes, mask_path
 
 FRAME = Image.from_pixels(np.full((50, 100, 3), 90, np.uint8))
 
@@ -29,7 +29,7 @@ def referred(*points: Point, **fields: Any) -> Referred:
 
 def test_points_are_drawn_where_the_image_was_shown() -> None:
     episode = response(referred(Point(50, 20, "mug")), FRAME)
-    assert grounding_marks(episode) == [Mark("image", "point", "mug", point=[25.0, 10.0])]
+    assert grounding_marks(episode) == [ImageMark("image", "point", "mug", point=[25.0, 10.0])]
 
 
 def test_mark_without_a_known_place_is_not_drawn() -> None:
@@ -54,8 +54,8 @@ def test_points_of_a_video_are_drawn_in_their_frames_and_spans_on_the_bar() -> N
     episode = response(found, video)
     assert [mark.image for mark in grounding_marks(episode)] == ["frame 2", "frame 3"]
     assert lanes(episode) == [
-        Lane("said", "it snows", 1, 2),
-        Lane("said", "it mug rains", 0, 0),
+        TimeLane("said", "it snows", 1, 2),
+        TimeLane("said", "it mug rains", 0, 0),
     ]
 
 

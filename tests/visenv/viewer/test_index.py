@@ -14,14 +14,14 @@ import pytest
 from visenv.types import Episode, Failure, Malformed, Segment, ToolCalled, TurnSpan
 from visenv.viewer.episode import episode_record
 from visenv.viewer.facts import run_facts
-from visenv.viewer.index import Index, cell, outcome, searched_text
+from visenv.viewer.index import EpisodeIndex, cell, outcome, searched_text
 from visenv.viewer.tokens import MOST_POINTS, turn_tokens
 
 MakeEpisode = Callable[..., Episode]
 
 
 def indexed(*episodes: Episode) -> dict[str, Any]:
-    index = Index()
+    index = EpisodeIndex()
     for line, episode in enumerate(episodes):
         index.add(episode, "episodes", line)
     return index.to_json()

@@ -296,7 +296,7 @@ def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder
     assert drawn["x"] - on_image["x"] == pytest.approx(left * scale, abs=1.5)
     assert drawn["y"] - on_image["y"] == pytest.approx(top * scale, abs=1.5)
     assert drawn["width"] == pytest.approx((right - left) * scale, abs=3)
-    # The oracle zooms onto the target: the truth lies inside, and is drawn in its own colour.
+    # The oracle zooms onto the target: the truth lies inside, and is drawn in its own color.
     assert source.locator("figcaption").inner_text().split("\n")[-1].endswith("detail box")
     for truth in source.locator("rect.truth").all():
         inner = truth.bounding_box()

@@ -22,7 +22,7 @@ from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Tur
 from visenv.viewer import write_report
 from visenv.viewer.bounded import DEEPEST, LONGEST_TEXT
 from visenv.viewer.episode import marks
-from visenv.viewer.index import Index
+from visenv.viewer.index import EpisodeIndex
 from visenv.viewer.store import EPISODES_IN_PART
 
 MakeEpisode = Callable[..., Episode]
@@ -186,7 +186,7 @@ def test_report_stays_whole_when_the_next_one_cannot_be_written(
         if line == 35:  # after a part of 32 was written
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Index, "add", interrupt)
+    monkeypatch.setattr(EpisodeIndex, "add", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_report(tmp_path / "run")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

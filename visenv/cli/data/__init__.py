@@ -21,55 +21,60 @@ from typing import Annotated
 
 from tyro.conf import OmitSubcommandPrefixes, subcommand
 
-from visenv.cli.data.distortions import Distort
-from visenv.cli.data.episodes import Export, Filter, Trajectories
-from visenv.cli.data.grounded import ArgosMix, ArgosVerify
-from visenv.cli.data.items import ArmBench, Arrange, Constraints
-from visenv.cli.data.pairs import Dedupe, Negatives
-from visenv.cli.data.samples import Difficulty, Questions
+from visenv.cli.data.distortions import DistortCommand
+from visenv.cli.data.episodes import ExportEpisodesCommand, FilterCommand, TrajectoriesCommand
+from visenv.cli.data.grounded import ArgosMixCommand, ArgosVerifyCommand
+from visenv.cli.data.items import ArmBenchCommand, ArrangeCommand, ConstraintsCommand
+from visenv.cli.data.pairs import DedupeCommand, NegativesCommand
+from visenv.cli.data.samples import DifficultyCommand, QuestionsCommand
 from visenv.cli.data.tracing import (
-    ArgosDraft,
-    ArgosEntities,
-    ArgosExtract,
-    ArgosOverlay,
-    ArgosPoint,
-    ArgosReformat,
-    ArgosScore,
-    ArgosTraces,
+    ArgosDraftCommand,
+    ArgosEntitiesCommand,
+    ArgosExtractCommand,
+    ArgosOverlayCommand,
+    ArgosPointCommand,
+    ArgosReformatCommand,
+    ArgosScoreCommand,
+    ArgosTracesCommand,
 )
-from visenv.cli.data.zooming import Clear, MagsTrain, Stratify, ZoomScore
+from visenv.cli.data.zooming import (
+    ClearCommand,
+    MagsTrainCommand,
+    StratifyCommand,
+    ZoomScoreCommand,
+)
 
 
 @dataclass(frozen=True)
-class Data:
+class DataCommand:
     """Make training and benchmark data, step by step; an interrupted step goes on where it was."""
 
     step: OmitSubcommandPrefixes[
-        Annotated[Questions, subcommand("questions")]
-        | Annotated[Negatives, subcommand("negatives")]
-        | Annotated[Dedupe, subcommand("dedupe")]
-        | Annotated[Arrange, subcommand("arrange")]
-        | Annotated[Difficulty, subcommand("difficulty")]
-        | Annotated[Trajectories, subcommand("trajectories")]
-        | Annotated[Filter, subcommand("filter")]
-        | Annotated[Export, subcommand("export")]
-        | Annotated[ArmBench, subcommand("armbench")]
-        | Annotated[Constraints, subcommand("constraints")]
-        | Annotated[Distort, subcommand("distort")]
-        | Annotated[ZoomScore, subcommand("zoom-score")]
-        | Annotated[Clear, subcommand("clear")]
-        | Annotated[Stratify, subcommand("stratify")]
-        | Annotated[MagsTrain, subcommand("mags-train")]
-        | Annotated[ArgosDraft, subcommand("argos-draft")]
-        | Annotated[ArgosEntities, subcommand("argos-entities")]
-        | Annotated[ArgosPoint, subcommand("argos-point")]
-        | Annotated[ArgosOverlay, subcommand("argos-overlay")]
-        | Annotated[ArgosTraces, subcommand("argos-traces")]
-        | Annotated[ArgosExtract, subcommand("argos-extract")]
-        | Annotated[ArgosScore, subcommand("argos-score")]
-        | Annotated[ArgosReformat, subcommand("argos-reformat")]
-        | Annotated[ArgosVerify, subcommand("argos-verify")]
-        | Annotated[ArgosMix, subcommand("argos-mix")]
+        Annotated[QuestionsCommand, subcommand("questions")]
+        | Annotated[NegativesCommand, subcommand("negatives")]
+        | Annotated[DedupeCommand, subcommand("dedupe")]
+        | Annotated[ArrangeCommand, subcommand("arrange")]
+        | Annotated[DifficultyCommand, subcommand("difficulty")]
+        | Annotated[TrajectoriesCommand, subcommand("trajectories")]
+        | Annotated[FilterCommand, subcommand("filter")]
+        | Annotated[ExportEpisodesCommand, subcommand("export")]
+        | Annotated[ArmBenchCommand, subcommand("armbench")]
+        | Annotated[ConstraintsCommand, subcommand("constraints")]
+        | Annotated[DistortCommand, subcommand("distort")]
+        | Annotated[ZoomScoreCommand, subcommand("zoom-score")]
+        | Annotated[ClearCommand, subcommand("clear")]
+        | Annotated[StratifyCommand, subcommand("stratify")]
+        | Annotated[MagsTrainCommand, subcommand("mags-train")]
+        | Annotated[ArgosDraftCommand, subcommand("argos-draft")]
+        | Annotated[ArgosEntitiesCommand, subcommand("argos-entities")]
+        | Annotated[ArgosPointCommand, subcommand("argos-point")]
+        | Annotated[ArgosOverlayCommand, subcommand("argos-overlay")]
+        | Annotated[ArgosTracesCommand, subcommand("argos-traces")]
+        | Annotated[ArgosExtractCommand, subcommand("argos-extract")]
+        | Annotated[ArgosScoreCommand, subcommand("argos-score")]
+        | Annotated[ArgosReformatCommand, subcommand("argos-reformat")]
+        | Annotated[ArgosVerifyCommand, subcommand("argos-verify")]
+        | Annotated[ArgosMixCommand, subcommand("argos-mix")]
     ]
 
     def run(self) -> None:

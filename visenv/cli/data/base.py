@@ -19,8 +19,8 @@ from visenv.registration import load
 from visenv.types import Sampling
 
 if TYPE_CHECKING:
-    from visenv.curation.lines import Lines
-    from visenv.curation.step import Account, Step
+    from visenv.curation.lines import InputRows
+    from visenv.curation.step import CurationStep, StepReport
     from visenv.policy import Policy
 
 _SERVER = ("base_url", "key_variable", "timeout", "retries", "concurrency")
@@ -32,13 +32,13 @@ Episodes = Annotated[Path, Positional, arg(metavar="EPISODES")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepCommand:
+class CurationCommand:
     """What every step has."""
 
     out: Path
     """File of the kept rows; its journal and its summary are written beside it."""
 
-    def _work(self, step: Step, lines: Lines, concurrency: int = 64) -> None:
+    def _work(self, step: CurationStep, lines: InputRows, concurrency: int = 64) -> None:
         """Run the step under a progress bar, and print what became of the rows."""
         from visenv.cli.tables import progress
 
@@ -53,7 +53,7 @@ class StepCommand:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Playing(StepCommand):
+class EnvStepCommand(CurationCommand):
     """What every step that works on an environment's samples has."""
 
     env: EnvName
@@ -71,7 +71,7 @@ class Playing(StepCommand):
     concurrency: int = 16
     """Most samples in work."""
 
-    def _places(self) -> Lines:
+    def _places(self) -> InputRows:
         from visenv.curation.places import place_lines
 
         if self.places is not None:
@@ -96,7 +96,7 @@ class Playing(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class PolicyOptions:
     """What every step that asks a policy has."""
 
     policy: PolicyName = "openai"
@@ -121,7 +121,7 @@ class Asking:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(Asking, StepCommand):
+class WriterStepCommand(PolicyOptions, CurationCommand):
     """What every step that has something written has."""
 
     rows: Rows
@@ -150,14 +150,14 @@ def part(name: str) -> Any:
     return load("curation step", name)
 
 
-def read(path: Path) -> Lines:
+def read(path: Path) -> InputRows:
     """Return the rows of a file."""
     from visenv.curation.lines import JsonLines
 
     return JsonLines(path)
 
 
-def _print(account: Account, out: Path) -> None:
+def _print(account: StepReport, out: Path) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import check_at_least
-from visenv.cli.data.base import StepCommand, part
+from visenv.cli.data.base import CurationCommand, part
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distort(StepCommand):
+class DistortCommand(CurationCommand):
     """Make samples whose images are turned, dark, blurred…, in the layout of MAT-Coding.
 
     Then ArftCoding-v0 plays them: --data mat_coding:<folder of the file>.

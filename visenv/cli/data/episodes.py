@@ -7,11 +7,18 @@ from pathlib import Path
 from typing import Literal
 
 from visenv.cli.arguments import check_at_least
-from visenv.cli.data.base import Asking, Episodes, Playing, StepCommand, part, read
+from visenv.cli.data.base import (
+    CurationCommand,
+    EnvStepCommand,
+    Episodes,
+    PolicyOptions,
+    part,
+    read,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trajectories(Asking, Playing):
+class TrajectoriesCommand(PolicyOptions, EnvStepCommand):
     """Let a policy play the agent loop, and keep the episodes."""
 
     tries: int = 1
@@ -33,7 +40,7 @@ class Trajectories(Asking, Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Played(StepCommand):
+class _Played(CurationCommand):
     """What every step that reads episodes has."""
 
     episodes: Episodes
@@ -44,7 +51,7 @@ class _Played(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter(_Played):
+class FilterCommand(_Played):
     """Keep episodes that are well formed, right, and used a tool."""
 
     accuracy: float = 1.0
@@ -62,7 +69,7 @@ class Filter(_Played):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export(_Played):
+class ExportEpisodesCommand(_Played):
     """Write episodes as chat messages, images as files, for the trainers of others."""
 
     layout: Literal["llama-factory", "trl"] = "llama-factory"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from visenv.cli.data.base import Episodes, StepCommand, part, read
+from visenv.cli.data.base import CurationCommand, Episodes, part, read
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosVerify(StepCommand):
+class ArgosVerifyCommand(CurationCommand):
     """Keep the best rollout of each sample if its score reaches the threshold."""
 
     episodes: Episodes
@@ -29,7 +29,7 @@ class ArgosVerify(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosMix(StepCommand):
+class ArgosMixCommand(CurationCommand):
     """Keep the rows of one part, SFT or RL; no sample is in both."""
 
     episodes: Episodes

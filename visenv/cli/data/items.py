@@ -7,11 +7,18 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from visenv.cli.data.base import Asking, Pairs, StepCommand, Writing, part, read
+from visenv.cli.data.base import (
+    CurationCommand,
+    Pairs,
+    PolicyOptions,
+    WriterStepCommand,
+    part,
+    read,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrange(StepCommand):
+class ArrangeCommand(CurationCommand):
     """Make judging items of preference pairs, in the layout of ARMBench-VL."""
 
     pairs: Pairs
@@ -28,7 +35,7 @@ class Arrange(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmBench(Writing):
+class ArmBenchCommand(WriterStepCommand):
     """Make judging items of questions with short answers, as ARMBench-VL was made.
 
     The name of the file to write, <folder>/<track>.jsonl, says which track the items are for.
@@ -51,7 +58,7 @@ class ArmBench(Writing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constraints(Asking, StepCommand):
+class ConstraintsCommand(PolicyOptions, CurationCommand):
     """Have instructions answered, and let the text checks judge each constraint, as ARMBench-VL.
 
     The file to write is <folder>/multimodal_instruction_following.jsonl.

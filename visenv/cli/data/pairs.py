@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from visenv.cli.data.base import Pairs, StepCommand, Writing, part, read
+from visenv.cli.data.base import CurationCommand, Pairs, WriterStepCommand, part, read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Negatives(Writing):
+class NegativesCommand(WriterStepCommand):
     """Have flawed responses written, and make preference pairs of them."""
 
     count: int = 1
@@ -23,7 +23,7 @@ class Negatives(Writing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dedupe(StepCommand):
+class DedupeCommand(CurationCommand):
     """Drop pairs whose responses are too alike, and near copies of earlier pairs."""
 
     pairs: Pairs

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from visenv.cli.data.base import Asking, Playing, part
+from visenv.cli.data.base import EnvStepCommand, PolicyOptions, part
 from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from visenv.curation.step import Step
+    from visenv.curation.step import CurationStep
     from visenv.policy import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions(Playing):
+class QuestionsCommand(EnvStepCommand):
     """Write an environment's samples as rows: question, images, right response."""
 
     documents: Path | None = None
@@ -31,7 +31,7 @@ class Questions(Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difficulty(Asking, Playing):
+class DifficultyCommand(PolicyOptions, EnvStepCommand):
     """Measure how often a policy is right, and keep what is difficult for it.
 
     By playing, what is right 5 times of 5 is dropped (ARM-Thinker); by asking straight, what has a
@@ -57,13 +57,13 @@ class Difficulty(Asking, Playing):
             step = self._playing(policy) if self.by == "playing" else self._asking(policy)
             self._work(step, self._places(), self.concurrency)
 
-    def _playing(self, policy: Policy[Any]) -> Step:
+    def _playing(self, policy: Policy[Any]) -> CurationStep:
         from visenv.curation.difficulty import ARM_THINKER, PlayDifficulty
 
         measure = replace(ARM_THINKER, **self._measure())
         return PlayDifficulty(self._make_env(), policy, measure, self.metric, self._label())
 
-    def _asking(self, policy: Policy[Any]) -> Step:
+    def _asking(self, policy: Policy[Any]) -> CurationStep:
         from visenv.curation.difficulty import GROUNDLIGHT, AskDifficulty
 
         source = self._source()

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from visenv.cli.arguments import check_at_least
-from visenv.cli.data.base import Asking, Episodes, Playing, Rows, StepCommand, part, read
+from visenv.cli.data.base import (
+    CurationCommand,
+    EnvStepCommand,
+    Episodes,
+    PolicyOptions,
+    Rows,
+    part,
+    read,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosDraft(Asking, Playing):
+class ArgosDraftCommand(PolicyOptions, EnvStepCommand):
     """Have one answer to each sample drafted."""
 
     max_tokens: int = 1024
@@ -27,7 +35,7 @@ class ArgosDraft(Asking, Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading(StepCommand):
+class _Reading(CurationCommand):
     """Base class of the steps in which a model reads what another one wrote."""
 
     rows: Rows
@@ -44,7 +52,7 @@ class _Reading(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosEntities(_Reading):
+class ArgosEntitiesCommand(_Reading):
     """List at most 10 entities of each draft, its interactions and, for videos, timed actions."""
 
     def run(self) -> None:
@@ -53,7 +61,7 @@ class ArgosEntities(_Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosPoint(Playing):
+class ArgosPointCommand(EnvStepCommand):
     """Have a pointing model point to the entities, in each image or frame."""
 
     pointing_model: str
@@ -67,7 +75,7 @@ class ArgosPoint(Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosOverlay(StepCommand):
+class ArgosOverlayCommand(CurationCommand):
     """Draw the points with their coordinates on images, and number and time on frames."""
 
     rows: Rows
@@ -79,7 +87,7 @@ class ArgosOverlay(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosTraces(Asking, Playing):
+class ArgosTracesCommand(PolicyOptions, EnvStepCommand):
     """Have a teacher reason about images with overlays, citing their coordinates."""
 
     temperature: float = 0.6
@@ -102,7 +110,7 @@ class ArgosTraces(Asking, Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosExtract(_Reading):
+class ArgosExtractCommand(_Reading):
     """List the points and anchors in time that each trace cites."""
 
     def run(self) -> None:
@@ -111,7 +119,7 @@ class ArgosExtract(_Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosScore(Playing):
+class ArgosScoreCommand(EnvStepCommand):
     """Make episodes of traces, scored by the environment's verifier."""
 
     def run(self) -> None:
@@ -122,7 +130,7 @@ class ArgosScore(Playing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgosReformat(StepCommand):
+class ArgosReformatCommand(CurationCommand):
     """Rewrite traces: points as tags, anchors in time as phrases."""
 
     episodes: Episodes

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from visenv.cli.data.base import Rows, StepCommand, part, read
+from visenv.cli.data.base import CurationCommand, Rows, part, read
 
 if TYPE_CHECKING:
     from visenv.scorers import Scorer
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rating(StepCommand):
+class _Rating(CurationCommand):
     """Base class of the steps that ask a vision-language model."""
 
     rows: Rows
@@ -30,7 +30,7 @@ class _Rating(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZoomScore(_Rating):
+class ZoomScoreCommand(_Rating):
     """Rate how much each question needs a zoom, 1 to 10: easy, medium or hard."""
 
     dataset: str
@@ -43,7 +43,7 @@ class ZoomScore(_Rating):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clear(_Rating):
+class ClearCommand(_Rating):
     """Drop rows with an unclear question or a doubtful answer."""
 
     def run(self) -> None:
@@ -52,7 +52,7 @@ class Clear(_Rating):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stratify(StepCommand):
+class StratifyCommand(CurationCommand):
     """Build the easy, medium and hard evaluation sets, in the sizes of the paper."""
 
     rows: Rows
@@ -64,7 +64,7 @@ class Stratify(StepCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MagsTrain(StepCommand):
+class MagsTrainCommand(CurationCommand):
     """Select the 20 training samples of a stage, with no image of other files."""
 
     rows: Rows

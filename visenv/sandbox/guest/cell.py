@@ -25,7 +25,7 @@ from .root import WORKSPACE
 _KEPT = 100  # where the request socket is, so that what comes with the program begins at 3
 
 
-class Setting(NamedTuple):
+class CellSettings(NamedTuple):
     """Holds what every cell of a server has in common.
 
     Attributes:
@@ -49,7 +49,7 @@ class Setting(NamedTuple):
     address_space: int
 
 
-def live(setting: Setting, request: socket.socket, output: int, name: str) -> NoReturn:
+def live(setting: CellSettings, request: socket.socket, output: int, name: str) -> NoReturn:
     """Wait for a program, run it, end.
 
     Args:
@@ -78,7 +78,7 @@ def live(setting: Setting, request: socket.socket, output: int, name: str) -> No
     program.run(code, names, f"{work}/{asked['output']}", asked["limits"])
 
 
-def _alone(setting: Setting, request: socket.socket, output: int) -> socket.socket:
+def _alone(setting: CellSettings, request: socket.socket, output: int) -> socket.socket:
     """Cut every tie to the server; of its descriptors one socket is kept, at 100."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
@@ -96,8 +96,8 @@ def _alone(setting: Setting, request: socket.socket, output: int) -> socket.sock
     return socket.socket(fileno=_KEPT)
 
 
-def _prepare(setting: Setting, name: str) -> tuple[str, lockdown.Lock]:
-    """Prepare a cell before the program arrives: make its directory and its `Lock`."""
+def _prepare(setting: CellSettings, name: str) -> tuple[str, lockdown.LockdownRules]:
+    """Prepare a cell before the program arrives: make its directory and its `LockdownRules`."""
     if setting.namespaces:
         work, own = WORKSPACE, (WORKSPACE.rpartition("/")[0], landlock.OWN)
     else:
@@ -114,7 +114,7 @@ def _prepare(setting: Setting, name: str) -> tuple[str, lockdown.Lock]:
     calls = None
     if setting.seccomp:
         calls = seccomp.cached_program(os.getpid(), private=setting.namespaces)
-    lock = lockdown.Lock(
+    lock = lockdown.LockdownRules(
         files, calls, setting.namespaces, setting.capabilities, setting.address_space
     )
     return work, lock

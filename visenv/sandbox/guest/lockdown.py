@@ -13,7 +13,7 @@ from .libraries import DEVICES
 _STACK_BYTES = 8 << 20
 
 
-class Lock(NamedTuple):
+class LockdownRules(NamedTuple):
     """Holds what is locked beyond limits and privileges, which always are.
 
     Attributes:
@@ -31,7 +31,7 @@ class Lock(NamedTuple):
     address_space: int
 
 
-def apply(lock: Lock, limits: Mapping[str, int]) -> None:
+def apply(lock: LockdownRules, limits: Mapping[str, int]) -> None:
     """Put everything on the calling process.
 
     Args:
@@ -58,7 +58,7 @@ def library_rules(paths: Sequence[str]) -> list[tuple[str, int]]:
     return rules + [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in DEVICES]
 
 
-def _limit(lock: Lock, limits: Mapping[str, int]) -> None:
+def _limit(lock: LockdownRules, limits: Mapping[str, int]) -> None:
     values = {
         # At the hard limit the kernel kills. A signal at a lower soft limit could be ignored.
         resource.RLIMIT_CPU: limits["cpu_seconds"],

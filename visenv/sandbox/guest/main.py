@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from . import kernel, landlock, libraries, lockdown, namespaces, probe, root, scratch, seccomp, wire
-from .cell import Setting
+from .cell import CellSettings
 from .preload import load
-from .server import Server
+from .server import CellServer
 
 
 def main(control: int) -> None:
@@ -35,10 +35,10 @@ def main(control: int) -> None:
         return
     wire.send(channel, wire.encode(hello))
     if setting is not None:
-        Server(channel, setting).run()
+        CellServer(channel, setting).run()
 
 
-def _start(configuration: Mapping[str, Any]) -> tuple[Setting | None, dict[str, Any]]:
+def _start(configuration: Mapping[str, Any]) -> tuple[CellSettings | None, dict[str, Any]]:
     """Return the setting, None if layers are missing, and the hello message for the client."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     proc = namespaces.open_proc()
@@ -54,7 +54,7 @@ def _start(configuration: Mapping[str, Any]) -> tuple[Setting | None, dict[str, 
     sys.path[:] = libraries.search_path()
     if mode != "namespaces":
         libraries.read_all(libraries.without_hidden(found))
-    setting = Setting(
+    setting = CellSettings(
         namespaces=mode == "namespaces",
         landlock=probe.LANDLOCK in layers,
         seccomp=probe.SECCOMP in layers,
@@ -101,7 +101,7 @@ def _die_first(proc: int) -> None:
             score.write("1000")
 
 
-def _confine(setting: Setting, found: libraries.Libraries) -> int:
+def _confine(setting: CellSettings, found: libraries.Libraries) -> int:
     """Put on the server what cells inherit from it; returns the capabilities they must keep.
 
     Without namespaces: an ordinary user instead of root, and Landlock, which here can name the

@@ -12,7 +12,7 @@ from . import kernel, landlock, namespaces, root, seccomp
 from .libraries import Libraries
 
 
-class Finding(NamedTuple):
+class LayerStatus(NamedTuple):
     """A layer, whether it can be had, and its version or why not."""
 
     layer: str
@@ -34,7 +34,7 @@ SECCOMP = "seccomp filter"
 PRIVILEGES = "no new privileges"
 
 
-def probe(proc: int) -> list[Finding]:
+def probe(proc: int) -> list[LayerStatus]:
     """Try every layer.
 
     Args:
@@ -42,14 +42,18 @@ def probe(proc: int) -> list[Finding]:
     """
     as_root = namespaces.privileged(proc)
     user = 0 if as_root else kernel.CLONE_NEWUSER
-    found = [Finding("user namespace", *_tried(lambda: kernel.unshare(kernel.CLONE_NEWUSER)))]
+    found = [LayerStatus("user namespace", *_tried(lambda: kernel.unshare(kernel.CLONE_NEWUSER)))]
     for layer, kind in _KINDS.items():
-        found.append(Finding(layer, *_tried(partial(kernel.unshare, user | kind))))
-    found.append(Finding(NAMESPACES, *_tried(lambda: _private_cell(proc))))
+        found.append(LayerStatus(layer, *_tried(partial(kernel.unshare, user | kind))))
+    found.append(LayerStatus(NAMESPACES, *_tried(lambda: _private_cell(proc))))
     there, detail = _tried(_landlocked)
-    found.append(Finding(LANDLOCK, there, landlock.described(landlock.abi()) if there else detail))
-    found.append(Finding(SECCOMP, *_tried(_filtered)))
-    found.append(Finding(PRIVILEGES, *_tried(lambda: kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))))
+    found.append(
+        LayerStatus(LANDLOCK, there, landlock.described(landlock.abi()) if there else detail)
+    )
+    found.append(LayerStatus(SECCOMP, *_tried(_filtered)))
+    found.append(
+        LayerStatus(PRIVILEGES, *_tried(lambda: kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)))
+    )
     return found
 
 

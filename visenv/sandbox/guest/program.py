@@ -125,28 +125,28 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def _collected(output: str, limits: Mapping[str, int]) -> wire.Report:
+def _collected(output: str, limits: Mapping[str, int]) -> wire.ProgramReport:
     """Return the image file that the program wrote, with its pixels, in the memory files."""
     try:
         file = os.open(output, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        return wire.Report()
+        return wire.ProgramReport()
     except OSError as error:
-        return wire.Report(problem=_encoded(f"it cannot be opened: {error.strerror}"))
+        return wire.ProgramReport(problem=_encoded(f"it cannot be opened: {error.strerror}"))
     try:
         size = os.fstat(file).st_size
         if size > limits["file_bytes"]:
             at_most = f"at most {limits['file_bytes']:,} are taken"
-            return wire.Report(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
+            return wire.ProgramReport(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
         content = os.read(file, size)
-        return _decoded(content, limits) if content else wire.Report()
+        return _decoded(content, limits) if content else wire.ProgramReport()
     except BaseException as error:  # noqa: BLE001  a decoder's, or what the program made of it
-        return wire.Report(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
+        return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
     finally:
         os.close(file)
 
 
-def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
+def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
     import numpy as np
     import PIL.Image
 
@@ -157,7 +157,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
         if width * height > limits["image_pixels"]:
             at_most = f"at most {limits['image_pixels']:,} are taken"
             text = f"it is {width}x{height} = {width * height:,} pixels; {at_most}"
-            return wire.Report(problem=_encoded(text))
+            return wire.ProgramReport(problem=_encoded(text))
         memory = _mapped(wire.PIXELS, 3 * width * height)
         target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)
         _decode(opened, content, target)
@@ -165,7 +165,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
         memory.close()  # what is still mapped cannot be sealed
     with _mapped(wire.FILE, len(content)) as memory:
         memory[:] = content
-    return wire.Report(height=height, width=width, file=len(content))
+    return wire.ProgramReport(height=height, width=width, file=len(content))
 
 
 def _decode(opened: Any, content: bytes, target: Any) -> None:

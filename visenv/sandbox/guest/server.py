@@ -24,7 +24,7 @@ class _Running(NamedTuple):
     name: str
 
 
-class Server:
+class CellServer:
     """Serves one client until it goes, then the cells that are left.
 
     Args:
@@ -32,7 +32,7 @@ class Server:
         setting: What cells have in common.
     """
 
-    def __init__(self, control: socket.socket, setting: cell.Setting) -> None:
+    def __init__(self, control: socket.socket, setting: cell.CellSettings) -> None:
         self._control = control
         self._setting = setting
         self._cells: dict[int, _Running] = {}  # by process
@@ -103,7 +103,7 @@ class Server:
                 return
             running = self._cells.pop(pid)
             self._killed.discard(pid)
-            end = wire.End(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+            end = wire.CellEnd(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
             with contextlib.suppress(OSError):  # unless the client is not waiting for it
                 wire.send(running.life, end.pack())
             running.life.close()

@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 
-class Machine(NamedTuple):
+class Architecture(NamedTuple):
     """Holds what a seccomp filter must know about an architecture.
 
     Attributes:
@@ -27,8 +27,8 @@ class Machine(NamedTuple):
 
 
 MACHINES = {
-    "x86_64": Machine(0, 0xC000003E, x32=True),
-    "aarch64": Machine(1, 0xC00000B7, x32=False),
+    "x86_64": Architecture(0, 0xC000003E, x32=True),
+    "aarch64": Architecture(1, 0xC00000B7, x32=False),
 }
 
 NEWEST = 469
@@ -92,7 +92,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 @cache
-def machine() -> Machine:
+def machine() -> Architecture:
     """Return the architecture of this process.
 
     Raises:

@@ -43,7 +43,7 @@ _END = struct.Struct("=idq")
 _REPORT = struct.Struct("=3I5Q")
 
 
-class End(NamedTuple):
+class CellEnd(NamedTuple):
     """Says how a cell ended.
 
     Attributes:
@@ -61,12 +61,12 @@ class End(NamedTuple):
         return _END.pack(*self)
 
     @classmethod
-    def unpack(cls, message: bytes) -> End:
+    def unpack(cls, message: bytes) -> CellEnd:
         """Read an end from a message."""
         return cls(*_END.unpack(message))
 
 
-class Report(NamedTuple):
+class ProgramReport(NamedTuple):
     """Holds what a program's process reports. The program could have written any of it.
 
     Attributes:
@@ -100,7 +100,7 @@ class Report(NamedTuple):
         return _REPORT.pack(*sizes, *self[3:]) + b"".join(texts)
 
     @classmethod
-    def unpack(cls, content: bytes) -> Report | None:
+    def unpack(cls, content: bytes) -> ProgramReport | None:
         """Read the content of the memory file; return None if it is invalid."""
         numbers = _REPORT.unpack_from(content)
         sizes = numbers[:3]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from typing_extensions import override
 
-from visenv.scorers.backend import Backend, ServiceLimits
+from visenv.scorers.backend import ScorerBackend, ServiceLimits
 from visenv.scorers.chat import ChatEndpoint
 from visenv.scorers.request import Generate, LogProbs, ScoreRequest
 from visenv.scorers.retry import RefusedError, TransientError
@@ -19,7 +19,7 @@ _CHARACTERS_PER_TOKEN = 4
 _PIXELS_PER_TOKEN = 28 * 28
 
 
-class OpenAIBackend(Backend):
+class OpenAIBackend(ScorerBackend):
     """Answers `Generate` on every server, and `LogProbs` on vLLM's.
 
     vLLM returns log-probabilities of a prompt (``prompt_logprobs``), and continues a final message

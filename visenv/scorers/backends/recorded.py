@@ -13,7 +13,7 @@ from filelock import FileLock
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, DataError
-from visenv.scorers.backend import Backend, ServiceLimits
+from visenv.scorers.backend import ScorerBackend, ServiceLimits
 from visenv.scorers.request import ScoreRequest, digest
 from visenv.scorers.retry import RefusedError
 from visenv.scorers.values import from_json, normalized, to_json
@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-class RecordedBackend(Backend):
+class RecordedBackend(ScorerBackend):
     """Answers a request whose digest is in the file; asks the inner scorer for others, if any.
 
     The file has one JSON object a line: ``{"digest", "model", "value"}``. All of its lines are of

@@ -1,9 +1,9 @@
 """Documents for a model of a million parameters: pages that it can read in a view of 96 px.
 
-A page is a square with its number at the top and a panel of stripes in one colour. The stripes are
+A page is a square with its number at the top and a panel of stripes in one color. The stripes are
 1 px of 3 in the panel, and what is between them is chosen so that 3 px have the same mean whatever
-the colour is: shrunk to a third, as a thumbnail of an overview with three pages in a row, every
-panel is the same plain grey. The answer is on the page and nowhere else.
+the color is: shrunk to a third, as a thumbnail of an overview with three pages in a row, every
+panel is the same plain gray. The answer is on the page and nowhere else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
 from visenv.worlds.reports.answers import others
-from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.question import ReportQuestion
 
 if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas
@@ -29,11 +29,11 @@ SIDE = 96
 PANEL = (12, 24, 84, 84)
 """``[left, top, right, bottom]`` of the stripes, points: multiples of the period, 3."""
 
-GREY = 110
+GRAY = 110
 """Mean level of every panel."""
 
 _DARK, _LIGHT, _PERIOD = 26, 246, 3
-COLOURS = {
+COLORS = {
     "red": (_LIGHT, _DARK, _DARK),
     "green": (_DARK, _LIGHT, _DARK),
     "blue": (_DARK, _DARK, _LIGHT),
@@ -45,23 +45,23 @@ KINDS = ("colour",)
 _STREAM = 0xCA4D
 
 
-class Card(NamedTuple):
-    """A page: the colour of its stripes, and whether they are upright."""
+class StripedPage(NamedTuple):
+    """A page: the color of its stripes, and whether they are upright."""
 
-    colour: str
+    color: str
     upright: bool
 
 
-Cards = tuple[Card, ...]
+Cards = tuple[StripedPage, ...]
 
 
 def write_cards(seed: int) -> Cards:
-    """Return the pages of the document of that seed; at least two colours occur."""
+    """Return the pages of the document of that seed; at least two colors occur."""
     rng = np.random.default_rng([_STREAM, seed])
-    colours = shuffled(rng, tuple(COLOURS))[:2]
+    colors = shuffled(rng, tuple(COLORS))[:2]
     count = int(rng.integers(PAGES[0], PAGES[1] + 1))
-    colours += [pick(rng, tuple(COLOURS)) for _ in range(count - 2)]
-    return tuple(Card(colour, bool(rng.random() < 0.5)) for colour in shuffled(rng, colours))
+    colors += [pick(rng, tuple(COLORS)) for _ in range(count - 2)]
+    return tuple(StripedPage(color, bool(rng.random() < 0.5)) for color in shuffled(rng, colors))
 
 
 def draw_cards(cards: Cards) -> bytes:
@@ -79,11 +79,11 @@ def draw_cards(cards: Cards) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_stripes(canvas: Canvas, card: Card) -> None:
+def _draw_stripes(canvas: Canvas, card: StripedPage) -> None:
     """Draw the stripes as one path, because PDFium widens a lone rectangle to whole pixels."""
     left, top, right, bottom = PANEL
-    stripe = COLOURS[card.colour]
-    canvas.setFillColorRGB(*((3 * GREY - level) / 2 / 255 for level in stripe))
+    stripe = COLORS[card.color]
+    canvas.setFillColorRGB(*((3 * GRAY - level) / 2 / 255 for level in stripe))
     canvas.rect(left, top, right - left, bottom - top, stroke=0, fill=1)
     canvas.setFillColorRGB(*(level / 255 for level in stripe))
     path = canvas.beginPath()
@@ -96,13 +96,13 @@ def _draw_stripes(canvas: Canvas, card: Card) -> None:
     canvas.drawPath(path, stroke=0, fill=1)
 
 
-def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> Question:
+def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestion:
     """Return a question about one page; wrong colors are those of other pages first."""
     page = int(rng.integers(len(cards)))
-    right = cards[page].colour
-    elsewhere = others(rng, right, (card.colour for card in cards))
-    anywhere = others(rng, right, COLOURS)
-    return Question(
+    right = cards[page].color
+    elsewhere = others(rng, right, (card.color for card in cards))
+    anywhere = others(rng, right, COLORS)
+    return ReportQuestion(
         kind=kind,
         text=f"What colour are the stripes on page {page + 1}?",
         pages=(page + 1,),

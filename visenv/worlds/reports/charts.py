@@ -24,10 +24,10 @@ def bar_chart(bars: Bars, accent: str) -> Drawing:
 
     drawing, middles = axes(bars.sites)
     width = 0.5 * (middles[1] - middles[0])
-    colour = HexColor(accent)
+    color = HexColor(accent)
     for middle, value in zip(middles, bars.values, strict=True):
         bar = Rect(middle - width / 2, _BOTTOM, width, _height(value) - _BOTTOM)
-        bar.fillColor, bar.strokeColor = colour, None
+        bar.fillColor, bar.strokeColor = color, None
         drawing.add(bar)
     return drawing
 
@@ -39,10 +39,10 @@ def curve_chart(curve: Curve, accent: str) -> Drawing:
 
     drawing, middles = axes([str(year) for year in curve.years])
     points = list(zip(middles, map(_height, curve.values), strict=True))
-    colour = HexColor(accent)
-    drawing.add(PolyLine(points, strokeColor=colour, strokeWidth=2))
+    color = HexColor(accent)
+    drawing.add(PolyLine(points, strokeColor=color, strokeWidth=2))
     for x, y in points:
-        drawing.add(Circle(x, y, 4, fillColor=colour, strokeColor=None))
+        drawing.add(Circle(x, y, 4, fillColor=color, strokeColor=None))
     return drawing
 
 
@@ -51,10 +51,10 @@ def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
     from reportlab.graphics.shapes import Drawing, String
 
     drawing = Drawing(WIDTH, HEIGHT)
-    labelled = range(0, _TOP_LEVEL + 1, 2 * STEP)
+    labeled = range(0, _TOP_LEVEL + 1, 2 * STEP)
     drawing.add(_grid(range(STEP, _TOP_LEVEL + 1, 2 * STEP), "#d9d9d9"))
-    drawing.add(_grid(labelled, "#9a9a9a"))
-    for level in labelled:
+    drawing.add(_grid(labeled, "#9a9a9a"))
+    for level in labeled:
         drawing.add(String(_LEFT - 5, _height(level) - 3, str(level), textAnchor="end", **_SMALL))
     column = (WIDTH - _LEFT) / len(labels)
     middles = [_LEFT + column * (place + 0.5) for place in range(len(labels))]
@@ -63,12 +63,12 @@ def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
     return drawing, middles
 
 
-def _grid(levels: range, colour: str) -> Path:
+def _grid(levels: range, color: str) -> Path:
     """Draw lines at these levels as one path, several times faster than separate lines."""
     from reportlab.graphics.shapes import Path
     from reportlab.lib.colors import HexColor
 
-    path = Path(strokeColor=HexColor(colour), strokeWidth=0.7, fillColor=None)
+    path = Path(strokeColor=HexColor(color), strokeWidth=0.7, fillColor=None)
     for level in levels:
         path.moveTo(_LEFT, _height(level))
         path.lineTo(WIDTH, _height(level))

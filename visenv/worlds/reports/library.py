@@ -25,7 +25,7 @@ DOCUMENTS = (0, 10_000)
 _KEPT = 64
 
 
-class Genre(NamedTuple):
+class ReportGenre(NamedTuple):
     """A kind of document.
 
     Attributes:
@@ -43,8 +43,8 @@ class Genre(NamedTuple):
 
 
 GENRES = {
-    "default": Genre("report-", write_report, draw_report, draw_outline),
-    "tiny": Genre("cards-", write_cards, draw_cards),
+    "default": ReportGenre("report-", write_report, draw_report, draw_outline),
+    "tiny": ReportGenre("cards-", write_cards, draw_cards),
 }
 
 
@@ -93,7 +93,7 @@ class ReportsLibrary:
         return self._texts.get(seed, lambda: self._genre.write(seed))
 
     @property
-    def _genre(self) -> Genre:
+    def _genre(self) -> ReportGenre:
         return GENRES[self.preset]
 
     def _draw(self, seed: int) -> Document:

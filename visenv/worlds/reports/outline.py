@@ -53,7 +53,7 @@ def _outline_section(canvas: Canvas, report: Report, section: Section) -> None:
 
 
 def _draw_lines(canvas: Canvas, count: int, top: float) -> float:
-    """Draw grey lines in place of text; return where the next one would be."""
+    """Draw gray lines in place of text; return where the next one would be."""
     canvas.setFillColor("#c4c4c4")
     for line in range(count):
         canvas.rect(MARGIN, top - line * _LEADING, INNER, _LINE, stroke=0, fill=1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Question(NamedTuple):
+class ReportQuestion(NamedTuple):
     """A question whose evidence is known.
 
     Attributes:

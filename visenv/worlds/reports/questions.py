@@ -10,7 +10,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 from visenv.worlds.reports.answers import crossed, different_places, others, responder
-from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.question import ReportQuestion
 from visenv.worlds.reports.report import STEP, Bars, Curve, Register, Report, Section, Table
 from visenv.worlds.reports.words import STATUSES
 
@@ -33,7 +33,7 @@ class _Kind(NamedTuple):
     make: Callable[[np.random.Generator, Report, Section, Any], _Asked]
 
 
-def ask(rng: np.random.Generator, report: Report, kind: str) -> Question | None:
+def ask(rng: np.random.Generator, report: Report, kind: str) -> ReportQuestion | None:
     """Return a question of that kind about the report; None if no section has its subject.
 
     Args:
@@ -49,7 +49,7 @@ def ask(rng: np.random.Generator, report: Report, kind: str) -> Question | None:
         return None
     section = pick(rng, fitting)
     asked = make(rng, report, section, section.exhibit)
-    return Question(
+    return ReportQuestion(
         kind=kind,
         text=asked.text,
         pages=(section.page,),
@@ -184,7 +184,7 @@ def _ask_review(rng: np.random.Generator, report: Report, section: Section, _: o
     )
 
 
-def _compare(rng: np.random.Generator, report: Report) -> Question:
+def _compare(rng: np.random.Generator, report: Report) -> ReportQuestion:
     pairs = list(permutations(report.sections, 2))
     gaps_of = [abs(first.budget - second.budget) for first, second in pairs]
     place, another = different_places(rng, gaps_of)
@@ -198,7 +198,7 @@ def _compare(rng: np.random.Generator, report: Report) -> Question:
         "Once the two budgets are put side by side, {}.",
         "As regards the budgets, {}.",
     )
-    return Question(
+    return ReportQuestion(
         kind=COMPARISON,
         text=f"Which has the larger budget, {names[0]} or {names[1]}, and by how much?",
         pages=tuple(sorted((one.page, two.page))),

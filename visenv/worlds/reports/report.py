@@ -20,7 +20,7 @@ from visenv.worlds.reports.words import (
     TOPICS,
     TRADES,
     WORKS,
-    Topic,
+    SectionTopic,
 )
 
 PAGES = (4, 24)
@@ -86,7 +86,7 @@ class Section(NamedTuple):
     """
 
     page: int
-    topic: Topic
+    topic: SectionTopic
     exhibit: Exhibit
     opening: str
     closing: str
@@ -101,7 +101,7 @@ class Report(NamedTuple):
     Attributes:
         company: Whose it is.
         year: What year it is about.
-        accent: Colour of headings and charts, ``"#rrggbb"``.
+        accent: Color of headings and charts, ``"#rrggbb"``.
         board: Names on the cover.
         approved: The date on the cover.
         sections: In order, from page 2.
@@ -146,7 +146,7 @@ def _split(things: list[str], first: int) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(things[:first]), tuple(things[first:])
 
 
-def _opening(rng: np.random.Generator, company: str, topic: Topic) -> str:
+def _opening(rng: np.random.Generator, company: str, topic: SectionTopic) -> str:
     first = pick(rng, OPENING_SENTENCES).format(company=company, topic=topic.phrase)
     return " ".join([first, *shuffled(rng, FILLER_SENTENCES)[:3]])
 

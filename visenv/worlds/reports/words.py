@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Topic(NamedTuple):
+class SectionTopic(NamedTuple):
     """What a section is about: a quantity, and what it is measured in."""
 
     title: str
@@ -18,7 +18,7 @@ class Topic(NamedTuple):
 
 
 # fmt: off
-TOPICS = tuple(Topic(*pair) for pair in (
+TOPICS = tuple(SectionTopic(*pair) for pair in (
     ("Electricity use", "MWh"), ("Passenger traffic", "thousand passengers"),
     ("Freight tonnage", "thousand tonnes"), ("Water consumption", "megalitres"),
     ("Training time", "hours"), ("Repair cost", "thousand crowns"),

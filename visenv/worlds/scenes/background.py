@@ -15,7 +15,7 @@ _OCTAVES = ((3, 55), (6, 35), (12, 22), (24, 16), (48, 12), (96, 9))
 """Cells along the long side, and amplitude in levels."""
 
 _CHROMA = 0.25
-"""Colourfulness of light and noise, far below any sign's."""
+"""Colorfulness of light and noise, far below any sign's."""
 
 _GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
@@ -112,8 +112,8 @@ def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
     corners = [(width, height), (0, height)]
     polygon = np.round(np.concatenate([outline, corners])).astype(np.int32)
     haze, earth = painting[0, 0].astype(np.float32), rng.uniform((55, 65, 40), (110, 110, 80))
-    colour = haze + (earth - haze) * (0.3 + 0.6 * depth)
-    cv2.fillPoly(painting, [polygon], tuple(int(level) for level in colour), cv2.LINE_AA)
+    color = haze + (earth - haze) * (0.3 + 0.6 * depth)
+    cv2.fillPoly(painting, [polygon], tuple(int(level) for level in color), cv2.LINE_AA)
 
 
 def _bush(rng: np.random.Generator, painting: Pixels) -> None:
@@ -140,19 +140,19 @@ def _shape(rng: np.random.Generator, painting: Pixels) -> None:
     import cv2
 
     side = max(painting.shape[:2])
-    colour = tuple(int(level) for level in muted(rng.uniform(20, 236, 3), 0.4))
-    centre = (int(rng.integers(0, painting.shape[1])), int(rng.integers(0, painting.shape[0])))
+    color = tuple(int(level) for level in muted(rng.uniform(20, 236, 3), 0.4))
+    center = (int(rng.integers(0, painting.shape[1])), int(rng.integers(0, painting.shape[0])))
     axes = tuple(int(axis) for axis in rng.integers(side // 40, side // 9 + 1, 2))
     turn = float(rng.uniform(0, 180))
     if rng.random() < 0.5:
-        cv2.ellipse(painting, centre, axes, turn, 0, 360, colour, -1, cv2.LINE_AA)
+        cv2.ellipse(painting, center, axes, turn, 0, 360, color, -1, cv2.LINE_AA)
     else:
-        corners = cv2.boxPoints((centre, (2 * axes[0], 2 * axes[1]), turn))
-        cv2.fillConvexPoly(painting, corners.astype(np.int32), colour, cv2.LINE_AA)
+        corners = cv2.boxPoints((center, (2 * axes[0], 2 * axes[1]), turn))
+        cv2.fillConvexPoly(painting, corners.astype(np.int32), color, cv2.LINE_AA)
 
 
-def muted(colour: NDArray[np.generic], chroma: float) -> Levels:
+def muted(color: NDArray[np.generic], chroma: float) -> Levels:
     """Return the color with its distance from gray scaled by `chroma`."""
-    levels = np.asarray(colour, np.float32)
-    grey = levels.mean(axis=-1, keepdims=True)
-    return np.asarray(grey + chroma * (levels - grey), np.float32)
+    levels = np.asarray(color, np.float32)
+    gray = levels.mean(axis=-1, keepdims=True)
+    return np.asarray(gray + chroma * (levels - gray), np.float32)

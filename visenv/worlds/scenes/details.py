@@ -1,6 +1,6 @@
 """The details: drawn in lines finer than a view pixel, and made to vanish from the view.
 
-A detail is ink on a grey panel. `hide` subtracts from the ink exactly what shrinking to the view
+A detail is ink on a gray panel. `hide` subtracts from the ink exactly what shrinking to the view
 would keep of it, so every view pixel of the panel has the same mean whatever the answer is: the
 view holds nothing to read, while the native pixels show the ink with a faint halo. Vision science
 calls such figures vanishing optotypes (Howland, Ginsburg and Campbell, "High-pass spatial
@@ -18,22 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ink = NDArray[np.float32]
-"""float32 ``[side, side, 3]``, or 1 channel for grey ink: levels to add to the panel's grey."""
+"""float32 ``[side, side, 3]``, or 1 channel for gray ink: levels to add to the panel's gray."""
 
 PANEL = 110
-"""Grey of every panel: mid-way, so that lines can be lighter and darker."""
+"""Gray of every panel: mid-way, so that lines can be lighter and darker."""
 
 _DARK, _LIGHT = 26, 246
 """Darkest and lightest level of a detail: both leave room for grain."""
 
 GRAIN_ROOM = 255 - _LIGHT
-"""Most levels of grain. More would be clipped, unevenly between colours, and so tint the view."""
+"""Most levels of grain. More would be clipped, unevenly between colors, and so tint the view."""
 
 _ROUNDS = 2
 _LINE = Fraction(1, 3)
 """Width of a stripe, view px."""
 
-_COLOURS = {
+_COLORS = {
     "red": (_LIGHT, _DARK, _DARK),
     "green": (_DARK, _LIGHT, _DARK),
     "blue": (_DARK, _DARK, _LIGHT),
@@ -64,7 +64,7 @@ class Canvas(NamedTuple):
     stripe_period: int
 
 
-class Kind(NamedTuple):
+class DetailKind(NamedTuple):
     """One kind of detail.
 
     Attributes:
@@ -135,18 +135,18 @@ def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDAr
     return averaging.astype(np.float32), np.linalg.pinv(averaging).astype(np.float32)
 
 
-# ---------------------------------------------------------------------------------------- colour
+# ---------------------------------------------------------------------------------------- color
 
 
 def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
     """Draw stripes a third of a view pixel wide, in the answer's color once hidden.
 
     Hiding takes the stripe's share of its view pixel, a third, out of the stripe itself:
-    drawn 3/2 times as strong, it ends at the colour's own levels.
+    drawn 3/2 times as strong, it ends at the color's own levels.
     """
-    colour = (np.array(_COLOURS[answer], np.float32) - PANEL) / float(1 - _LINE)
+    color = (np.array(_COLORS[answer], np.float32) - PANEL) / float(1 - _LINE)
     ink = np.empty((canvas.side, canvas.side, 3), np.float32)
-    ink[:] = _stripe_coverage(canvas)[:, None, None] * colour
+    ink[:] = _stripe_coverage(canvas)[:, None, None] * color
     return ink if rng.random() < 0.5 else np.ascontiguousarray(ink.swapaxes(0, 1))
 
 
@@ -199,8 +199,8 @@ def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
     for slot in rng.permutation(9)[: int(answer)]:
         row, column = divmod(int(slot), 3)
         jitter = rng.uniform(-0.12, 0.12, 2) * cell
-        centre = ((column + 0.5) * cell + jitter[0], (row + 0.5) * cell + jitter[1])
-        cv2.circle(mask, _fixed(centre), round(cell * 0.28 * 16), 255, _pen(canvas), cv2.LINE_AA, 4)
+        center = ((column + 0.5) * cell + jitter[0], (row + 0.5) * cell + jitter[1])
+        cv2.circle(mask, _fixed(center), round(cell * 0.28 * 16), 255, _pen(canvas), cv2.LINE_AA, 4)
     return _as_ink(mask, rng)
 
 
@@ -239,10 +239,10 @@ def _as_ink(mask: NDArray[np.uint8], rng: np.random.Generator) -> Ink:
 
 
 KINDS = {
-    "colour": Kind("What colour are the stripes on {sign}?", tuple(_COLOURS), _stripes),
-    "text": Kind("What is written on {sign}?", _TEXTS, _text),
-    "count": Kind("How many rings are on {sign}?", tuple("123456"), _rings),
-    "relation": Kind(
+    "colour": DetailKind("What colour are the stripes on {sign}?", tuple(_COLORS), _stripes),
+    "text": DetailKind("What is written on {sign}?", _TEXTS, _text),
+    "count": DetailKind("How many rings are on {sign}?", tuple("123456"), _rings),
+    "relation": DetailKind(
         "On {sign}, is the triangle to the left or to the right of the circle?",
         ("left", "right"),
         _pair,

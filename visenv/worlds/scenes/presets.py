@@ -15,7 +15,7 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class ScenePreset:
     """A family of scenes. Lengths in "view px" are pixels of the image as the model sees it.
 
     Attributes:
@@ -25,13 +25,13 @@ class Preset:
         kinds: Kinds of detail asked about, keys of `KINDS`, drawn uniformly.
         difficulty: 0 (easiest) to 1 (hardest); picks a point of every span below.
         detail: Side of the area that holds the detail, view px.
-        frame: Width of a sign's coloured frame, view px.
+        frame: Width of a sign's colored frame, view px.
         signs: Number of signs, the asked one included.
         contrast: Of the detail, 0 to 1.
         clutter: Of the background, 0 to 1.
-        stripe_period: Distance of two stripes of the kind ``"colour"``, view px.
+        stripe_period: Distance of two stripes of the kind ``"color"``, view px.
         grain: Amplitude of sensor noise, levels of 255; at most 9, which no detail clips.
-        frames: Colours a sign's frame may have, keys of `FRAMES`.
+        frames: Colors a sign's frame may have, keys of `FRAMES`.
         shapes: Shapes a sign may have, keys of `SHAPES`.
         posts: Whether signs stand on posts.
         style: What is behind the signs, a key of `STYLES`.
@@ -122,12 +122,12 @@ class Preset:
 
 
 PRESETS = {
-    "default": Preset(3072, 2304, 1024),
-    "small": Preset(1024, 1024, 256, detail=(36, 24), frame=2, signs=(1, 4)),
-    "4k": Preset(3840, 2160, 1024),
-    "8k": Preset(7680, 4320, 1024),
+    "default": ScenePreset(3072, 2304, 1024),
+    "small": ScenePreset(1024, 1024, 256, detail=(36, 24), frame=2, signs=(1, 4)),
+    "4k": ScenePreset(3840, 2160, 1024),
+    "8k": ScenePreset(7680, 4320, 1024),
     # The main job: one sign, always the same frame, on a quiet ground and a view of a few patches.
-    "tiny": Preset(
+    "tiny": ScenePreset(
         1152,
         1152,
         96,

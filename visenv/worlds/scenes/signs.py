@@ -1,4 +1,4 @@
-"""Signs: plates with a coloured frame, seen and named at the size of the view."""
+"""Signs: plates with a colored frame, seen and named at the size of the view."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Sign(NamedTuple):
     """A placed sign.
 
     Attributes:
-        frame: Name of its colour.
+        frame: Name of its color.
         shape: Name of its shape.
         box: Its extent.
         panel: The square inside it that holds the detail.
@@ -76,13 +76,13 @@ def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
     return detail + 2 * margin
 
 
-def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, grey: int) -> None:
+def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, gray: int) -> None:
     """Draw the sign in place: frame, then the plate inside it."""
     left, top, right, bottom = sign.box.native(unit)
     region = pixels[top:bottom, left:right]
     inset = float(frame_width * unit) / (right - left)
     _fill(region, sign.shape, 0.0, FRAMES[sign.frame])
-    _fill(region, sign.shape, inset, (grey, grey, grey))
+    _fill(region, sign.shape, inset, (gray, gray, gray))
 
 
 def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
@@ -98,22 +98,22 @@ def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
     pixels[start:end, middle - width // 2 : middle - width // 2 + width] = post
 
 
-def _fill(region: Pixels, shape: str, inset: float, colour: tuple[int, int, int]) -> None:
+def _fill(region: Pixels, shape: str, inset: float, color: tuple[int, int, int]) -> None:
     import cv2
 
     side = region.shape[0]
     corners = SHAPES[shape]
     if not corners:
-        centre = round((side / 2 - 0.5) * 16)
+        center = round((side / 2 - 0.5) * 16)
         radius = round(side * (0.5 - inset) * 16)
-        cv2.circle(region, (centre, centre), radius, colour, -1, cv2.LINE_AA, 4)
+        cv2.circle(region, (center, center), radius, color, -1, cv2.LINE_AA, 4)
         return
     if shape == "square":
         edge = round(inset * side)
-        region[edge : side - edge, edge : side - edge] = colour
+        region[edge : side - edge, edge : side - edge] = color
         return
     points = np.array([[0.5 + (v - 0.5) * (1 - 2 * inset) for v in corner] for corner in corners])
-    cv2.fillConvexPoly(region, _fixed(points * side), colour, cv2.LINE_AA, 4)
+    cv2.fillConvexPoly(region, _fixed(points * side), color, cv2.LINE_AA, 4)
 
 
 def _fixed(points: NDArray[np.float64]) -> NDArray[np.int32]:

@@ -1,6 +1,6 @@
 """Paints what is behind the signs: a landscape, a brick wall, a street at night, or shelves.
 
-Every painter paints at half size or less and enlarges, as if out of focus, and uses colours that
+Every painter paints at half size or less and enlarges, as if out of focus, and uses colors that
 are far less vivid than any sign's.
 """
 
@@ -89,21 +89,21 @@ STYLES: Final[Mapping[str, Painter]] = {
 """Name of a style -> what paints it."""
 
 
-def _canvas(width: int, height: int, colour: NDArray[np.float32]) -> Pixels:
+def _canvas(width: int, height: int, color: NDArray[np.float32]) -> Pixels:
     scale = min(0.5, 768 / max(width, height))
     canvas = np.empty((max(2, round(height * scale)), max(2, round(width * scale)), 3), np.uint8)
-    canvas[:] = colour.astype(np.uint8)
+    canvas[:] = color.astype(np.uint8)
     return canvas
 
 
-def _blot(rng: np.random.Generator, painting: Pixels, colour: NDArray[np.float32]) -> None:
+def _blot(rng: np.random.Generator, painting: Pixels, color: NDArray[np.float32]) -> None:
     """Paint a soft stain: a blot mixed half and half with what is below it."""
     import cv2
 
     over = painting.copy()
     place = [int(rng.integers(size)) for size in (painting.shape[1], painting.shape[0])]
     axes = rng.integers(8, 60, 2).tolist()
-    cv2.ellipse(over, place, axes, float(rng.uniform(0, 180)), 0, 360, _ink(colour), -1)
+    cv2.ellipse(over, place, axes, float(rng.uniform(0, 180)), 0, 360, _ink(color), -1)
     cv2.addWeighted(painting, 0.6, over, 0.4, 0, dst=painting)
 
 
@@ -115,6 +115,6 @@ def _enlarged(painting: Pixels, width: int, height: int) -> Pixels:
     return np.asarray(resized, np.uint8)
 
 
-def _ink(colour: NDArray[np.float32]) -> tuple[int, int, int]:
-    red, green, blue = (int(level) for level in np.clip(colour, 0, 255))
+def _ink(color: NDArray[np.float32]) -> tuple[int, int, int]:
+    red, green, blue = (int(level) for level in np.clip(color, 0, 255))
     return red, green, blue

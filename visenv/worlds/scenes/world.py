@@ -30,14 +30,14 @@ class ScenesWorld:
     """Scenes whose decisive detail cannot be read in the view, but can after one zoom.
 
     A `ProceduralSource`. Every scene has one or more signs in clutter; the question is about one of
-    them. The view, the scene averaged down to `Preset.view_side`, is the same whatever the answer
+    them. The view, the scene averaged down to `ScenePreset.view_side`, is the same whatever the answer
     is (`visenv.worlds.scenes.details.hide`).
 
     `Sample.ground_truth` is a `SceneTruth`; `Sample.kind` is the kind of detail.
 
     Args:
         preset: A key of `PRESETS`.
-        **overrides: Fields of `Preset` to change, for example ``difficulty=0.9``.
+        **overrides: Fields of `ScenePreset` to change, for example ``difficulty=0.9``.
 
     Raises:
         UnknownNameError: If there is no such preset or field.

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from visenv.curation.journal import Outcome, kept
-from visenv.curation.lines import Line, Row, row_line
-from visenv.curation.step import Step, seed_of
+from visenv.curation.journal import RowOutcome, kept
+from visenv.curation.lines import InputRow, Row, row_line
+from visenv.curation.step import CurationStep, seed_of
 from visenv.data.open import open_data
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError
@@ -23,7 +23,7 @@ from ..world.questions import procedural
 from ..world.sources import DistortedRows, DistortedWorld
 
 
-class Distort(Step):
+class Distort(CurationStep):
     """Turns the rows of `plan_lines` into samples with something wrong.
 
     A row has the fields of MAT-Coding, ``{id, question, answers, ori_image_path,
@@ -57,7 +57,7 @@ class Distort(Step):
         problems: Sequence[str] = (),
         count: int | None = None,
         seed: int = 0,
-    ) -> tuple[Distort, list[Line]]:
+    ) -> tuple[Distort, list[InputRow]]:
         """Make the step for a source that is named, and the rows that it works on.
 
         Args:
@@ -89,7 +89,7 @@ class Distort(Step):
         return {"source": self._label, "seed": self._seed}
 
     @override
-    async def decide(self, row: Row) -> Outcome:
+    async def decide(self, row: Row) -> RowOutcome:
         sample, original = self._made(row)
         images = [original, *sample.images]
         paths = save_images(self._folder / "images", images)
@@ -123,7 +123,7 @@ class Distort(Step):
 
 def plan_lines(
     plan: Plan, seed: int, count: int | None = None, rows: int | None = None
-) -> list[Line]:
+) -> list[InputRow]:
     """Return a row for each sample of a plan, shuffled; a longer list repeats the plan.
 
     Args:

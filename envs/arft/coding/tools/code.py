@@ -11,7 +11,14 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError
 from visenv.grammar.foreign import neutralized
-from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE, Execution, Limits, Sandbox, shared_sandbox
+from visenv.sandbox import (
+    INPUT_IMAGE,
+    OUTPUT_IMAGE,
+    Execution,
+    Sandbox,
+    SandboxLimits,
+    shared_sandbox,
+)
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import Image, Part, Sample
@@ -72,7 +79,7 @@ class CodeTool(Tool[CodeArguments]):
         self,
         *,
         sandbox: Sandbox | None = None,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         characters: int = 4000,
     ) -> None:
         if characters < _SHORTEST:

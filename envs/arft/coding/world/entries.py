@@ -75,7 +75,7 @@ COUNT = 4
 """Entries of a picture."""
 
 
-class Entries(NamedTuple):
+class PictureEntries(NamedTuple):
     """Holds the names and values of a picture.
 
     Attributes:
@@ -101,15 +101,15 @@ class Entries(NamedTuple):
         return self.values[self.asked]
 
 
-def write_entries(rng: np.random.Generator) -> Entries:
+def write_entries(rng: np.random.Generator) -> PictureEntries:
     """Draw a picture's text; the kinds of the four values are drawn one by one."""
     style = pick(rng, list(QUESTIONS))
     names = tuple(shuffled(rng, NAMES)[:COUNT])
     values = _write_values(rng, names)
-    return Entries(style, names, values, int(rng.integers(COUNT)))
+    return PictureEntries(style, names, values, int(rng.integers(COUNT)))
 
 
-def rewrite_values(rng: np.random.Generator, entries: Entries) -> Entries:
+def rewrite_values(rng: np.random.Generator, entries: PictureEntries) -> PictureEntries:
     """Return the same names and question with other values."""
     return entries._replace(values=_write_values(rng, entries.names))
 

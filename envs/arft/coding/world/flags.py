@@ -1,7 +1,7 @@
 """Flags: pictures of 96 px that a model of a million parameters can read.
 
 A pole with a flag of two bands. Upside down, the upper band is the lower one; in the dark, the
-colours are nearly gone. An answer that takes two words can be half right.
+colors are nearly gone. An answer that takes two words can be half right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 from visenv.worlds.draws import pick, shuffled
 
-from ...world.little_pictures import COLOURS, grey_ground, with_grain
+from ...world.tiny_images import COLORS, gray_ground, with_grain
 from .legible import Strengths
 from .plans import Problems
 
@@ -55,11 +55,11 @@ class FlagPictures:
 
     def write(self, rng: np.random.Generator) -> Flag:
         """Draw the colors and the question."""
-        return Flag(tuple(shuffled(rng, list(COLOURS))[:2]), pick(rng, list(QUESTIONS)))
+        return Flag(tuple(shuffled(rng, list(COLORS))[:2]), pick(rng, list(QUESTIONS)))
 
     def rewrite(self, rng: np.random.Generator, text: Flag) -> Flag:
         """Return the same question about other colors."""
-        return text._replace(bands=tuple(shuffled(rng, list(COLOURS))[:2]))
+        return text._replace(bands=tuple(shuffled(rng, list(COLORS))[:2]))
 
     def draw(self, rng: np.random.Generator, text: Flag, small: bool = False) -> Sample:
         """Return a sample with a picture of the flag."""
@@ -69,7 +69,7 @@ class FlagPictures:
             images=(Image.from_pixels(_drawn(rng, text.bands)),),
             answers=(_answer(text.bands, text.asked),),
             kind="flag",
-            ground_truth=QuestionTruth(options=tuple(COLOURS)),
+            ground_truth=QuestionTruth(options=tuple(COLORS)),
         )
 
     def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
@@ -87,7 +87,7 @@ def _answer(bands: Sequence[str], asked: str) -> str:
 def _seen(pixels: Pixels) -> list[str]:
     """Return the colors that are seen, each within `_NEAR` levels of its own, from the top."""
     rows: dict[str, float] = {}
-    for name, color in COLOURS.items():
+    for name, color in COLORS.items():
         near = np.abs(pixels.astype(np.int16) - np.array(color, np.int16)).max(axis=2) <= _NEAR
         if near.sum() > _FLAG:
             rows[name] = float(np.flatnonzero(near.any(axis=1)).mean())
@@ -96,10 +96,10 @@ def _seen(pixels: Pixels) -> list[str]:
 
 def _drawn(rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
     """Draw the flag near the top of its pole, which stands on the ground at the left edge."""
-    pixels = grey_ground(_SKY)
+    pixels = gray_ground(_SKY)
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))
     middle, right = top + _FLAG // 2, left + _FLAG + int(rng.integers(13))
     pixels[top:, left - 6 : left] = _POLE
-    pixels[top:middle, left:right] = COLOURS[bands[0]]
-    pixels[middle : top + _FLAG, left:right] = COLOURS[bands[1]]
+    pixels[top:middle, left:right] = COLORS[bands[0]]
+    pixels[middle : top + _FLAG, left:right] = COLORS[bands[1]]
     return with_grain(rng, pixels)

@@ -27,14 +27,14 @@ from visenv.errors import DataError
 from visenv.types import Pixels
 
 from ..ground_truth import Distortion
-from .lettering import Place
+from .lettering import TextBox
 
 ValueT = TypeVar("ValueT")
 
 Parameters = dict[str, Any]
 
 
-class Kind(NamedTuple):
+class DistortionKind(NamedTuple):
     """Describes one kind of distortion.
 
     Attributes:
@@ -75,7 +75,7 @@ def apply_all(pixels: Pixels, distortions: Iterable[Distortion]) -> Pixels:
     return pixels
 
 
-def moved(place: Place, size: tuple[int, int], distortions: Iterable[Distortion]) -> Place:
+def moved(place: TextBox, size: tuple[int, int], distortions: Iterable[Distortion]) -> TextBox:
     """Return where a part of an image is after its turns.
 
     Args:
@@ -94,7 +94,7 @@ def moved(place: Place, size: tuple[int, int], distortions: Iterable[Distortion]
         elif each.name == "rotation90":
             left, top, right, bottom = top, width - right, bottom, width - left
             width, height = height, width
-    return Place(left, top, right, bottom)
+    return TextBox(left, top, right, bottom)
 
 
 def _nothing(rng: np.random.Generator, strength: float) -> Parameters:
@@ -160,13 +160,13 @@ def _known(name: str, value: ValueT | None) -> ValueT:
     return value
 
 
-KINDS: Mapping[str, Kind] = {
-    "rotation90": Kind(_clockwise, _quarter_turn),
-    "rotation180": Kind(_nothing, _half_turn),
-    "dark": Kind(_gain(0.40, 0.03), _scale),
-    "overexposure": Kind(_gain(1.8, 6.0), _scale),
-    "blur": Kind(_kernel, _blur),
-    "noise": Kind(_grain, _add_noise),
+KINDS: Mapping[str, DistortionKind] = {
+    "rotation90": DistortionKind(_clockwise, _quarter_turn),
+    "rotation180": DistortionKind(_nothing, _half_turn),
+    "dark": DistortionKind(_gain(0.40, 0.03), _scale),
+    "overexposure": DistortionKind(_gain(1.8, 6.0), _scale),
+    "blur": DistortionKind(_kernel, _blur),
+    "noise": DistortionKind(_grain, _add_noise),
 }
 """By name."""
 

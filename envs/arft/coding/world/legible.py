@@ -17,7 +17,7 @@ from visenv.types import Pixels, QuestionTruth, Sample
 from ..ground_truth import Distortion
 from ..repairs import repaired
 from . import kinds
-from .lettering import Place
+from .lettering import TextBox
 from .plans import CROP, NONE, Problems
 
 UNREADABLE = 0.5
@@ -62,7 +62,7 @@ class Pictures(Protocol):
         ...
 
     def share_read(
-        self, sample: Sample, pixels: Pixels, place: Place | None, native: bool
+        self, sample: Sample, pixels: Pixels, place: TextBox | None, native: bool
     ) -> float:
         """Return the share of the answer that the reader reads, 0 to 1.
 
@@ -147,7 +147,7 @@ def share_as_repaired(
     part = pixels[top - MARGIN : bottom + MARGIN, left - MARGIN : right + MARGIN]
     whole = repaired(part, distortions)
     height, width = whole.shape[:2]
-    inner = Place(MARGIN, MARGIN, width - MARGIN, height - MARGIN)
+    inner = TextBox(MARGIN, MARGIN, width - MARGIN, height - MARGIN)
     return pictures.share_read(sample, whole, inner, native=False)
 
 
@@ -156,6 +156,6 @@ def _between(strengths: Strengths, share: float) -> float:
     return mildest + share * (strongest - mildest)
 
 
-def _target(sample: Sample) -> Place | None:
+def _target(sample: Sample) -> TextBox | None:
     box = sample.truth_as(QuestionTruth).target_box
-    return None if box is None else Place(*map(int, box))
+    return None if box is None else TextBox(*map(int, box))

@@ -19,7 +19,7 @@ _CAPITAL = 0.70
 """Height of a capital, of the size of PIL's font."""
 
 
-class Place(NamedTuple):
+class TextBox(NamedTuple):
     """Holds where something stands, in whole pixels; right and bottom are exclusive."""
 
     left: int
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 def write(
     draw: ImageDraw, corner: tuple[int, int], text: str, height: int, ink: tuple[int, int, int]
-) -> Place:
+) -> TextBox:
     """Write a line, and return where it stands.
 
     Args:
@@ -45,7 +45,7 @@ def write(
     offsets, across = _layout(text, height)
     for letter, offset in offsets:
         draw.text((left + offset, top - ascent), letter, ink, _font(height))
-    return Place(left, top, left + across, top + height)
+    return TextBox(left, top, left + across, top + height)
 
 
 def width(text: str, height: int) -> int:

@@ -10,8 +10,8 @@ from visenv.types import Pixels
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.background import paint_background
 
-from .entries import COUNT, Entries
-from .lettering import Place, width, write
+from .entries import COUNT, PictureEntries
+from .lettering import TextBox, width, write
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -34,7 +34,7 @@ _FILLER = (
 _CELL = SIDE // 2
 
 
-class Style(NamedTuple):
+class PictureStyle(NamedTuple):
     """Describes how one picture is drawn.
 
     Attributes:
@@ -48,7 +48,9 @@ class Style(NamedTuple):
     ground: tuple[int, int, int]
 
 
-def draw_picture(rng: np.random.Generator, entries: Entries, small: bool) -> tuple[Pixels, Place]:
+def draw_picture(
+    rng: np.random.Generator, entries: PictureEntries, small: bool
+) -> tuple[Pixels, TextBox]:
     """Return a picture, uint8 ``[1280, 1280, 3]``, and where the value asked for stands.
 
     Args:
@@ -60,15 +62,17 @@ def draw_picture(rng: np.random.Generator, entries: Entries, small: bool) -> tup
     return _DRAWN[entries.style](rng, entries, style)
 
 
-def _style(rng: np.random.Generator, small: bool) -> Style:
+def _style(rng: np.random.Generator, small: bool) -> PictureStyle:
     low, high = SMALL if small else LARGE
     red, green, blue = (int(level) for level in int(rng.integers(55, 85)) + rng.integers(-8, 9, 3))
     tint = int(rng.integers(208, 238)) + rng.integers(-14, 15, 3)
     ground = int(tint[0]), int(tint[1]), int(tint[2])
-    return Style(int(rng.integers(low, high + 1)), (red, green, blue), ground)
+    return PictureStyle(int(rng.integers(low, high + 1)), (red, green, blue), ground)
 
 
-def _draw_page(rng: np.random.Generator, entries: Entries, style: Style) -> tuple[Pixels, Place]:
+def _draw_page(
+    rng: np.random.Generator, entries: PictureEntries, style: PictureStyle
+) -> tuple[Pixels, TextBox]:
     """Draw a page with a heading, a table of the entries, and lines of other text around it."""
     from PIL import Image, ImageDraw
 
@@ -80,7 +84,7 @@ def _draw_page(rng: np.random.Generator, entries: Entries, style: Style) -> tupl
     across = column + max(width(value, capital) for value in entries.values)
     left = int(rng.integers(EDGE, max(EDGE, SIDE - EDGE - across) + 1))
     top = int(rng.integers(240, SIDE - EDGE - COUNT * line - 100))
-    found = Place(0, 0, 0, 0)
+    found = TextBox(0, 0, 0, 0)
     for row, (name, value) in enumerate(zip(entries.names, entries.values, strict=True)):
         y = top + row * line
         write(draw, (left, y), name, capital, style.ink)
@@ -92,7 +96,9 @@ def _draw_page(rng: np.random.Generator, entries: Entries, style: Style) -> tupl
     return np.asarray(page), found
 
 
-def _fill(rng: np.random.Generator, draw: ImageDraw, style: Style, *gaps: tuple[int, int]) -> None:
+def _fill(
+    rng: np.random.Generator, draw: ImageDraw, style: PictureStyle, *gaps: tuple[int, int]
+) -> None:
     """Set lines of words, capitals of 20 px, between these heights."""
     for upper, lower in gaps:
         for y in range(upper + 30, lower - 40, 54):
@@ -101,13 +107,15 @@ def _fill(rng: np.random.Generator, draw: ImageDraw, style: Style, *gaps: tuple[
                 x = write(draw, (x, y), pick(rng, _FILLER), 20, style.ink).right + 18
 
 
-def _draw_signs(rng: np.random.Generator, entries: Entries, style: Style) -> tuple[Pixels, Place]:
+def _draw_signs(
+    rng: np.random.Generator, entries: PictureEntries, style: PictureStyle
+) -> tuple[Pixels, TextBox]:
     """Draw a landscape with four plates on posts, one in each quarter."""
     from PIL import Image, ImageDraw
 
     scene = Image.fromarray(paint_background(rng, SIDE, SIDE, 0.6))
     draw = ImageDraw.Draw(scene)
-    found = Place(0, 0, 0, 0)
+    found = TextBox(0, 0, 0, 0)
     for quarter in range(COUNT):
         corner = (quarter % 2) * _CELL, (quarter // 2) * _CELL
         place = _draw_sign(
@@ -123,8 +131,8 @@ def _draw_sign(
     corner: tuple[int, int],
     name: str,
     value: str,
-    style: Style,
-) -> Place:
+    style: PictureStyle,
+) -> TextBox:
     """Draw a plate with two lines somewhere in its quarter; return where the value stands."""
     lines, capital = (name, value), style.capital
     while max(width(line, capital) for line in lines) > _CELL - 2 * EDGE:

@@ -11,11 +11,11 @@ from visenv.images import shrink, size_within
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
-from .entries import Entries, rewrite_values, write_entries
+from .entries import PictureEntries, rewrite_values, write_entries
 from .flags import FlagPictures
 from .kinds import TURNS
 from .legible import Strengths
-from .lettering import Place
+from .lettering import TextBox
 from .pictures import SIDE, draw_picture
 from .plans import PLANS, Plan, Problems
 from .reader import share_read
@@ -49,15 +49,15 @@ class NoticePictures:
         """Return where strengths that pass are found soon; all of them for unusual problems."""
         return _STRENGTHS.get(frozenset(problems) - set(TURNS), {})
 
-    def write(self, rng: np.random.Generator) -> Entries:
+    def write(self, rng: np.random.Generator) -> PictureEntries:
         """Draw the text and the question."""
         return write_entries(rng)
 
-    def rewrite(self, rng: np.random.Generator, text: Entries) -> Entries:
+    def rewrite(self, rng: np.random.Generator, text: PictureEntries) -> PictureEntries:
         """Return the same question about other values."""
         return rewrite_values(rng, text)
 
-    def draw(self, rng: np.random.Generator, text: Entries, small: bool) -> Sample:
+    def draw(self, rng: np.random.Generator, text: PictureEntries, small: bool) -> Sample:
         """Draw the page or the signs."""
         pixels, place = draw_picture(rng, text, small)
         return Sample(
@@ -70,7 +70,7 @@ class NoticePictures:
         )
 
     def share_read(
-        self, sample: Sample, pixels: Pixels, place: Place | None, native: bool
+        self, sample: Sample, pixels: Pixels, place: TextBox | None, native: bool
     ) -> float:
         """Return the share of the answer that the reader reads, as large as it is shown."""
         assert place is not None

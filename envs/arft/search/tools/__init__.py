@@ -1,6 +1,6 @@
 """The tools of ArftSearch: a search on any engine, or in the sample's own world."""
 
-from .engine import Search, SearchArguments
+from .engine import PassageSearch, SearchArguments
 from .world import SearchTool, SnippetTool
 
-__all__ = ["Search", "SearchArguments", "SearchTool", "SnippetTool"]
+__all__ = ["PassageSearch", "SearchArguments", "SearchTool", "SnippetTool"]

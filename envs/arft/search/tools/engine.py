@@ -26,7 +26,7 @@ class SearchArguments(Arguments):
     ]
 
 
-class Search(Tool[SearchArguments]):
+class PassageSearch(Tool[SearchArguments]):
     """Show the passages that fit a query best.
 
     Args:

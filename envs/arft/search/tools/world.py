@@ -14,10 +14,10 @@ from ...presets import PASSAGES
 from .. import prompts
 from ..ground_truth import SearchTruth
 from ..world import WorldEngine
-from .engine import Search, SearchArguments
+from .engine import PassageSearch, SearchArguments
 
 
-class SearchTool(Search):
+class SearchTool(PassageSearch):
     """Shows the passages that fit a query best.
 
     Args:

@@ -30,7 +30,7 @@ class EntitiesWorld:
         third of them near doubles of another; images with a name on them, and coats of arms,
         emblems and portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`).
         Hard are questions of 3 searches, and of 2 about an image without a name.
-        ``"tiny"``: coloured shapes, who owns them and where they live, in articles of three words
+        ``"tiny"``: colored shapes, who owns them and where they live, in articles of three words
         (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches, hard those of 2.
 
     `Sample.ground_truth` is a `SearchTruth`; its ``split`` is ``"simple"`` or ``"hard"``.

@@ -43,7 +43,7 @@ class Appearance(NamedTuple):
     sentence: str = ""
 
 
-class Kind(NamedTuple):
+class EntityKind(NamedTuple):
     """A kind of entity.
 
     Attributes:

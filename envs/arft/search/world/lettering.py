@@ -16,7 +16,7 @@ def draw_lettering(
     draw: PIL.ImageDraw.ImageDraw,
     box: tuple[int, int, int, int],
     text: str,
-    colour: tuple[int, int, int],
+    color: tuple[int, int, int],
 ) -> None:
     """Write `text` in the middle of the box, over as many lines as make it largest.
 
@@ -24,13 +24,13 @@ def draw_lettering(
         draw: What to write on.
         box: ``(left, top, right, bottom)``, pixels.
         text: Of at least one word.
-        colour: RGB levels.
+        color: RGB levels.
     """
     left, top, right, bottom = box
     size, written = _largest(draw, text, right - left, bottom - top)
     place = ((left + right) / 2, (top + bottom) / 2)
     draw.multiline_text(
-        place, written, colour, _font(size), "mm", spacing=_gap(size), align="center"
+        place, written, color, _font(size), "mm", spacing=_gap(size), align="center"
     )
 
 

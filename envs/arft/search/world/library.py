@@ -19,7 +19,7 @@ from visenv.search.passage import Passage
 from visenv.search.words import WordSearch, build
 
 from .paths import HOPS, ask_society
-from .question import Question
+from .question import MultiHopQuestion
 from .society import society_articles, write_society
 from .tokens import ask_token, token_articles, write_tokens
 
@@ -32,7 +32,7 @@ _INDICES_KEPT = 32
 _STREAM = 0xE2717
 
 
-class Genre(NamedTuple):
+class WorldGenre(NamedTuple):
     """A kind of world.
 
     Attributes:
@@ -44,13 +44,13 @@ class Genre(NamedTuple):
 
     write: Callable[[np.random.Generator], Any]
     articles: Callable[[Any], Sequence[Passage]]
-    ask: Callable[[np.random.Generator, Any, int], Question]
+    ask: Callable[[np.random.Generator, Any, int], MultiHopQuestion]
     hops: tuple[int, ...]
 
 
 GENRES = {
-    "default": Genre(write_society, society_articles, ask_society, HOPS),
-    "tiny": Genre(write_tokens, token_articles, ask_token, (1, 2)),
+    "default": WorldGenre(write_society, society_articles, ask_society, HOPS),
+    "tiny": WorldGenre(write_tokens, token_articles, ask_token, (1, 2)),
 }
 _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
@@ -72,7 +72,7 @@ class _Index:
 _indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
 
 
-def genre(preset: str) -> Genre:
+def genre(preset: str) -> WorldGenre:
     """Return the kind of world of that name.
 
     Raises:

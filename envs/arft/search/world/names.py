@@ -33,9 +33,9 @@ class Namer:
         if kind == "novel":
             head = name.rpartition(" ")[0]
             return self._first_free(lambda: f"{head} {pick(self._rng, words.NOUNS)}")
-        return self._first_free(lambda: self._misspelt(kind, name))
+        return self._first_free(lambda: self._misspelled(kind, name))
 
-    def _misspelt(self, kind: str, name: str) -> str:
+    def _misspelled(self, kind: str, name: str) -> str:
         """Return the name with another first vowel in its distinguishing word."""
         before, word, after = _parts(kind, name)
         place = next(index for index, letter in enumerate(word) if letter in _VOWELS)

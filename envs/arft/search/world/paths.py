@@ -9,10 +9,10 @@ import numpy as np
 from visenv.types import Image
 from visenv.worlds.draws import pick, shuffled
 
-from .catalogue import KINDS
+from .catalog import KINDS
 from .kinds import Relation
 from .portraits import draw_looks, draw_named
-from .question import Hop, Question
+from .question import Hop, MultiHopQuestion
 from .society import Entity, Society, described
 
 HOPS = (1, 2, 3)
@@ -21,7 +21,7 @@ _HARD = 3
 """From so many difficulties on: each hop is one, and so is an image without a name."""
 
 
-class Step(NamedTuple):
+class RelationStep(NamedTuple):
     """Holds what is asked of an entity's article: one of the relations of its kind."""
 
     entity: Entity
@@ -33,11 +33,11 @@ class Step(NamedTuple):
         return self.entity.told[self.relation]
 
 
-Path = tuple[Step, ...]
+Path = tuple[RelationStep, ...]
 """Each step's value is the entity of the next; that of the last is the answer."""
 
 
-def ask_society(rng: np.random.Generator, society: Society, hops: int) -> Question:
+def ask_society(rng: np.random.Generator, society: Society, hops: int) -> MultiHopQuestion:
     """Return a question that takes `hops` articles: none before the last holds the answer."""
     path = _walk(rng, society, hops)
     while not is_clear(path):
@@ -47,7 +47,7 @@ def ask_society(rng: np.random.Generator, society: Society, hops: int) -> Questi
     looked = kind.looks is not None and bool(rng.random() < 0.5)
     shown = kind.looks if looked and kind.looks else kind.named
     pixels = draw_looks(rng, start) if looked else draw_named(rng, start)
-    return Question(
+    return MultiHopQuestion(
         text=_worded(path, shown.phrase),
         image=Image.from_pixels(pixels),
         hops=tuple(_hop(step, looked and step.entity is start) for step in path),
@@ -62,11 +62,11 @@ def _walk(rng: np.random.Generator, society: Society, hops: int) -> Path:
     """Walk from a random entity along random links; the last step may also be a plain fact."""
     kind = pick(rng, tuple(KINDS))
     entity = pick(rng, [each for each in society.values() if each.kind == kind])
-    steps: list[Step] = []
+    steps: list[RelationStep] = []
     for left in range(hops, 0, -1):
         relations = KINDS[entity.kind].relations
         names = [name for name, how in relations.items() if how.target or left == 1]
-        steps.append(Step(entity, pick(rng, names)))
+        steps.append(RelationStep(entity, pick(rng, names)))
         entity = society.get(steps[-1].value, entity)
     return tuple(steps)
 
@@ -88,7 +88,7 @@ def _worded(path: Path, phrase: str) -> str:
     return _relation(path[-1]).question.format(phrase)
 
 
-def _hop(step: Step, looked: bool) -> Hop:
+def _hop(step: RelationStep, looked: bool) -> Hop:
     entity = step.entity
     looks = KINDS[entity.kind].looks
     if looked and looks is not None and entity.look is not None:
@@ -96,11 +96,11 @@ def _hop(step: Step, looked: bool) -> Hop:
     return Hop(_relation(step).query.format(entity.name), tuple(entity.name.split()), entity.name)
 
 
-def _relation(step: Step) -> Relation:
+def _relation(step: RelationStep) -> Relation:
     return KINDS[step.entity.kind].relations[step.relation]
 
 
-def _answers(step: Step, society: Society) -> tuple[str, ...]:
+def _answers(step: RelationStep, society: Society) -> tuple[str, ...]:
     """Return the value, and its variants without commas, article or other unneeded words."""
     value = step.value
     found = [value, value.replace(",", "")]
@@ -114,7 +114,7 @@ def _answers(step: Step, society: Society) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _options(rng: np.random.Generator, step: Step, society: Society) -> tuple[str, ...]:
+def _options(rng: np.random.Generator, step: RelationStep, society: Society) -> tuple[str, ...]:
     """Return the right answer among values of the same relation for other entities."""
     kind = step.entity.kind
     told = {each.told[step.relation] for each in society.values() if each.kind == kind}

@@ -11,10 +11,10 @@ import PIL.ImageDraw
 from visenv.types import Pixels
 from visenv.worlds.draws import pick
 
-from .charges import draw_bust, draw_charge
+from .heraldry import draw_bust, draw_charge
 from .lettering import draw_lettering
 from .society import Entity
-from .words import COLOURS
+from .words import COLORS
 
 SIZE = (448, 336)
 """Width and height of every image, pixels."""
@@ -22,7 +22,7 @@ SIZE = (448, 336)
 _GROUNDS = ((198, 205, 210), (214, 205, 188), (188, 203, 190), (206, 196, 208), (222, 220, 214))
 _INK, _PAPER = (28, 28, 34), (244, 240, 228)
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 Box = tuple[int, int, int, int]
 Draw = PIL.ImageDraw.ImageDraw
 
@@ -51,7 +51,7 @@ def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pi
 
 
 def _badge(draw: Draw, box: Box, name: str) -> None:
-    """Draw a name badge: a lanyard, a head and shoulders in grey, the name below."""
+    """Draw a name badge: a lanyard, a head and shoulders in gray, the name below."""
     left, top, right, bottom = box
     middle = (left + right) // 2
     draw.line((middle - 60, 0, middle, top + 16, middle + 60, 0), (60, 90, 150), 9)
@@ -135,7 +135,7 @@ def _draw_look(draw: Draw, box: Box, entity: Entity) -> None:
     assert entity.look is not None
     left, top, right, bottom = box
     middle = (left + right) // 2
-    ink, ground = COLOURS[entity.look.ink], COLOURS[entity.look.ground]
+    ink, ground = COLORS[entity.look.ink], COLORS[entity.look.ground]
     if entity.kind == "person":
         draw.rectangle((middle - 112, top, middle + 112, bottom), (178, 170, 156), (92, 62, 32), 9)
         draw_bust(draw, (middle, top + 138), entity.look.charge, ink, ground)

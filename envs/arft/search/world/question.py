@@ -21,7 +21,7 @@ class Hop(NamedTuple):
     article: str
 
 
-class Question(NamedTuple):
+class MultiHopQuestion(NamedTuple):
     """A question about an image, which only the articles of a world answer.
 
     Attributes:

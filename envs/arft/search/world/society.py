@@ -16,7 +16,7 @@ from visenv.search.passage import Passage
 from visenv.worlds.draws import pick, shuffled
 
 from . import words
-from .catalogue import KINDS
+from .catalog import KINDS
 from .kinds import Relation
 from .names import Namer
 
@@ -26,7 +26,7 @@ DOUBLES = 3
 _NUMBER = re.compile(r"\d[\d,]*")
 
 
-class Look(NamedTuple):
+class EntityLook(NamedTuple):
     """Describes an image without a name: a white star on blue, a red hat and a green coat."""
 
     ink: str
@@ -47,7 +47,7 @@ class Entity(NamedTuple):
 
     kind: str
     name: str
-    look: Look | None
+    look: EntityLook | None
     told: dict[str, str]
     remark: str = ""
 
@@ -80,14 +80,14 @@ def _names(namer: Namer, kind: str) -> list[str]:
     return names
 
 
-def _looks(rng: np.random.Generator, kind: str) -> list[Look]:
+def _looks(rng: np.random.Generator, kind: str) -> list[EntityLook]:
     """Return a look for each entity; no two have the same charge in the same two colors."""
-    colours = tuple(words.COLOURS)
-    pairs = [(one, two) for place, one in enumerate(colours) for two in colours[:place]]
+    colors = tuple(words.COLORS)
+    pairs = [(one, two) for place, one in enumerate(colors) for two in colors[:place]]
     looks = [(charge, *pair) for charge in KINDS[kind].charges for pair in pairs]
     chosen = shuffled(rng, looks)[: KINDS[kind].population]
     return [
-        Look(one, charge, two) if rng.random() < 0.5 else Look(two, charge, one)
+        EntityLook(one, charge, two) if rng.random() < 0.5 else EntityLook(two, charge, one)
         for charge, one, two in chosen
     ]
 
@@ -157,5 +157,5 @@ def described(entity: Entity) -> str:
     return f"{_article_of(ink)} {charge} {where}"
 
 
-def _article_of(colour: str) -> str:
-    return f"{'an' if colour[0] in 'aeiou' else 'a'} {colour}"
+def _article_of(color: str) -> str:
+    return f"{'an' if color[0] in 'aeiou' else 'a'} {color}"

@@ -1,6 +1,6 @@
-"""A world for a model of a million parameters: six coloured tokens, who owns them, where they live.
+"""A world for a model of a million parameters: six colored tokens, who owns them, where they live.
 
-Its articles are of few words, all of them known (`WORDS`). The tokens of a world are three colours
+Its articles are of few words, all of them known (`WORDS`). The tokens of a world are three colors
 in two shapes, so that neither alone tells which token is meant.
 """
 
@@ -14,8 +14,8 @@ from visenv.search.passage import Passage
 from visenv.types import Image, Pixels
 from visenv.worlds.draws import pick, shuffled
 
-from ...world.little_pictures import COLOURS, SIDE, grey_ground, with_grain
-from .question import Hop, Question
+from ...world.tiny_images import COLORS, SIDE, gray_ground, with_grain
+from .question import Hop, MultiHopQuestion
 
 SHAPES = ("square", "circle", "triangle")
 OWNERS = ("anna", "ben", "clara", "david", "emma", "frank", "grace", "henry")
@@ -23,25 +23,25 @@ TOWNS = ("york", "bath", "derby", "leeds", "ripon", "truro", "wells", "ely")
 OWNED, LIVES = "owner {}", "lives in {}"
 QUESTIONS = {"owner": "Who owns this?", "town": "Where does the owner of this live?"}
 WORDS = (
-    *COLOURS, *SHAPES, *OWNERS, *TOWNS,
+    *COLORS, *SHAPES, *OWNERS, *TOWNS,
     "owner", "lives", "in", "Who", "owns", "this", "Where", "does", "the", "of", "live",
 )  # fmt: skip
 """Every word of its questions and articles."""
 
-_GREY = 110
+_GRAY = 110
 
 
 class Token(NamedTuple):
-    """A coloured shape, and who owns it."""
+    """A colored shape, and who owns it."""
 
-    colour: str
+    color: str
     shape: str
     owner: str
 
     @property
     def name(self) -> str:
         """Return the title of its article."""
-        return f"{self.colour} {self.shape}"
+        return f"{self.color} {self.shape}"
 
 
 class Tokens(NamedTuple):
@@ -53,8 +53,8 @@ class Tokens(NamedTuple):
 
 def write_tokens(rng: np.random.Generator) -> Tokens:
     """Return a world of six tokens, each of an owner of its own."""
-    colours, shapes = shuffled(rng, tuple(COLOURS))[:3], shuffled(rng, SHAPES)[:2]
-    looks = [(colour, shape) for colour in colours for shape in shapes]
+    colors, shapes = shuffled(rng, tuple(COLORS))[:3], shuffled(rng, SHAPES)[:2]
+    looks = [(color, shape) for color in colors for shape in shapes]
     owners = shuffled(rng, OWNERS)
     tokens = [Token(*look, owner) for look, owner in zip(looks, owners, strict=False)]
     return Tokens(tuple(tokens), {token.owner: pick(rng, TOWNS) for token in tokens})
@@ -68,15 +68,15 @@ def token_articles(world: Tokens) -> list[Passage]:
     ]
 
 
-def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> Question:
+def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> MultiHopQuestion:
     """Return a question about who owns a token (1 hop), or where the owner lives (2 hops)."""
     token, hard = pick(rng, world.tokens), hops == 2
     kind = "town" if hard else "owner"
     chain = (
-        Hop(token.name, (token.colour, token.shape), token.name),
+        Hop(token.name, (token.color, token.shape), token.name),
         Hop(token.owner, (token.owner,), token.owner),
     )
-    return Question(
+    return MultiHopQuestion(
         text=QUESTIONS[kind],
         image=Image.from_pixels(draw_token(rng, token)),
         hops=chain[:hops],
@@ -88,7 +88,7 @@ def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> Question:
 
 
 def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
-    """Return the token on a grey ground, uint8 ``[96, 96, 3]``."""
+    """Return the token on a gray ground, uint8 ``[96, 96, 3]``."""
     import cv2
 
     radius = int(rng.integers(20, 29))
@@ -102,6 +102,6 @@ def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
         corners = [(across, down - radius), (across - radius, down + radius)]
         corners.append((across + radius, down + radius))
         cv2.fillPoly(mask, [np.array(corners, np.int32)], 1)
-    pixels = grey_ground(_GREY)
-    pixels[mask == 1] = COLOURS[token.colour]
+    pixels = gray_ground(_GRAY)
+    pixels[mask == 1] = COLORS[token.color]
     return with_grain(rng, pixels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COLOURS = {
+COLORS = {
     "red": (200, 30, 36),
     "orange": (245, 140, 20),
     "yellow": (250, 215, 50),

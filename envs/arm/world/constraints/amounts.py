@@ -47,7 +47,7 @@ class Amount(NamedTuple):
         return {"lower_bound_times": self.lower, "upper_bound_times": self.upper}
 
 
-class Count(NamedTuple):
+class ComparedCount(NamedTuple):
     """A number, and how it stands to an amount: ``"kept"``, ``"one too many"``, …."""
 
     number: int
@@ -70,7 +70,7 @@ def draw_amount(rng: np.random.Generator, lowest: int, highest: int) -> Amount:
 
 def draw_count(
     rng: np.random.Generator, amount: Amount, keeps: bool, *, least: int = 1, spare: int = 2
-) -> Count:
+) -> ComparedCount:
     """Return a number that satisfies an amount, or misses it, mostly by one.
 
     Args:
@@ -82,10 +82,10 @@ def draw_count(
     """
     if keeps:
         upper = amount.upper if amount.upper < OPEN else amount.lower + spare
-        return Count(between(rng, max(amount.lower, least), max(upper, least)), "kept")
+        return ComparedCount(between(rng, max(amount.lower, least), max(upper, least)), "kept")
     by = 1 if rng.integers(3) else between(rng, 2, 3)
     too_few = amount.upper == OPEN or (amount.lower > least and rng.integers(2))
     if too_few:
         by = min(by, amount.lower - least)
     case = f"{'one' if by == 1 else 'some'} too {'few' if too_few else 'many'}"
-    return Count(amount.lower - by if too_few else amount.upper + by, case)
+    return ComparedCount(amount.lower - by if too_few else amount.upper + by, case)

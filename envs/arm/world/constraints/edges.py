@@ -10,7 +10,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import Made, Maker
+from .made import ConstrainedText, Maker
 from .prose import between, capitalized, clause, finished, sentences, spread
 
 OPENERS: Final = (
@@ -103,7 +103,7 @@ def _not_closed_literally(rng: np.random.Generator, closer: str) -> tuple[str, s
     return pick(rng, near) if rng.integers(2) else _closed_wrongly(rng, words)
 
 
-class Edge(NamedTuple):
+class SentenceEdge(NamedTuple):
     """Describes one end of sentences, and how they are made to have certain words there.
 
     Attributes:
@@ -119,62 +119,82 @@ class Edge(NamedTuple):
     wrong: Callable[[np.random.Generator, str], tuple[str, str]]
 
 
-BEGIN: Final = Edge(OPENERS, _BEGIN, _opened, _opened_wrongly)
-END: Final = Edge(CLOSERS, _END, _closed, _closed_wrongly)
-LITERAL_BEGIN: Final = Edge(OPENERS, _BEGIN, _opened_literally, _not_opened_literally)
+BEGIN: Final = SentenceEdge(OPENERS, _BEGIN, _opened, _opened_wrongly)
+END: Final = SentenceEdge(CLOSERS, _END, _closed, _closed_wrongly)
+LITERAL_BEGIN: Final = SentenceEdge(OPENERS, _BEGIN, _opened_literally, _not_opened_literally)
 """For checks that compare letter for letter: no capitals and no emphasis."""
-LITERAL_END: Final = Edge(
+LITERAL_END: Final = SentenceEdge(
     tuple([f"{closer}." for closer in CLOSERS]), _END, _closed_literally, _not_closed_literally
 )
 """As `LITERAL_BEGIN`; what is asked for has the full stop at the end of a sentence."""
 
 
-def each_sentence_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+def each_sentence_begins(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
+) -> ConstrainedText:
     """Make sentences with the same first words; a wrong one has them second, or other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), opener, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", opener)
-    return Made(spread(rng, made), constraint, {"substring": opener}, case)
+    return ConstrainedText(spread(rng, made), constraint, {"substring": opener}, case)
 
 
-def each_sentence_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+def each_sentence_ends(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
+) -> ConstrainedText:
     """Make sentences with the same last words; a wrong one has them elsewhere, or other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), closer, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", closer)
-    return Made(spread(rng, made), constraint, {"substring": closer}, case)
+    return ConstrainedText(spread(rng, made), constraint, {"substring": closer}, case)
 
 
-def each_paragraph_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+def each_paragraph_begins(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
+) -> ConstrainedText:
     """Make paragraphs with the same first words; a wrong one has other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), opener, keeps, edge)
     text = "\n\n".join([" ".join([each, *sentences(rng, between(rng, 0, 2))]) for each in made])
-    return Made(text, _each(rng, edge, "Each paragraph", opener), {"substring": opener}, case)
+    return ConstrainedText(
+        text, _each(rng, edge, "Each paragraph", opener), {"substring": opener}, case
+    )
 
 
-def each_paragraph_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+def each_paragraph_ends(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
+) -> ConstrainedText:
     """Make paragraphs with the same last words; a wrong one has other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), closer, keeps, edge)
     text = "\n\n".join([" ".join([*sentences(rng, between(rng, 0, 2)), each]) for each in made])
-    return Made(text, _each(rng, edge, "Each paragraph", closer), {"substring": closer}, case)
+    return ConstrainedText(
+        text, _each(rng, edge, "Each paragraph", closer), {"substring": closer}, case
+    )
 
 
-def response_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+def response_begins(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
+) -> ConstrainedText:
     """Make a text that begins with certain words."""
     opener = pick(rng, edge.phrases)
     (first,), case = _all_but_one(rng, 1, opener, keeps, edge)
     text = spread(rng, [first, *sentences(rng, between(rng, 2, 5))])
-    return Made(text, _each(rng, edge, "The response", opener), {"substring": opener}, case)
+    return ConstrainedText(
+        text, _each(rng, edge, "The response", opener), {"substring": opener}, case
+    )
 
 
-def response_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+def response_ends(
+    rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
+) -> ConstrainedText:
     """Make a text that ends with certain words."""
     closer = pick(rng, edge.phrases)
     (last,), case = _all_but_one(rng, 1, closer, keeps, edge)
     text = spread(rng, [*sentences(rng, between(rng, 2, 5)), last])
-    return Made(text, _each(rng, edge, "The response", closer), {"substring": closer}, case)
+    return ConstrainedText(
+        text, _each(rng, edge, "The response", closer), {"substring": closer}, case
+    )
 
 
 LITERAL: Final[Mapping[str, Maker]] = {
@@ -205,7 +225,7 @@ def _all_but_one(
     number: int,
     phrase: str,
     keeps: bool,
-    edge: Edge,
+    edge: SentenceEdge,
 ) -> tuple[list[str], str]:
     """Make right sentences, with one wrong sentence if the constraint is to be broken."""
     made = [edge.right(rng, phrase) for _ in range(number)]
@@ -216,5 +236,5 @@ def _all_but_one(
     return made, case if number == 1 else f"{case} in one of {number}"
 
 
-def _each(rng: np.random.Generator, edge: Edge, each: str, phrase: str) -> str:
+def _each(rng: np.random.Generator, edge: SentenceEdge, each: str, phrase: str) -> str:
     return pick(rng, edge.wordings).format(Each=each, each=each.lower(), it=phrase)

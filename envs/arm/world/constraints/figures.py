@@ -6,7 +6,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import Made
+from .made import ConstrainedText
 from .prose import between, finished, mixed, sentences, spread
 
 _SHARES = (
@@ -45,7 +45,7 @@ _NO_NUMBER = (
 )
 
 
-def percentage_precision(rng: np.random.Generator, keeps: bool) -> Made:
+def percentage_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make percentages with so many decimals; a wrong one has one more or less."""
     precision = between(rng, 0, 3)
     values, case = _values(rng, precision, keeps, 100)
@@ -55,19 +55,19 @@ def percentage_precision(rng: np.random.Generator, keeps: bool) -> Made:
         new.append(finished(rng, pick(rng, _COUNTS).format(it=between(rng, 2, 90))))
         case += ", with another number"
     constraint = pick(rng, _SHARE_PRECISION).format(digits=_digits(precision))
-    return Made(_among(rng, new), constraint, {"precision": precision}, case)
+    return ConstrainedText(_among(rng, new), constraint, {"precision": precision}, case)
 
 
-def number_precision(rng: np.random.Generator, keeps: bool) -> Made:
+def number_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make numbers with so many decimals; a wrong one has one more or less."""
     precision = between(rng, 1, 3)
     values, case = _values(rng, precision, keeps, 5000)
     new = [finished(rng, pick(rng, _NUMBERS).format(it=value)) for value in values]
     constraint = pick(rng, _NUMBER_PRECISION).format(digits=_digits(precision))
-    return Made(_among(rng, new), constraint, {"precision": precision}, case)
+    return ConstrainedText(_among(rng, new), constraint, {"precision": precision}, case)
 
 
-def has_no_number(rng: np.random.Generator, keeps: bool) -> Made:
+def has_no_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with numbers in words only; a wrong text has one in digits."""
     written = [pick(rng, _NUMBER_WORDS) for _ in range(between(rng, 1, 3))]
     case = "kept"
@@ -76,7 +76,7 @@ def has_no_number(rng: np.random.Generator, keeps: bool) -> Made:
         written[place] = str(between(rng, 2, 999))
         case = f"one of {len(written)} in digits"
     new = [finished(rng, pick(rng, _COUNTS).format(it=each)) for each in written]
-    return Made(_among(rng, new), pick(rng, _NO_NUMBER), {}, case)
+    return ConstrainedText(_among(rng, new), pick(rng, _NO_NUMBER), {}, case)
 
 
 def _values(

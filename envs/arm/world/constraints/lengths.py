@@ -7,7 +7,7 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 from .amounts import Amount, draw_amount, draw_count
-from .made import Made
+from .made import ConstrainedText
 from .prose import between, paragraph_of_words, paragraphs, sentences, spread
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
@@ -30,33 +30,33 @@ _RANGES = (
 )
 
 
-def paragraph_number(rng: np.random.Generator, keeps: bool) -> Made:
+def paragraph_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with so many paragraphs."""
     amount = draw_amount(rng, 2, 5)
     count = draw_count(rng, amount, keeps)
     text = paragraphs(rng, [between(rng, 1, 3) for _ in range(count.number)])
     constraint = pick(rng, _HAVE).format(amount=amount.of("paragraph"))
-    return Made(text, constraint, amount.bounds(), count.case)
+    return ConstrainedText(text, constraint, amount.bounds(), count.case)
 
 
-def sentence_number(rng: np.random.Generator, keeps: bool) -> Made:
+def sentence_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with so many sentences."""
     amount = draw_amount(rng, 2, 9)
     count = draw_count(rng, amount, keeps)
     text = spread(rng, sentences(rng, count.number))
     constraint = pick(rng, _HAVE).format(amount=amount.of("sentence"))
-    return Made(text, constraint, amount.bounds(), count.case)
+    return ConstrainedText(text, constraint, amount.bounds(), count.case)
 
 
-def each_paragraph_sentence_number(rng: np.random.Generator, keeps: bool) -> Made:
+def each_paragraph_sentence_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make paragraphs with so many sentences each; in a wrong text one paragraph misses."""
     amount = draw_amount(rng, 2, 5)
     numbers, case = _numbers(rng, [amount] * between(rng, 2, 4), keeps)
     constraint = pick(rng, _EACH_HAS).format(amount=amount.of("sentence"))
-    return Made(paragraphs(rng, numbers), constraint, amount.bounds(), case)
+    return ConstrainedText(paragraphs(rng, numbers), constraint, amount.bounds(), case)
 
 
-def each_paragraph_sentence_number_list(rng: np.random.Generator, keeps: bool) -> Made:
+def each_paragraph_sentence_number_list(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make paragraphs with a number of sentences for each; a wrong one misses, or is left out."""
     amounts = [_closed(rng) for _ in range(between(rng, 2, 4))]
     paragraph_misses = keeps or bool(rng.integers(3))
@@ -72,10 +72,10 @@ def each_paragraph_sentence_number_list(rng: np.random.Generator, keeps: bool) -
     listed = ", ".join(parts[:-1]) + f" and {parts[-1]}"
     constraint = pick(rng, _RANGES).format(number=len(amounts), list=listed)
     ranges = [[amount.lower, amount.upper] for amount in amounts]
-    return Made(paragraphs(rng, numbers), constraint, {"ranges": ranges}, case)
+    return ConstrainedText(paragraphs(rng, numbers), constraint, {"ranges": ranges}, case)
 
 
-def word_count(rng: np.random.Generator, keeps: bool) -> Made:
+def word_count(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with so many words."""
     amount = draw_amount(rng, 30, 120)
     count = draw_count(rng, amount, keeps, least=20, spare=20)
@@ -83,16 +83,16 @@ def word_count(rng: np.random.Generator, keeps: bool) -> Made:
     parts = [paragraph_of_words(rng, first), paragraph_of_words(rng, count.number - first)]
     text = pick(rng, (" ", "\n\n")).join(parts)
     constraint = pick(rng, _HAVE).format(amount=amount.of("word"))
-    return Made(text, constraint, amount.bounds(), count.case)
+    return ConstrainedText(text, constraint, amount.bounds(), count.case)
 
 
-def each_paragraph_word_count(rng: np.random.Generator, keeps: bool) -> Made:
+def each_paragraph_word_count(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make paragraphs with so many words each; in a wrong text one paragraph misses."""
     amount = draw_amount(rng, 12, 40)
     numbers, case = _numbers(rng, [amount] * between(rng, 2, 4), keeps, least=6, spare=10)
     text = "\n\n".join([paragraph_of_words(rng, number) for number in numbers])
     constraint = pick(rng, _EACH_HAS).format(amount=amount.of("word"))
-    return Made(text, constraint, amount.bounds(), case)
+    return ConstrainedText(text, constraint, amount.bounds(), case)
 
 
 def _closed(rng: np.random.Generator) -> Amount:

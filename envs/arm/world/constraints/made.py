@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 
-class Made(NamedTuple):
+class ConstrainedText(NamedTuple):
     """A text and a constraint.
 
     Attributes:
@@ -24,5 +24,5 @@ class Made(NamedTuple):
     case: str
 
 
-Maker: TypeAlias = Callable[[np.random.Generator, bool], Made]
+Maker: TypeAlias = Callable[[np.random.Generator, bool], ConstrainedText]
 """Makes a text that keeps to a constraint (True) or does not."""

@@ -9,7 +9,7 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 from .amounts import Amount, draw_amount, draw_count
-from .made import Made
+from .made import ConstrainedText
 from .prose import between, finished, listed, mixed, sentences, some, spread, words_of
 
 KEYWORDS: Final = words_of("""
@@ -36,7 +36,7 @@ _ALL_KEYWORDS = (
 )
 
 
-def each_keyword(rng: np.random.Generator, keeps: bool) -> Made:
+def each_keyword(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with each keyword so many times; in a wrong text one keyword misses."""
     amount, keywords = draw_amount(rng, 1, 3), some(rng, KEYWORDS, between(rng, 2, 3))
     counts = [draw_count(rng, amount, True, least=0).number for _ in keywords]
@@ -50,7 +50,7 @@ def each_keyword(rng: np.random.Generator, keeps: bool) -> Made:
     return _keywords_made(text, wording, keywords, amount, case + decoy)
 
 
-def total_keywords(rng: np.random.Generator, keeps: bool) -> Made:
+def total_keywords(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text with all keywords together so many times."""
     amount, keywords = draw_amount(rng, 2, 6), some(rng, KEYWORDS, between(rng, 2, 3))
     count = draw_count(rng, amount, keeps, least=0)
@@ -76,6 +76,10 @@ def _mentioning(
     return text, ", with a plural" if decoy else ""
 
 
-def _keywords_made(text: str, wording: str, keywords: list[str], amount: Amount, case: str) -> Made:
+def _keywords_made(
+    text: str, wording: str, keywords: list[str], amount: Amount, case: str
+) -> ConstrainedText:
     constraint = wording.format(list=listed(keywords), amount=amount.of("time"))
-    return Made(text, constraint, {"keywords": keywords, **amount.bounds_of_times()}, case)
+    return ConstrainedText(
+        text, constraint, {"keywords": keywords, **amount.bounds_of_times()}, case
+    )

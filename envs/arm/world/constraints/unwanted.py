@@ -8,11 +8,11 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import Made
+from .made import ConstrainedText
 from .prose import between, finished, listed, mixed, sentence, some, spread
 
 
-class Unwanted(NamedTuple):
+class UnwantedText(NamedTuple):
     """A text that must not occur.
 
     Attributes:
@@ -27,18 +27,18 @@ class Unwanted(NamedTuple):
 
 
 UNWANTED: Final = (
-    Unwanted("able", "remarkable", "ample"),
-    Unwanted("age", "village", "ace"),
-    Unwanted("art", "party", "act"),
-    Unwanted("cat", "delicate", "cut"),
-    Unwanted("ear", "pearls", "eel"),
-    Unwanted("even", "eleven", "oven"),
-    Unwanted("here", "sphere", "hero"),
-    Unwanted("like", "likely", "lake"),
-    Unwanted("over", "discovery", "oven"),
-    Unwanted("rain", "trainer", "ruin"),
-    Unwanted("use", "amuse", "us"),
-    Unwanted("very", "everything", "vary"),
+    UnwantedText("able", "remarkable", "ample"),
+    UnwantedText("age", "village", "ace"),
+    UnwantedText("art", "party", "act"),
+    UnwantedText("cat", "delicate", "cut"),
+    UnwantedText("ear", "pearls", "eel"),
+    UnwantedText("even", "eleven", "oven"),
+    UnwantedText("here", "sphere", "hero"),
+    UnwantedText("like", "likely", "lake"),
+    UnwantedText("over", "discovery", "oven"),
+    UnwantedText("rain", "trainer", "ruin"),
+    UnwantedText("use", "amuse", "us"),
+    UnwantedText("very", "everything", "vary"),
 )
 
 _CARRIERS = (
@@ -60,25 +60,25 @@ _NOT = (
 )
 
 
-def contains_none(rng: np.random.Generator, keeps: bool) -> Made:
+def contains_none(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text without any of several texts; a wrong text contains one of them once."""
     unwanted = some(rng, UNWANTED, between(rng, 2, 4))
     text, case = _with_or_without(rng, unwanted, keeps)
     substrings = [each.text for each in unwanted]
     constraint = pick(rng, _NONE_OF).format(list=listed(substrings))
-    return Made(text, constraint, {"substrings": substrings}, case)
+    return ConstrainedText(text, constraint, {"substrings": substrings}, case)
 
 
-def does_not_contain(rng: np.random.Generator, keeps: bool) -> Made:
+def does_not_contain(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
     """Make a text without the given text; a wrong text contains it once."""
     unwanted = pick(rng, UNWANTED)
     text, case = _with_or_without(rng, [unwanted], keeps)
     constraint = pick(rng, _NOT).format(it=unwanted.text)
-    return Made(text, constraint, {"substring": unwanted.text}, case)
+    return ConstrainedText(text, constraint, {"substring": unwanted.text}, case)
 
 
 def _with_or_without(
-    rng: np.random.Generator, unwanted: list[Unwanted], keeps: bool
+    rng: np.random.Generator, unwanted: list[UnwantedText], keeps: bool
 ) -> tuple[str, str]:
     """Return a text with a look-alike of one of the texts, or with the text itself."""
     text, hidden, alike = pick(rng, unwanted)
@@ -95,7 +95,7 @@ def _with_or_without(
     return spread(rng, made), case
 
 
-def _without(rng: np.random.Generator, unwanted: list[Unwanted], number: int) -> list[str]:
+def _without(rng: np.random.Generator, unwanted: list[UnwantedText], number: int) -> list[str]:
     """Return that many sentences that contain none of the texts."""
     made: list[str] = []
     while len(made) < number:

@@ -12,11 +12,11 @@ from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 
-from ...ground_truth import Check, JudgingTruth
+from ...ground_truth import ConstraintCheck, JudgingTruth
 from ...samples import judging_sample
 from . import edges, figures, lengths, mentions, unwanted
 from .instructions import instruct
-from .made import Made, Maker
+from .made import ConstrainedText, Maker
 
 MAKERS: Final[Mapping[str, Maker]] = {
     "check_whether_response_paragraph_number_in_range": lengths.paragraph_number,
@@ -97,7 +97,7 @@ class ConstraintWorld:
             truth=JudgingTruth(
                 candidates=(made.response,),
                 constraint=made.constraint,
-                check=Check(name=name, arguments=dict(made.arguments)),
+                check=ConstraintCheck(name=name, arguments=dict(made.arguments)),
                 case=made.case,
             ),
             verdict=keeps,
@@ -105,7 +105,7 @@ class ConstraintWorld:
             kind=name,
         )
 
-    def _made(self, rng: np.random.Generator, name: str, keeps: bool) -> Made:
+    def _made(self, rng: np.random.Generator, name: str, keeps: bool) -> ConstrainedText:
         """Return a text that keeps to its constraint, or breaks it, in the dialect of this world.
 
         Raises:

@@ -9,12 +9,12 @@ from visenv.worlds.scenes import KINDS, SceneTruth, SignTruth
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 from ..wordings import STATEMENTS
-from .topic import Fact, Topic
+from .topic import RequiredFact, ResponseTopic
 
 _MOST_SIGNS = 3
 
 
-def scene_topic(scene: Sample) -> Topic:
+def scene_topic(scene: Sample) -> ResponseTopic:
     """Return the topic of a scene of `ScenesWorld`."""
     signs = scene.truth_as(SceneTruth).signs[:_MOST_SIGNS]
     names = [sign.name for sign in signs] if len(signs) > 1 else ["the sign"]
@@ -25,7 +25,7 @@ def scene_topic(scene: Sample) -> Topic:
     if len(signs) == 1:
         asked.append("What colour is its frame, and what shape has it?")
         facts += _look(signs[0])
-    return Topic(
+    return ResponseTopic(
         scene.id,
         scene.kind,
         " ".join(asked),
@@ -35,16 +35,18 @@ def scene_topic(scene: Sample) -> Topic:
     )
 
 
-def _detail(kind: str, name: str, right: str) -> Fact:
+def _detail(kind: str, name: str, right: str) -> RequiredFact:
     statements = tuple(each.format(sign=name, answer="{}") for each in STATEMENTS[kind])
-    return Fact(statements, right, _others(KINDS[kind].options, right))
+    return RequiredFact(statements, right, _others(KINDS[kind].options, right))
 
 
-def _look(sign: SignTruth) -> list[Fact]:
+def _look(sign: SignTruth) -> list[RequiredFact]:
     frame, shape = sign.frame, sign.shape
     return [
-        Fact(("Its frame is {}.", "The frame round it is {}."), frame, _others(FRAMES, frame)),
-        Fact(("Its shape is {}.", "In shape it is {}."), shape, _others(SHAPES, shape)),
+        RequiredFact(
+            ("Its frame is {}.", "The frame round it is {}."), frame, _others(FRAMES, frame)
+        ),
+        RequiredFact(("Its shape is {}.", "In shape it is {}."), shape, _others(SHAPES, shape)),
     ]
 
 

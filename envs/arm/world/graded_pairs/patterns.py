@@ -38,7 +38,7 @@ class Flaws(NamedTuple):
     left_out: int
 
 
-class Drawn(NamedTuple):
+class GradedResponses(NamedTuple):
     """Holds what each response states, which one is best, and what is right."""
 
     patterns: tuple[Pattern, ...]
@@ -46,7 +46,7 @@ class Drawn(NamedTuple):
     truth: Truth
 
 
-def draw_patterns(rng: np.random.Generator, facts: int, responses: int) -> Drawn:
+def draw_patterns(rng: np.random.Generator, facts: int, responses: int) -> GradedResponses:
     """Return patterns, each of which is as likely as another to be the only best one.
 
     Args:
@@ -63,7 +63,7 @@ def draw_patterns(rng: np.random.Generator, facts: int, responses: int) -> Drawn
                 truths.setdefault(best, []).append(truth)
         if len(truths) == responses:
             best = int(rng.integers(responses))
-            return Drawn(patterns, best, pick(rng, truths[best]))
+            return GradedResponses(patterns, best, pick(rng, truths[best]))
 
 
 def flaws(pattern: Pattern, truth: Truth) -> Flaws:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .topic import Fact
+from .topic import RequiredFact
 
 GRADES = ("wrong", "partly wrong", "incomplete", "complete")
 """Complete: every fact, right. Incomplete: only some, right. Partly wrong: some of what is stated
@@ -41,7 +41,7 @@ _AFTER = (
 )
 
 
-def grade_of(facts: Sequence[Fact], claims: Claims) -> str:
+def grade_of(facts: Sequence[RequiredFact], claims: Claims) -> str:
     """Return the grade of a response, one of `GRADES`."""
     stated = [(fact.right, said) for fact, said in zip(facts, claims, strict=True) if said]
     wrong = sum(right != said for right, said in stated)
@@ -50,7 +50,7 @@ def grade_of(facts: Sequence[Fact], claims: Claims) -> str:
     return "complete" if len(stated) == len(facts) else "incomplete"
 
 
-def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> str:
+def respond(rng: np.random.Generator, facts: Sequence[RequiredFact], claims: Claims) -> str:
     """Return a response that states certain values.
 
     It states facts in sentences drawn for each one, and is filled up with sentences that say
@@ -71,7 +71,7 @@ def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> 
     return " ".join([*before, stated, *after])
 
 
-def _longest(fact: Fact) -> int:
+def _longest(fact: RequiredFact) -> int:
     """Return the number of characters of the fact's longest statement, with a blank after it."""
     values = max(map(len, (fact.right, *fact.wrong)))
     return max(map(len, fact.statements)) + values - len("{}") + 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .topic import Fact, Topic
+from .topic import RequiredFact, ResponseTopic
 
 # fmt: off
 _WORDS = (
@@ -20,16 +20,16 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 # fmt: on
 
 
-def text_topic(rng: np.random.Generator) -> Topic:
+def text_topic(rng: np.random.Generator) -> ResponseTopic:
     """Return one of the topics below, each with the same probability."""
     topics = (_numbers, _word, _people, _week)
     return topics[int(rng.integers(len(topics)))](rng)
 
 
-def _numbers(rng: np.random.Generator) -> Topic:
+def _numbers(rng: np.random.Generator) -> ResponseTopic:
     numbers = [int(number) for number in rng.permutation(np.arange(3, 60))[:5]]
     total, near = sum(numbers), (-10, -2, -1, 1, 2, 10)
-    return Topic(
+    return ResponseTopic(
         _identity(rng),
         "numbers",
         f"Here are five numbers: {', '.join(map(str, numbers))}. Which is the smallest, which is "
@@ -37,7 +37,7 @@ def _numbers(rng: np.random.Generator) -> Topic:
         (
             _among(numbers, min(numbers), "The smallest of them is {}.", "None is below {}."),
             _among(numbers, max(numbers), "The largest of them is {}.", "None is above {}."),
-            Fact(
+            RequiredFact(
                 ("Their sum is {}.", "Added up, they make {}."),
                 str(total),
                 tuple(str(total + step) for step in near),
@@ -46,7 +46,7 @@ def _numbers(rng: np.random.Generator) -> Topic:
     )
 
 
-def _word(rng: np.random.Generator) -> Topic:
+def _word(rng: np.random.Generator) -> ResponseTopic:
     word = str(rng.choice(_WORDS))
     backwards = word[::-1]
     swapped = {
@@ -54,7 +54,7 @@ def _word(rng: np.random.Generator) -> Topic:
         for place in range(len(word) - 1)
     }
     vowels = sum(letter in "aeiou" for letter in word)
-    return Topic(
+    return ResponseTopic(
         _identity(rng),
         "word",
         f'Take the word "{word}". How many vowels (a, e, i, o, u) has it, what is its fourth '
@@ -62,7 +62,7 @@ def _word(rng: np.random.Generator) -> Topic:
         (
             _among(range(1, 6), vowels, "The number of vowels in it is {}.", "Vowels: {}."),
             _among(word, word[3], 'Its fourth letter is "{}".', 'In fourth place is the "{}".'),
-            Fact(
+            RequiredFact(
                 ('Backwards it is "{}".', 'Read from the end, it gives "{}".'),
                 backwards,
                 tuple(sorted(swapped - {backwards})),
@@ -71,7 +71,7 @@ def _word(rng: np.random.Generator) -> Topic:
     )
 
 
-def _people(rng: np.random.Generator) -> Topic:
+def _people(rng: np.random.Generator) -> ResponseTopic:
     names, towns, trades = (
         [str(each) for each in rng.permutation(pool)[:4]] for pool in (_PEOPLE, _TOWNS, _TRADES)
     )
@@ -82,7 +82,7 @@ def _people(rng: np.random.Generator) -> Topic:
     )
     asked = int(rng.integers(4))
     name = names[asked]
-    return Topic(
+    return ResponseTopic(
         _identity(rng),
         "people",
         f"{told}. How old is {name}, what is the trade of {name}, and where does {name} live?",
@@ -96,10 +96,10 @@ def _people(rng: np.random.Generator) -> Topic:
     )
 
 
-def _week(rng: np.random.Generator) -> Topic:
+def _week(rng: np.random.Generator) -> ResponseTopic:
     today, ahead, back = int(rng.integers(7)), int(rng.integers(8, 14)), int(rng.integers(2, 6))
     later, earlier = _DAYS[(today + ahead) % 7], _DAYS[(today - back) % 7]
-    return Topic(
+    return ResponseTopic(
         _identity(rng),
         "week",
         f"Today is {_DAYS[today]}. What day was it {back} days ago, and what day will it be in "
@@ -113,10 +113,10 @@ def _week(rng: np.random.Generator) -> Topic:
     )
 
 
-def _among(options: Iterable[object], right: object, *statements: str) -> Fact:
+def _among(options: Iterable[object], right: object, *statements: str) -> RequiredFact:
     """Return a fact whose wrong values are the other options."""
     wrong = dict.fromkeys(str(option) for option in options if option != right)
-    return Fact(statements, str(right), tuple(wrong))
+    return RequiredFact(statements, str(right), tuple(wrong))
 
 
 def _identity(rng: np.random.Generator) -> str:

@@ -9,7 +9,7 @@ from visenv.types import Image
 from visenv.worlds.scenes import SignTruth
 
 
-class Fact(NamedTuple):
+class RequiredFact(NamedTuple):
     """Holds one thing the question asks for.
 
     Attributes:
@@ -24,7 +24,7 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ResponseTopic:
     """Describes what the responses of a sample are about.
 
     Attributes:
@@ -39,6 +39,6 @@ class Topic:
     id: str
     kind: str
     question: str
-    facts: tuple[Fact, ...]
+    facts: tuple[RequiredFact, ...]
     images: tuple[Image, ...] = ()
     signs: tuple[SignTruth, ...] = ()

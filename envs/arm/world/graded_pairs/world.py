@@ -18,7 +18,7 @@ from .looks import scene_topic
 from .patterns import draw_patterns
 from .responses import Claims, grade_of, respond
 from .texts import text_topic
-from .topic import Fact, Topic
+from .topic import RequiredFact, ResponseTopic
 
 MOST_CANDIDATES = 4
 
@@ -85,11 +85,11 @@ class GradedPairs:
             kind=topic.kind,
         )
 
-    def _topic(self, rng: np.random.Generator) -> Topic:
+    def _topic(self, rng: np.random.Generator) -> ResponseTopic:
         return text_topic(rng) if self.about == "text" else scene_topic(self.world.sample(rng))
 
     def _claims(
-        self, rng: np.random.Generator, facts: Sequence[Fact]
+        self, rng: np.random.Generator, facts: Sequence[RequiredFact]
     ) -> tuple[list[Claims], bool | int]:
         """Return what each response states of each fact, and the verdict."""
         wrong = [str(rng.choice(fact.wrong)) for fact in facts]
@@ -116,7 +116,7 @@ class GradedPairs:
         return claims, drawn.best + 1
 
 
-def _truth(topic: Topic, texts: Sequence[str], grades: Sequence[str]) -> JudgingTruth:
+def _truth(topic: ResponseTopic, texts: Sequence[str], grades: Sequence[str]) -> JudgingTruth:
     signs = topic.signs
     return JudgingTruth(
         candidates=tuple(texts),

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from visenv.errors import ConfigurationError, DataError
 from visenv.simulators.settings import HostLimits, SimulatorSpec
 
-from ...options import Options
-from ...presets import Preset
+from ...options import EmbodiedOptions
+from ...presets import EmbodiedPreset
 from ...world.render.renderer import ANTIALIASING
 from .player import TARGET, HabitatWorld
 from .published import REPLICA_TARGET, ReplicaWorld
@@ -30,7 +30,7 @@ class HabitatOptions(NamedTuple):
     interpreter: str
     host_limits: dict[str, Any]
 
-    def house(self, preset: Preset, options: Options) -> HabitatWorld:
+    def house(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> HabitatWorld:
         """Return habitat-lab over House. It is started by the first reset.
 
         Raises:
@@ -42,7 +42,9 @@ class HabitatOptions(NamedTuple):
         samples = ANTIALIASING if preset.smoothing == "msaa" else 0
         return HabitatWorld(self._spec(TARGET, {"side": side, "samples": samples}), side)
 
-    def replica_cad(self, folder: Path, preset: Preset, options: Options) -> ReplicaWorld:
+    def replica_cad(
+        self, folder: Path, preset: EmbodiedPreset, options: EmbodiedOptions
+    ) -> ReplicaWorld:
         """Return habitat-lab over habitat-sim with ReplicaCAD.
 
         Args:
@@ -81,6 +83,6 @@ class HabitatOptions(NamedTuple):
         return SimulatorSpec.of(target, options, interpreter=self.interpreter, limits=limits)
 
 
-def _side(preset: Preset, options: Options) -> int:
+def _side(preset: EmbodiedPreset, options: EmbodiedOptions) -> int:
     """Return the pixels of a side of a frame, 0 if no frame is drawn."""
     return 0 if options.blind or options.language_only else preset.side

@@ -17,7 +17,7 @@ from ...dialects.habitat import REASONS
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Goal
-from ...world.state import OK, State
+from ...world.state import OK, HouseState
 from ...world.written import read_state, write_house
 
 TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
@@ -118,7 +118,7 @@ class HabitatSimulation(HouseSimulation):
             "success": self.succeeded,
         }
 
-    def read(self, facts: Mapping[str, Any]) -> State:
+    def read(self, facts: Mapping[str, Any]) -> HouseState:
         """Return the state that the simulator reports.
 
         Raises:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...world.state import State
+from ...world.state import HouseState
 
 
-def _state(sim_info: Any) -> State:
-    state: State = sim_info.sim.state
+def _state(sim_info: Any) -> HouseState:
+    state: HouseState = sim_info.sim.state
     return state
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
-    from ...world.house import House
+    from ...world.house import FurnishedHouse
 
 DOMAIN = Path(__file__).parent / "configs/domain.yaml"
 ROBOT = "robot_0"
@@ -21,7 +21,9 @@ ROBOT = "robot_0"
 Expression = dict[str, Any]
 
 
-def write_problem(folder: Path, house: House, goal: Mapping[str, Any]) -> tuple[Path, Path]:
+def write_problem(
+    folder: Path, house: FurnishedHouse, goal: Mapping[str, Any]
+) -> tuple[Path, Path]:
     """Write the domain with the types of a house, and the problem; return both files.
 
     Args:
@@ -53,7 +55,7 @@ def _domain() -> dict[str, Any]:
     return domain
 
 
-def _objects(house: House) -> list[dict[str, str]]:
+def _objects(house: FurnishedHouse) -> list[dict[str, str]]:
     """Return the entities with their types; faucets and lamps hold nothing and are left out."""
     places = [
         {
@@ -69,7 +71,7 @@ def _objects(house: House) -> list[dict[str, str]]:
     return [{"name": ROBOT, "expr_type": "robot_entity_type"}, *places, *items]
 
 
-def expression(clause: Mapping[str, Any], house: House) -> Expression:
+def expression(clause: Mapping[str, Any], house: FurnishedHouse) -> Expression:
     """Return a clause as a logical expression.
 
     A domain that holds all objects of a type becomes a quantifier over that type; any other domain

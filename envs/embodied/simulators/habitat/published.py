@@ -18,9 +18,9 @@ from ...env import EBHabitat
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Fact, Goal
-from ...world.house import Fixture, House, Item, Room
-from ...world.items import Look
-from ...world.state import State
+from ...world.house import Fixture, FurnishedHouse, Item, Room
+from ...world.items import ItemLook
+from ...world.state import HouseState
 from .player import HabitatSimulation, HabitatWorld
 
 REPLICA_TARGET = "visenv.envs.embodied.simulators.habitat.replica_cad:ReplicaCADSimulator"
@@ -75,22 +75,22 @@ class ReplicaSimulation(HabitatSimulation):
         return ()
 
     @override
-    def read(self, facts: Mapping[str, Any]) -> State:
+    def read(self, facts: Mapping[str, Any]) -> HouseState:
         """Return what is known of the state: the category in the hand."""
-        state = State(self.house)
+        state = HouseState(self.house)
         held = facts["state"]["held"]
         state.held = held if held in self.house.items else ""
         return state
 
 
-def scene_house() -> House:
+def scene_house() -> FurnishedHouse:
     """Return a house with the receptacles and categories of the 70 skills."""
     fixtures = [Fixture(name, name.partition("_")[0], 0, float(place), 0.0, 0.0)
                 for place, name in enumerate(_FIXTURES)]  # fmt: skip
-    look = Look("white", "plain", "matte", "large")
+    look = ItemLook("white", "plain", "matte", "large")
     items = {word: Item(word, kind or word, look) for word, kind in OBJECTS.items()}
     rooms = (Room("kitchen", 0.0, 0.0, 1.0, 1.0),)
-    return House(rooms, (), (), {each.name: each for each in fixtures}, items, {})
+    return FurnishedHouse(rooms, (), (), {each.name: each for each in fixtures}, items, {})
 
 
 def _truth(published: PublishedTruth, stages: int) -> HouseTruth:

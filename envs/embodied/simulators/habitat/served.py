@@ -11,9 +11,9 @@ from gym import spaces
 from habitat.core.registry import registry
 from habitat.core.simulator import AgentState, RGBSensor, SensorSuite, Simulator
 
-from ...world.house import House
+from ...world.house import FurnishedHouse
 from ...world.render import HouseRenderer
-from ...world.state import OK, State
+from ...world.state import OK, HouseState
 from ...world.written import read_house
 
 _FIRST_POSITION = [0.0, 0.0, 0.0]
@@ -94,8 +94,8 @@ class ServedHouse(Simulator):
         renderer: Draws it.
     """
 
-    house: House
-    state: State
+    house: FurnishedHouse
+    state: HouseState
     renderer: HouseRenderer
 
     def __init__(self, config: Any) -> None:
@@ -130,11 +130,11 @@ class ServedHouse(Simulator):
             self.house = read_house(episode.house)
             self.renderer = HouseRenderer(self.house)
             self.handle_to_object_id = {name: each for each, name in enumerate(self.house.items)}
-        self.state = State(self.house)
+        self.state = HouseState(self.house)
 
     def reset(self) -> Any:
         """Return to the first state of the house."""
-        self.state = State(self.house)
+        self.state = HouseState(self.house)
 
     def step(self, action: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the observations: the action of the task has changed the state."""

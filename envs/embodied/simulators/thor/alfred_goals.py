@@ -12,7 +12,7 @@ from typing import Any
 from visenv.errors import DataError
 
 from ...world.goals import Clause, Fact, Goal
-from ...world.house import House
+from ...world.house import FurnishedHouse
 
 _IN, _SLICED = Fact("in", ("?0", "?1")), Fact("sliced", ("?0",))
 
@@ -20,7 +20,7 @@ _IN, _SLICED = Fact("in", ("?0", "?1")), Fact("sliced", ("?0",))
 class _Params:
     """The parameters of a task, as names of the scene."""
 
-    def __init__(self, house: House, params: Mapping[str, Any]) -> None:
+    def __init__(self, house: FurnishedHouse, params: Mapping[str, Any]) -> None:
         self.house = house
         self.sliced = (_SLICED,) if params.get("object_sliced") else ()
         self.targets = self._named(params, "object_target", house.items)
@@ -102,7 +102,7 @@ _CONDITIONS: Mapping[str, Callable[[_Params], list[Clause]]] = {
 }
 
 
-def alfred_goal(house: House, task: str, params: Mapping[str, Any]) -> Goal:
+def alfred_goal(house: FurnishedHouse, task: str, params: Mapping[str, Any]) -> Goal:
     """Return the goal of a task.
 
     Args:
@@ -124,7 +124,7 @@ def alfred_goal(house: House, task: str, params: Mapping[str, Any]) -> Goal:
     return Goal(tuple(conditions))
 
 
-def planned_goal(house: House, task: str, params: Mapping[str, Any]) -> Goal:
+def planned_goal(house: FurnishedHouse, task: str, params: Mapping[str, Any]) -> Goal:
     """Return a goal that implies `alfred_goal`, with at most two variables for the planner."""
     read = _Params(house, params)
     if task == "pick_two_obj_and_place":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...world.house import House, Point
+from ...world.house import FurnishedHouse, Point
 from ...world.render.camera import camera_of, item_position
-from ...world.state import FLOOR, State
+from ...world.state import FLOOR, HouseState
 
 CAMERA_HEIGHT = 1.575
 """Meters above the floor, as in AI2-THOR; House's own camera moves up and down to see."""
@@ -29,9 +29,9 @@ class HouseMetadata:
         state: Its state.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
-        self.state = State(house)
+        self.state = HouseState(house)
         self._names = sorted([*house.fixtures, *house.items], key=_order)
         self._ids = {name: self._id(name) for name in self._names}
         self._by_id = {identity: name for name, identity in self._ids.items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...world.house import Point
-from ...world.state import OK, Place
+from ...world.state import OK, ItemPlace
 from .house_metadata import AGENT_HEIGHT, HouseMetadata, elevation
 
 _SAME_PLACE = 0.02
@@ -108,7 +108,7 @@ class HouseScene(HouseMetadata):
 
     def set_poses(self, action: Mapping[str, Any]) -> Answer:
         """Put objects into the slots that are nearest to given positions."""
-        places: dict[str, Place] = {}
+        places: dict[str, ItemPlace] = {}
         for pose in action["objectPoses"]:
             name, at = pose["objectName"], pose["position"]
             if name not in self.house.items:
@@ -119,14 +119,14 @@ class HouseScene(HouseMetadata):
         self.state.places = places
         return "", None
 
-    def _nearest_slot(self, at: Point) -> Place:
+    def _nearest_slot(self, at: Point) -> ItemPlace:
         slots = [
             (math.dist(at, each.slot(index, name in self.state.open)), name, index)
             for name, each in self.house.fixtures.items()
             for index in range(each.type.slots)
         ]
         _, name, index = min(slots)
-        return Place(name, index)
+        return ItemPlace(name, index)
 
     def _use(
         self,

@@ -12,8 +12,8 @@ from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, 
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
 from visenv.simulators.survey import PLAYER_VARIABLE
 
-from ...options import Options
-from ...presets import Preset
+from ...options import EmbodiedOptions
+from ...presets import EmbodiedPreset
 from ...simulation import World
 from .published import PublishedWorld
 from .simulation import ThorWorld
@@ -45,7 +45,7 @@ class ThorOptions(NamedTuple):
         """The simulator and its player."""
         return f"thor:{Path(self.player).name}"
 
-    def world(self, preset: Preset, options: Options) -> World:
+    def world(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
         """Return what plays the episodes.
 
         Raises:
@@ -59,7 +59,7 @@ class ThorOptions(NamedTuple):
             raise ConfigurationError("boxes=True needs House: a Unity player's ids are not read.")
         return PublishedWorld(self._spec_of_unity(preset), self.name, forgets)
 
-    def _spec_of_house(self, preset: Preset) -> SimulatorSpec:
+    def _spec_of_house(self, preset: EmbodiedPreset) -> SimulatorSpec:
         """Return the simulator with the player of House, which runs in this interpreter."""
         check_opengl()
         path = os.pathsep.join(
@@ -73,7 +73,7 @@ class ThorOptions(NamedTuple):
         }
         return self._spec(player, preset)
 
-    def _spec_of_unity(self, preset: Preset) -> SimulatorSpec:
+    def _spec_of_unity(self, preset: EmbodiedPreset) -> SimulatorSpec:
         if sys.platform == "linux" and not os.environ.get("DISPLAY"):
             raise ConfigurationError(
                 "A Unity player draws on an X display, and DISPLAY is not set. Start one, for "
@@ -87,7 +87,7 @@ class ThorOptions(NamedTuple):
         }
         return self._spec(player, preset)
 
-    def _spec(self, player: dict[str, Any], preset: Preset) -> SimulatorSpec:
+    def _spec(self, player: dict[str, Any], preset: EmbodiedPreset) -> SimulatorSpec:
         if self.interpreter == IN_PROCESS:
             raise ConfigurationError('simulator="thor" runs in a child process, not in this one.')
         try:

@@ -19,8 +19,8 @@ from ...env import EBAlfred
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Goal, Progress
-from ...world.house import House
-from ...world.state import Place, State
+from ...world.house import FurnishedHouse
+from ...world.state import HouseState, ItemPlace
 from .alfred_goals import alfred_goal, planned_goal
 from .scene_house import scene_house
 from .simulation import ThorSimulation, ThorWorld, with_facts
@@ -106,7 +106,7 @@ class PublishedSimulation(ThorSimulation):
         return ()
 
     @override
-    def read(self, facts: Mapping[str, Any]) -> State:
+    def read(self, facts: Mapping[str, Any]) -> HouseState:
         """Return the state that the simulator reports."""
         return read_scene_state(self.house, facts)
 
@@ -134,14 +134,14 @@ def _truth(published: PublishedTruth, goal: Goal) -> HouseTruth:
     )
 
 
-def read_scene_state(house: House, facts: Mapping[str, Any]) -> State:
+def read_scene_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
     """Return the state of a scene from what the simulator reports."""
-    state = with_facts(State(house), facts)
+    state = with_facts(HouseState(house), facts)
     slots: dict[str, int] = {}
     for name, each in facts["objects"].items():
         holder = each["holder"]
         if name in house.items and holder:
-            state.places[name] = Place(holder, slots.setdefault(holder, 0))
+            state.places[name] = ItemPlace(holder, slots.setdefault(holder, 0))
             slots[holder] += 1
     if state.found and state.found != state.held:
         state.at = state.fixture_of(state.found)

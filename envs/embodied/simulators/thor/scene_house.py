@@ -1,4 +1,4 @@
-"""A scene of AI2-THOR as a `House`: what the planner, the goals and the oracle read."""
+"""A scene of AI2-THOR as a `FurnishedHouse`: what the planner, the goals and the oracle read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from typing_extensions import override
 
 from ...world.fixtures import FIXTURES, FixtureType, Role
-from ...world.house import Fixture, House, Item
-from ...world.items import ItemType, Look
+from ...world.house import Fixture, FurnishedHouse, Item
+from ...world.items import ItemLook, ItemType
 
 _ROLES: Mapping[str, Role] = {
     "Microwave": "heat",
@@ -24,7 +24,7 @@ _KNIVES = ("Knife", "ButterKnife")
 _ROOM = 1000
 """Objects that a receptacle is taken to hold: only ai2thor knows when one is full."""
 
-UNKNOWN_LOOK = Look("", "", "", "")  # type: ignore[arg-type]
+UNKNOWN_LOOK = ItemLook("", "", "", "")  # type: ignore[arg-type]
 """The look of an object of a scene, which its metadata does not tell."""
 
 
@@ -54,7 +54,7 @@ class SceneItem(Item):
         return self.abilities
 
 
-def scene_house(objects: Mapping[str, Mapping[str, Any]]) -> House:
+def scene_house(objects: Mapping[str, Mapping[str, Any]]) -> FurnishedHouse:
     """Return a house with the objects that a simulator reports for a scene.
 
     Args:
@@ -71,7 +71,7 @@ def scene_house(objects: Mapping[str, Mapping[str, Any]]) -> House:
             slot = sum(place[0] == holder for place in places.values())
             places[name] = (holder, slot)
     # In AI2-THOR everything that was not washed in the episode counts as not clean.
-    return House((), (), (), fixtures, items, places, dirty=frozenset(items))
+    return FurnishedHouse((), (), (), fixtures, items, places, dirty=frozenset(items))
 
 
 def _fixture(name: str, objects: Mapping[str, Mapping[str, Any]]) -> Fixture:

@@ -18,9 +18,9 @@ from ...dialects.alfred import AlfredDialect
 from ...dialects.base import Action, Dialect
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
-from ...world.house import House
+from ...world.house import FurnishedHouse
 from ...world.render.camera import item_position
-from ...world.state import FLOOR, OK, Place, State
+from ...world.state import FLOOR, OK, HouseState, ItemPlace
 from .actions import parse_action
 
 _SAME_PLACE = 0.02
@@ -41,7 +41,7 @@ class ThorDialect(AlfredDialect):
         names: The numbered actions.
     """
 
-    def __init__(self, house: House, names: list[str]) -> None:
+    def __init__(self, house: FurnishedHouse, names: list[str]) -> None:
         self._listed = names
         super().__init__(house)
 
@@ -106,7 +106,7 @@ class ThorSimulation(HouseSimulation):
         feedback = explain(self.dialect, self.state, action_id, facts["code"], facts["message"])
         return facts["code"] == OK, {**self._judge(feedback), "code": facts["code"]}
 
-    def read(self, facts: Mapping[str, Any]) -> State:
+    def read(self, facts: Mapping[str, Any]) -> HouseState:
         """Return the state that the simulator reports."""
         return read_state(self.house, facts)
 
@@ -123,7 +123,7 @@ class ThorSimulation(HouseSimulation):
         return frame
 
 
-def explain(dialect: Dialect, state: State, action_id: int, code: str, message: str) -> str:
+def explain(dialect: Dialect, state: HouseState, action_id: int, code: str, message: str) -> str:
     """Return the feedback about an action.
 
     Args:
@@ -139,9 +139,9 @@ def explain(dialect: Dialect, state: State, action_id: int, code: str, message: 
     return f"The action failed. {REASONS[code].format(name=action.object, message=message)}"
 
 
-def poses(house: House) -> list[dict[str, Any]]:
+def poses(house: FurnishedHouse) -> list[dict[str, Any]]:
     """Return where the objects of a house are at first, as ALFRED's annotations say it."""
-    state, found = State(house), []
+    state, found = HouseState(house), []
     for name in house.items:
         position = item_position(state, name)
         assert position is not None
@@ -150,9 +150,9 @@ def poses(house: House) -> list[dict[str, Any]]:
     return found
 
 
-def read_state(house: House, facts: Mapping[str, Any]) -> State:
+def read_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
     """Return the state of a house from what the simulator reports."""
-    state = with_facts(State(house), facts)
+    state = with_facts(HouseState(house), facts)
     state.dirty &= house.dirty
     for name, each in facts["objects"].items():
         if name in house.items and each["holder"]:
@@ -168,7 +168,7 @@ def read_state(house: House, facts: Mapping[str, Any]) -> State:
     return state
 
 
-def with_facts(state: State, facts: Mapping[str, Any]) -> State:
+def with_facts(state: HouseState, facts: Mapping[str, Any]) -> HouseState:
     """Return a state with what is reported about objects, apart from their places."""
     house = state.house
     known = {**house.fixtures, **house.items}
@@ -184,19 +184,19 @@ def with_facts(state: State, facts: Mapping[str, Any]) -> State:
     return state
 
 
-def _place(state: State, holder: str, at: tuple[float, float, float]) -> Place:
+def _place(state: HouseState, holder: str, at: tuple[float, float, float]) -> ItemPlace:
     """Return the place in a holder that is nearest to a position."""
     house = state.house
     if holder in house.items:
-        return Place(holder, 0)
+        return ItemPlace(holder, 0)
     if holder in house.fixtures:
         fixture, is_open = house.fixtures[holder], holder in state.open
         slots = [math.dist(fixture.slot(index, is_open), at) for index in range(fixture.type.slots)]
-        return Place(holder, int(np.argmin(slots)))
+        return ItemPlace(holder, int(np.argmin(slots)))
     spots = [
         (math.dist(each.floor_slot(index), at), name, index)
         for name, each in house.fixtures.items()
         for index in range(3)
     ]
     _, name, index = min(spots)
-    return Place(f"{FLOOR}{name}", index)
+    return ItemPlace(f"{FLOOR}{name}", index)

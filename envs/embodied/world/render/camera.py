@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 from ..fixtures import DRAWER_TRAVEL, SHELVES
-from ..house import STANDING, Fixture, House, Point
+from ..house import STANDING, Fixture, FurnishedHouse, Point
 from ..items import SIZES
 from ..measure import item_box
-from ..state import FLOOR, State
+from ..state import FLOOR, HouseState
 
 FIELD_OF_VIEW = 60.0
 """Degrees, vertical and horizontal: frames are square."""
@@ -61,7 +61,7 @@ class Camera(NamedTuple):
         return (front[0], front[1], front[2]), right, up
 
 
-def camera_of(state: State) -> Camera:
+def camera_of(state: HouseState) -> Camera:
     """Return the camera of a state."""
     house = state.house
     if not state.at:
@@ -76,7 +76,7 @@ def camera_of(state: State) -> Camera:
     return _toward_fixture(state, fixture)
 
 
-def _first_view(house: House) -> Camera:
+def _first_view(house: FurnishedHouse) -> Camera:
     """Return the view from the middle of the first room."""
     room = house.rooms[0]
     x, y = (room.left + room.right) / 2, (room.front + room.back) / 2
@@ -94,7 +94,7 @@ def _at(fixture: Fixture, local: Point, away: float, room: int) -> Camera:
     return Camera((x, y, z), fixture.place(local), room)
 
 
-def item_position(state: State, name: str) -> Point | None:
+def item_position(state: HouseState, name: str) -> Point | None:
     """Return the middle of the base of an object, None for one in hand or inside of that."""
     house = state.house
     place = state.places.get(name)
@@ -111,13 +111,13 @@ def item_position(state: State, name: str) -> Point | None:
     return fixture.slot(place.slot, place.holder in state.open)
 
 
-def rim_height(house: House, name: str) -> float:
+def rim_height(house: FurnishedHouse, name: str) -> float:
     """Return the height at which an object lies in or on another one, in meters."""
     item = house.items[name]
     return item_box(item.kind, SIZES[item.look.size])[4]
 
 
-def _toward_item(state: State, fixture: Fixture, name: str) -> Camera:
+def _toward_item(state: HouseState, fixture: Fixture, name: str) -> Camera:
     """Return a close view of an object, or of the closed fixture that hides it."""
     if state.is_shut_in(name):
         return _toward_fixture(state, fixture)
@@ -138,7 +138,7 @@ def _local(fixture: Fixture, point: Point) -> Point:
     return x * cos + y * sin, y * cos - x * sin, point[2]
 
 
-def _toward_fixture(state: State, fixture: Fixture) -> Camera:
+def _toward_fixture(state: HouseState, fixture: Fixture) -> Camera:
     """Return a view of a whole fixture, from as far as it needs and the room allows."""
     spec = fixture.type
     shelves = SHELVES.get(fixture.kind, (spec.height,))
@@ -159,7 +159,7 @@ def _toward_fixture(state: State, fixture: Fixture) -> Camera:
     return _at(fixture, (0.0, back, up), away, fixture.room)
 
 
-def _is_free(house: House, fixture: Fixture, away: float) -> bool:
+def _is_free(house: FurnishedHouse, fixture: Fixture, away: float) -> bool:
     """Return whether an agent can stand at this distance from the front of a fixture."""
     x, y, _ = fixture.place((0.0, -fixture.type.depth / 2 - away, 0.0))
     for each in house.fixtures.values():

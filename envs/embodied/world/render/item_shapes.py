@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..house import Item
-from ..items import COLORS, SIZES, Part
+from ..items import COLORS, SIZES, ItemPart
 from .geoms import DARK, LIGHT, Color, Geom, box
 
 _FIXED = {
@@ -55,7 +55,7 @@ def item_geoms(item: Item) -> Iterator[Geom]:
         yield Geom("box", (0.012,) * 3, (side * 0.5, 0, top + 0.012), _COLD, "glow", "cold")
 
 
-def _primitive(part: Part, scale: float, color: Color, material: str, state: str) -> Geom:
+def _primitive(part: ItemPart, scale: float, color: Color, material: str, state: str) -> Geom:
     return Geom(
         part.shape,
         [each * scale for each in part.size],
@@ -66,11 +66,11 @@ def _primitive(part: Part, scale: float, color: Color, material: str, state: str
     )
 
 
-def _height(part: Part) -> float:
+def _height(part: ItemPart) -> float:
     return part.size[-1] if part.shape != "sphere" else part.size[0]
 
 
-def _pattern(core: Part, scale: float, item: Item, ink: Color) -> Iterator[Geom]:
+def _pattern(core: ItemPart, scale: float, item: Item, ink: Color) -> Iterator[Geom]:
     if item.look.pattern == "dotted":
         flat = core.shape == "box" or (core.shape == "cylinder" and core.size[1] * scale < _FLAT)
         yield from _dots(core, scale, ink) if flat else _spots(core, scale, ink, "", 10, 0.26)
@@ -78,7 +78,7 @@ def _pattern(core: Part, scale: float, item: Item, ink: Color) -> Iterator[Geom]
         yield from _stripes(core, scale, ink)
 
 
-def _stripes(core: Part, scale: float, ink: Color) -> Iterator[Geom]:
+def _stripes(core: ItemPart, scale: float, ink: Color) -> Iterator[Geom]:
     x, y, up = (each * scale for each in core.at)
     size = [each * scale for each in core.size]
     if core.shape == "box":
@@ -105,7 +105,7 @@ def _stripes(core: Part, scale: float, ink: Color) -> Iterator[Geom]:
 
 
 def _spots(
-    core: Part, scale: float, color: Color, state: str, count: int, share: float
+    core: ItemPart, scale: float, color: Color, state: str, count: int, share: float
 ) -> Iterator[Geom]:
     """Yield flat spots over the front and the top of a part."""
     x, y, up = (each * scale for each in core.at)
@@ -131,7 +131,7 @@ def _spots(
         yield Geom("sphere", (spot,), at, color, "", state)
 
 
-def _dots(core: Part, scale: float, ink: Color) -> Iterator[Geom]:
+def _dots(core: ItemPart, scale: float, ink: Color) -> Iterator[Geom]:
     """Yield a grid of dots on the top of a flat part or a box, and on the front of a high box."""
     x, y, up = (each * scale for each in core.at)
     wide, *_, high = (each * scale for each in core.size)
@@ -157,7 +157,7 @@ def _dots(core: Part, scale: float, ink: Color) -> Iterator[Geom]:
             yield Geom("cylinder", (dot, _RELIEF), at, ink, "", "", (90.0, 0.0, 0.0))
 
 
-def _slices(core: Part, scale: float, item: Item, ink: Color) -> Iterator[Geom]:
+def _slices(core: ItemPart, scale: float, item: Item, ink: Color) -> Iterator[Geom]:
     """Yield four slices that stand apart, pale inside; the pattern goes on over their rims."""
     size = [each * scale for each in core.size]
     high = size[-1] if core.shape != "sphere" else size[0]

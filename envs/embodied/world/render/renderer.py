@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from visenv.errors import ConfigurationError
 from visenv.simulators.opengl import OpenGLError
 
-from ..house import House
-from ..state import State
+from ..house import FurnishedHouse
+from ..state import HouseState
 from .camera import Camera, camera_of
-from .scene import LARGEST_FRAME, Scene
+from .scene import LARGEST_FRAME, HouseScene
 
 T = TypeVar("T")
 Frame = NDArray[np.uint8]
@@ -48,7 +48,7 @@ class _Target(NamedTuple):
 class _Opened(NamedTuple):
     """A house in MuJoCo, and the scene that its frames are drawn from."""
 
-    scene: Scene
+    scene: HouseScene
     drawn: Any
 
 
@@ -66,7 +66,7 @@ class _GLThread:
         """Run a function in the thread and return its result."""
         return self._pool.submit(work).result()
 
-    def opened(self, house: House) -> _Opened:
+    def opened(self, house: FurnishedHouse) -> _Opened:
         """Return the scene of a house; called in the thread."""
         key = id(house)  # each entry keeps its house alive, so that no other one gets its id
         if key not in self._scenes:
@@ -121,10 +121,10 @@ class HouseRenderer:
         ConfigurationError: If MuJoCo or OpenGL is not installed; says what to install.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
 
-    def frame(self, state: State, side: int, antialias: bool = False) -> Frame:
+    def frame(self, state: HouseState, side: int, antialias: bool = False) -> Frame:
         """Return what the agent sees, uint8 ``[side, side, 3]``.
 
         Args:
@@ -137,7 +137,7 @@ class HouseRenderer:
             lambda: self._draw(state, camera, side, ANTIALIASING if antialias else 0, False)
         )
 
-    def ids(self, state: State, side: int) -> tuple[NDArray[np.int32], list[str]]:
+    def ids(self, state: HouseState, side: int) -> tuple[NDArray[np.int32], list[str]]:
         """Return which object each pixel shows.
 
         Returns:
@@ -152,7 +152,7 @@ class HouseRenderer:
         owner_of_geom = np.array([*(index[name] for name in owners), 0], np.int32)
         return owner_of_geom[geoms[numbers]], names
 
-    def visible(self, state: State, side: int, pixels: int = 1) -> dict[str, tuple[int, ...]]:
+    def visible(self, state: HouseState, side: int, pixels: int = 1) -> dict[str, tuple[int, ...]]:
         """Return the box of everything that the frame shows.
 
         Args:
@@ -173,7 +173,7 @@ class HouseRenderer:
         return boxes
 
     def _draw_ids(
-        self, state: State, camera: Camera, side: int
+        self, state: HouseState, camera: Camera, side: int
     ) -> tuple[Frame, NDArray[np.int32], list[str]]:
         """Draw colors that stand for ids; called in the OpenGL thread.
 
@@ -190,7 +190,9 @@ class HouseRenderer:
                 geoms[geom.segid + 1] = geom.objid
         return colors, geoms, scene.owners
 
-    def _draw(self, state: State, camera: Camera, side: int, samples: int, as_ids: bool) -> Frame:
+    def _draw(
+        self, state: HouseState, camera: Camera, side: int, samples: int, as_ids: bool
+    ) -> Frame:
         """Draw a frame, or colors that stand for ids; called in the OpenGL thread."""
         thread = _thread()
         scene, drawn = thread.opened(self.house)
@@ -221,14 +223,14 @@ class HouseRenderer:
         return np.ascontiguousarray(pixels[::-1])
 
 
-def _open(house: House) -> _Opened:
+def _open(house: FurnishedHouse) -> _Opened:
     """Return the scene of a house.
 
     Raises:
         ConfigurationError: If MuJoCo or OpenGL is not installed.
     """
     try:
-        scene = Scene(house)
+        scene = HouseScene(house)
         import mujoco
     except (ImportError, OpenGLError) as error:
         raise ConfigurationError(

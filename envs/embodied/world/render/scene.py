@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fixtures import DRAWER_TRAVEL
-from ..house import Fixture, Gap, House, Point, Room
-from ..state import State
+from ..house import Fixture, FurnishedHouse, Gap, Point, Room
+from ..state import HouseState
 from .camera import FIELD_OF_VIEW, Camera, item_position, rim_height
 from .fixture_shapes import door_geoms, fixture_geoms
 from .geoms import Geom, box
@@ -55,7 +55,7 @@ class _Bodies(NamedTuple):
     states: tuple[str, ...]
 
 
-class Scene:
+class HouseScene:
     """A house in MuJoCo.
 
     Args:
@@ -67,7 +67,7 @@ class Scene:
         owners: The name of the object or fixture of each geom, ``""`` for walls and floors.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: FurnishedHouse) -> None:
         from visenv.simulators.opengl import prepare_opengl
 
         prepare_opengl()
@@ -119,7 +119,7 @@ class Scene:
 
     # ------------------------------------------------------------------ the state
 
-    def update(self, state: State, camera: Camera) -> None:
+    def update(self, state: HouseState, camera: Camera) -> None:
         """Put everything where it is and show its states."""
         import mujoco
 
@@ -144,7 +144,7 @@ class Scene:
                 rooms |= {*door.rooms}
         return sorted(rooms)
 
-    def _update_fixture(self, state: State, name: str, fixture: Fixture) -> None:
+    def _update_fixture(self, state: HouseState, name: str, fixture: Fixture) -> None:
         is_open, is_on = name in state.open, name in state.on
         if self._shown.get(name) == (is_open, is_on):
             return
@@ -163,7 +163,7 @@ class Scene:
             turn = fixture.yaw - math.radians(95.0) * is_open
         self._move(door, at, turn)
 
-    def _update_item(self, state: State, name: str, camera: Camera) -> None:
+    def _update_item(self, state: HouseState, name: str, camera: Camera) -> None:
         at, yaw, room = self._pose(state, name, camera)
         states = {"", "sliced" if name in state.sliced else "whole"}
         states |= {word for word in ("dirty", "hot", "cold") if name in getattr(state, word)}
@@ -176,7 +176,7 @@ class Scene:
         self._move(bodies, at, yaw)
 
     def _pose(
-        self, state: State, name: str, camera: Camera
+        self, state: HouseState, name: str, camera: Camera
     ) -> tuple[tuple[float, ...], float, int]:
         """Return the position, the turn and the room of an object."""
         item = self.house.items[name]
@@ -190,7 +190,7 @@ class Scene:
             up += rim_height(self.house, name)
         return (right, back, up), _hand_yaw(camera), camera.room
 
-    def _update_hand(self, state: State, camera: Camera) -> None:
+    def _update_hand(self, state: HouseState, camera: Camera) -> None:
         """Show the hand below the object that it holds."""
         hand = self._bodies[_HAND]
         at = _hand_position(camera) if state.held else _AWAY
@@ -226,7 +226,7 @@ def _degrees(fixture: Fixture) -> str:
     return f"{math.degrees(fixture.yaw):.4f}"
 
 
-def _room_geoms(house: House, index: int, room: Room) -> Iterator[Geom]:
+def _room_geoms(house: FurnishedHouse, index: int, room: Room) -> Iterator[Geom]:
     """Yield floor, ceiling, walls with doorways, door leaves and windows of a room."""
     rng = np.random.default_rng((house.palette, index))
     floor, wall = _FLOORS[int(rng.integers(4))], _WALLS[int(rng.integers(4))]

@@ -1,7 +1,7 @@
 """Tasks: instructions with goals, drawn by a seed."""
 
-from .generate import Task, TaskOptions, actions_of, make_task, next_action
+from .generate import HouseTask, TaskOptions, actions_of, make_task, next_action
 from .specs import MIXES, SUBSETS, TASKS
 
-__all__ = ["MIXES", "SUBSETS", "TASKS", "Task", "TaskOptions", "actions_of", "make_task",
+__all__ = ["MIXES", "SUBSETS", "TASKS", "HouseTask", "TaskOptions", "actions_of", "make_task",
            "next_action"]  # fmt: skip

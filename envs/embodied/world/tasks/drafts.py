@@ -14,7 +14,7 @@ from ..furnish import OPEN_STORAGE, Furnisher, NoSpaceError
 from ..goals import Clause, Fact, Goal
 from ..items import ITEMS, word_of
 from .phrases import article, listed, plural
-from .references import Reference, by_look, by_place, by_use, plain
+from .references import ObjectReference, by_look, by_place, by_use, plain
 from .specs import TASKS
 
 Names = Sequence[str]
@@ -22,7 +22,7 @@ Finish = Callable[[Names], tuple[Goal, Mapping[str, str]]]
 
 
 @dataclass(slots=True)
-class Draft:
+class TaskDraft:
     """Holds what the parts of a task share while it is made.
 
     Attributes:
@@ -53,7 +53,7 @@ class Draft:
         """Return the source of randomness."""
         return self.furnisher.rng
 
-    def refer(self, needs: str = "", without: Sequence[str] = ()) -> Reference:
+    def refer(self, needs: str = "", without: Sequence[str] = ()) -> ObjectReference:
         """Add the object of the task, and its look-alikes, as the subset says."""
         kinds = [
             kind
@@ -82,7 +82,9 @@ def there(names: Names, numbers: Sequence[int]) -> tuple[str, ...]:
     return tuple(names[number] for number in numbers)
 
 
-def guards(names: Names, reference: Reference, receptacles: Sequence[str]) -> tuple[Clause, ...]:
+def guards(
+    names: Names, reference: ObjectReference, receptacles: Sequence[str]
+) -> tuple[Clause, ...]:
     """Return the guards that no look-alike is ever put into one of these receptacles."""
     if not reference.lookalikes:
         return ()
@@ -95,7 +97,7 @@ def in_dest(name: str = "?0") -> Fact:
     return Fact("in", (name, "?1"))
 
 
-def deliver(draft: Draft) -> Finish:
+def deliver(draft: TaskDraft) -> Finish:
     """Bring one object, in some state, to the destination."""
     spec = TASKS[draft.task]
     reference = draft.refer(spec.needs)
@@ -116,7 +118,7 @@ def deliver(draft: Draft) -> Finish:
     return finish
 
 
-def two(draft: Draft) -> Finish:
+def two(draft: TaskDraft) -> Finish:
     """Bring two objects of a type to the destination."""
     reference = draft.refer()
     add = partial(draft.furnisher.add, reference.kind, avoid={*draft.destinations})
@@ -130,7 +132,7 @@ def two(draft: Draft) -> Finish:
     return finish
 
 
-def light(draft: Draft) -> Finish:
+def light(draft: TaskDraft) -> Finish:
     """Hold an object while a lamp is on."""
     lamps = [each for each in draft.furnisher.layout.fixtures if each.type.role == "light"]
     if not lamps:
@@ -152,7 +154,7 @@ def light(draft: Draft) -> Finish:
     return finish
 
 
-def stack(draft: Draft) -> Finish:
+def stack(draft: TaskDraft) -> Finish:
     """Put an object into one that holds others, and bring both to the destination."""
     vessels = [kind for kind, each in ITEMS.items() if each.holds]
     kind = pick(draft.rng, vessels)
@@ -175,7 +177,7 @@ def stack(draft: Draft) -> Finish:
     return finish
 
 
-def each_of(draft: Draft) -> Finish:
+def each_of(draft: TaskDraft) -> Finish:
     """Bring several different objects to the destination."""
     count = 4 if draft.subset == "long_horizon" else 2
     references = [draft.refer() for _ in range(count)]
@@ -190,7 +192,7 @@ def each_of(draft: Draft) -> Finish:
     return finish
 
 
-def every(draft: Draft) -> Finish:
+def every(draft: TaskDraft) -> Finish:
     """Bring all objects of a type to the destination."""
     reference = draft.refer()
 
@@ -201,7 +203,7 @@ def every(draft: Draft) -> Finish:
     return finish
 
 
-def leave_open(draft: Draft) -> Finish:
+def leave_open(draft: TaskDraft) -> Finish:
     """Bring an object to the destination, and leave a door open."""
     doors = [each for each in draft.furnisher.layout.fixtures if each.kind in ("Fridge", "Safe")]
     if not doors:
@@ -221,7 +223,7 @@ def leave_open(draft: Draft) -> Finish:
     return finish
 
 
-def if_there(draft: Draft) -> Finish:
+def if_there(draft: TaskDraft) -> Finish:
     """Bring an object to one of two destinations, which a fact about the house decides."""
     fixtures = draft.furnisher.layout.fixtures
     counts = {each.kind: sum(each.kind == other.kind for other in fixtures) for each in fixtures}
@@ -250,7 +252,7 @@ def if_there(draft: Draft) -> Finish:
     return finish
 
 
-MAKERS: Mapping[str, Callable[[Draft], Finish]] = {
+MAKERS: Mapping[str, Callable[[TaskDraft], Finish]] = {
     "pick_two": two,
     "look_in_light": light,
     "stack": stack,

@@ -12,12 +12,12 @@ from visenv.worlds.draws import pick, shuffled
 from ...dialects import DIALECTS, Dialect, HabitatDialect
 from ..furnish import OPEN_STORAGE, Furnisher, NoSpaceError
 from ..goals import Goal, is_met, is_reached
-from ..house import Fixture, House
+from ..house import Fixture, FurnishedHouse
 from ..items import ITEMS, Split
 from ..layout import Layout, lay_out
 from ..planner import Operation, PlanError, plan
-from ..state import State
-from .drafts import MAKERS, Draft, deliver
+from ..state import HouseState
+from .drafts import MAKERS, TaskDraft, deliver
 from .phrases import DISTRACTIONS, TEMPLATES
 from .specs import LONG_PLAN, LONGEST_PLAN, MIXES, SHORT_PLAN, SUBSETS, TASKS
 
@@ -60,7 +60,7 @@ class TaskOptions:
 
 
 @dataclass(frozen=True)
-class Task:
+class HouseTask:
     """A task in its house.
 
     Attributes:
@@ -74,7 +74,7 @@ class Task:
         lookalikes: The other objects of its type.
     """
 
-    house: House
+    house: FurnishedHouse
     kind: str
     subset: str
     instruction: str
@@ -85,7 +85,7 @@ class Task:
 
 
 @lru_cache(maxsize=64)
-def make_task(seed: int, options: TaskOptions) -> Task:
+def make_task(seed: int, options: TaskOptions) -> HouseTask:
     """Return the task of a seed.
 
     Raises:
@@ -110,14 +110,16 @@ def draw_type(seed: int, options: TaskOptions) -> tuple[np.random.Generator, str
     return rng, subset, pick(rng, options.tasks or MIXES[options.dialect][subset])
 
 
-def _attempt(rng: np.random.Generator, options: TaskOptions, subset: str, kind: str) -> Task | None:
+def _attempt(
+    rng: np.random.Generator, options: TaskOptions, subset: str, kind: str
+) -> HouseTask | None:
     """Return a task, or None if its plan has the wrong length."""
     wants = DIALECTS[options.dialect]
     rooms = wants.rooms or options.rooms or int(rng.integers(3, 7))
     layout = lay_out(rng, rooms, wants.fixtures or options.fixtures)
     destinations = _destinations(rng, layout, options)
     furnisher = Furnisher(rng, layout, options.split, {each.name for each in destinations})
-    draft = Draft(
+    draft = TaskDraft(
         furnisher,
         kind,
         subset,
@@ -143,7 +145,7 @@ def _attempt(rng: np.random.Generator, options: TaskOptions, subset: str, kind: 
     if subset == "complex_instruction":
         first, second = shuffled(rng, DISTRACTIONS[options.split])[:2]
         text = f"{first} {text} {second}"
-    return Task(house, kind, subset, text, goal, actions, targets, lookalikes)
+    return HouseTask(house, kind, subset, text, goal, actions, targets, lookalikes)
 
 
 def actions_of(dialect: Dialect, goal: Goal) -> tuple[int, ...] | None:
@@ -156,7 +158,7 @@ def actions_of(dialect: Dialect, goal: Goal) -> tuple[int, ...] | None:
         PlanError: If there is no plan.
         KeyError: If the dialect lacks an action.
     """
-    state = State(dialect.house)
+    state = HouseState(dialect.house)
     if any(is_met(state, clause) for clause in goal.conditions):
         return None
     ids = []
@@ -170,7 +172,7 @@ def actions_of(dialect: Dialect, goal: Goal) -> tuple[int, ...] | None:
     return None
 
 
-def next_action(dialect: Dialect, state: State, goal: Goal) -> list[int]:
+def next_action(dialect: Dialect, state: HouseState, goal: Goal) -> list[int]:
     """Return ids of the actions that reach a goal from any state; empty if there is no plan."""
     copy, ids = state.copy(), []
     try:

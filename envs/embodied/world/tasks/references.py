@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from visenv.worlds.draws import shuffled
 
 from ..furnish import Furnisher
-from ..items import ITEMS, Look, looks_of, word_of
+from ..items import ITEMS, ItemLook, looks_of, word_of
 from .phrases import article
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ObjectReference:
     """The object of a task.
 
     Attributes:
@@ -29,16 +29,16 @@ class Reference:
     lookalikes: tuple[int, ...] = ()
 
 
-def plain(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> Reference:
+def plain(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> ObjectReference:
     """Refer to any object of a type; there are one or two."""
     count = int(furnisher.rng.integers(1, 3))
     targets = tuple(furnisher.add(kind, avoid=avoid, dirty=dirty or None) for _ in range(count))
-    return Reference(article(word_of(kind)), kind, targets)
+    return ObjectReference(article(word_of(kind)), kind, targets)
 
 
-def by_use(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> Reference:
+def by_use(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> ObjectReference:
     """Refer to the only object of a type by what it is for."""
-    return Reference(
+    return ObjectReference(
         ITEMS[kind].use, kind, (furnisher.add(kind, avoid=avoid, dirty=dirty or None),)
     )
 
@@ -50,7 +50,7 @@ def by_look(
     dirty: bool,
     chosen: tuple[str, int],
     apart: bool,
-) -> Reference:
+) -> ObjectReference:
     """Refer to one of several objects of a type by its look.
 
     Args:
@@ -71,7 +71,7 @@ def by_look(
         if differs and color not in {first[0], *(other for other, _ in others)}:
             others.append((color, pattern))
     looks = [
-        Look(color, pattern, "matte", "large" if place == 0 or attribute != "size" else "small")  # type: ignore[arg-type]
+        ItemLook(color, pattern, "matte", "large" if place == 0 or attribute != "size" else "small")  # type: ignore[arg-type]
         for place, (color, pattern) in enumerate([first, *others[: count - 1]])
     ]
     numbers: list[int] = []
@@ -80,12 +80,12 @@ def by_look(
         numbers.append(furnisher.add(kind, look, {*avoid, *elsewhere}, dirty=dirty or None))
     word = {"color": first[0], "pattern": first[1], "size": "largest"}[attribute]
     words = f"the {word} {word_of(kind)}"
-    return Reference(words, kind, (numbers[0],), tuple(numbers[1:]))
+    return ObjectReference(words, kind, (numbers[0],), tuple(numbers[1:]))
 
 
 def by_place(
     furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool, apart: bool
-) -> Reference:
+) -> ObjectReference:
     """Refer to one of four objects of a type by its neighbor.
 
     Each of the four stands in a row with an object of the same two other types, in another order,
@@ -109,7 +109,7 @@ def by_place(
     where = ("directly to the left of", "directly to the right of")[side]
     words = f"the {word_of(kind)} that is {where} {article(word_of(anchor))}"
     others = tuple(number for place, number in enumerate(numbers) if place != side)
-    return Reference(words, kind, (numbers[side],), others)
+    return ObjectReference(words, kind, (numbers[side],), others)
 
 
 def pick_two_kinds(furnisher: Furnisher, kind: str) -> tuple[str, str]:

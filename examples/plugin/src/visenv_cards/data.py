@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.json_rows import json_object, read_rows
-from visenv.data.rows import Place, RowSource, existing_folder, first_files
+from visenv.data.rows import RowLocation, RowSource, existing_folder, first_files
 from visenv.errors import DataError
 from visenv.types import Image
 
@@ -38,7 +38,7 @@ class Decks(RowSource):
         self._require_rows(file.parent)
 
     @override
-    def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         return tuple(images)
 
 

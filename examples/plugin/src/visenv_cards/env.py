@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from visenv.data.open import open_data
 from visenv.data.source import Source
-from visenv.env import Limits, Observation, VisEnv
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.env import EpisodeLimits, Observation, VisEnv
+from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.presets import check_choice
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.tools import Arguments, Store, Tool, ToolResult
-from visenv.types import Image, Log, Message, Sample, TurnRequest
+from visenv.types import EventLog, Image, Message, Sample, TurnRequest
 
 from .world import CARDS, COLORS, CardsTruth, CardTable
 
@@ -92,7 +92,7 @@ class Cards(VisEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Turn over the right card, then name it."""
         if self.turns_left > 1:
-            call = Call("turn_over", {"number": self.sample.truth_as(CardsTruth).asked})
+            call = ToolCall("turn_over", {"number": self.sample.truth_as(CardsTruth).asked})
             return ParsedTurn(" I look at the card. ", calls=(call,))
         return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
 
@@ -127,7 +127,7 @@ def make(
         source=_source(data),
         grammar=KeyValueGrammar(),
         tools=[TurnOver()],
-        limits=Limits(turns=2),
+        limits=EpisodeLimits(turns=2),
         render_mode=render_mode,
         on_abort=on_abort,
     )
@@ -146,9 +146,9 @@ def _source(data: str | Source) -> Source:
     return CardTable() if data == "procedural" else open_data(data)
 
 
-def _correct(log: Log, sample: Sample) -> float:
+def _correct(log: EventLog, sample: Sample) -> float:
     return float(log.answer in sample.answers)
 
 
-def _looked(log: Log, sample: Sample) -> float:
+def _looked(log: EventLog, sample: Sample) -> float:
     return float(any(call.ok for call in log.tool_calls))

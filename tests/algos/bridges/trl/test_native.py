@@ -12,7 +12,7 @@ import pytest
 
 from tests.algos.bridges import judged
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.grammar import Call, ParsedTurn
+from visenv.grammar import ParsedTurn, ToolCall
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
@@ -257,7 +257,7 @@ def test_tool_that_raises_aborts_the_episode() -> None:
 
 # ------------------------------------------------- wrappers, judges, and frames for viewers alone
 
-LOOK = _said(ParsedTurn(" look ", (Call("look", {}),)))
+LOOK = _said(ParsedTurn(" look ", (ToolCall("look", {}),)))
 
 
 def _so(color: str) -> Message:
@@ -412,8 +412,8 @@ def test_frames_that_the_policy_does_not_see_are_not_shown(judged_id: Any) -> No
     opening = environment.reset(seed=0)
     shown = environment.look()
     images = [block["image"] for block in (*opening, *shown) if block["type"] == "image"]
-    greys = [image.getpixel((0, 0))[0] for image in images]
-    assert greys == [30, 90]
+    grays = [image.getpixel((0, 0))[0] for image in images]
+    assert grays == [30, 90]
     assert environment.episode._result.hidden_frames[0].frames == (judged.HIDDEN,)
 
 
@@ -481,7 +481,7 @@ def _speak_as_the_oracle(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> list[
 Config = Callable[..., Any]
 
 
-def test_images_that_tools_return_reach_the_model_and_are_learnt_from(
+def test_images_that_tools_return_reach_the_model_and_are_learned_from(
     arm: Path, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = config(per_device_train_batch_size=4, num_generations=2, max_completion_length=400)
@@ -549,7 +549,7 @@ def test_calls_of_tools_there_are_not_and_of_several_at_once() -> None:
     base = environment.episode._base
     turn = base.oracle_turn()
     (call,) = turn.calls
-    unknown = _said(ParsedTurn(" look ", calls=(Call("nothing", {}),)))
+    unknown = _said(ParsedTurn(" look ", calls=(ToolCall("nothing", {}),)))
     two = _said(ParsedTurn(" look ", calls=(call, call)))
     getattr(environment, call.name)(**call.arguments)
     getattr(environment, call.name)(**call.arguments)

@@ -12,7 +12,7 @@ from tests.reward_terms import unweighted
 from visenv.envs.arft.coding.rewards import coding_terms, problem_score
 from visenv.envs.arft.coding.world.sources import coding_truth
 from visenv.grammar.tags import TagGrammar
-from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
+from visenv.types import Answered, Event, EventLog, Malformed, Sample, ToolCalled, TurnTaken
 
 GRAMMAR = TagGrammar(("problem", "code"))
 SAMPLE = Sample(
@@ -50,7 +50,7 @@ def malformed() -> list[Event]:
 
 
 def reward(*turns: list[Event], sample: Sample = SAMPLE, by: str = "f1") -> tuple[float, float]:
-    log = Log([event for turn in turns for event in turn])
+    log = EventLog([event for turn in turns for event in turn])
     steps, form = coding_terms(GRAMMAR, by).terms()
     return unweighted(steps, log, sample), unweighted(form, log, sample)
 

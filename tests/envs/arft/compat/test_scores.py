@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from visenv.envs.arft.coding.world.sources import coding_truth
 from visenv.envs.arft.compat import scores
-from visenv.types import Log, Sample, TurnTaken
+from visenv.types import EventLog, Sample, TurnTaken
 
 SAMPLE = Sample(
     "s", "?", answers=("dark green",), ground_truth=coding_truth(("rotation90", "dark"), ())
@@ -145,7 +145,7 @@ TURNS = (
 
 
 def paid(*texts: str) -> tuple[float, float]:
-    log = Log([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
+    log = EventLog([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
     return scores.accuracy_term(log, SAMPLE), scores.format_term(log, SAMPLE)
 
 

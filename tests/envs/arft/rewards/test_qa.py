@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arft.rewards.qa import exact_match, normalised, token_f1, tokens
+from visenv.envs.arft.rewards.qa import exact_match, normalized, token_f1, tokens
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.vqa import LONGEST_ANSWER
 
@@ -22,8 +22,8 @@ from visenv.rewards.vqa import LONGEST_ANSWER
         ("\t\n", ""),
     ],
 )
-def test_normalised(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+def test_normalized(text: str, expected: str) -> None:
+    assert normalized(text) == expected
 
 
 def test_chinese_is_cut_into_characters_and_other_words_are_not() -> None:

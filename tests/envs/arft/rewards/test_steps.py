@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from tests.reward_terms import unweighted
 from visenv.env import VisEnv
 from visenv.envs.arft.rewards.steps import (
-    GoldStep,
+    ReferenceStep,
     StepRewardWrapper,
+    StepScore,
     StepTerms,
-    Worth,
     by_turn,
-    gold_steps,
+    reference_steps,
 )
 from visenv.errors import EpisodeOverError, ServiceError
 from visenv.rewards import RewardContext, RewardTerm
 from visenv.testing import toy
-from visenv.types import Aborted, Answered, Event, Log, Sample, ToolCalled, TurnTaken
+from visenv.types import Aborted, Answered, Event, EventLog, Sample, ToolCalled, TurnTaken
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 SAMPLE = Sample("s", "?", answers=("1",))
@@ -42,10 +42,10 @@ SAMPLE = Sample("s", "?", answers=("1",))
     ],
 )
 def test_answer_weighs_one_step_more_than_all_before_it(before: int, weights: list[float]) -> None:
-    steps = gold_steps([("search", place) for place in range(before)], "gold")
+    steps = reference_steps([("search", place) for place in range(before)], "gold")
     assert [step.weight for step in steps] == pytest.approx(weights)
     assert sum(step.weight for step in steps) == pytest.approx(1)
-    assert steps[-1] == GoldStep("answer", steps[-1].weight, "gold")
+    assert steps[-1] == ReferenceStep("answer", steps[-1].weight, "gold")
     assert [step.truth for step in steps[:-1]] == list(range(before))
 
 
@@ -55,15 +55,15 @@ Scores = Sequence[Sequence[float | None]]
 """Accuracy by turn, and by step."""
 
 
-def log_of(scores: Scores, formed: Sequence[bool]) -> Log:
+def log_of(scores: Scores, formed: Sequence[bool]) -> EventLog:
     events: list[Event] = []
     for turn, (row, form) in enumerate(zip(scores, formed, strict=True)):
         events.append(TurnTaken(turn, "good" if form else "bad", None))
         events.append(ToolCalled(turn, "t", {"scores": list(row)}, True))
-    return Log(events)
+    return EventLog(events)
 
 
-def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample) -> float | None:
+def accuracy(events: Sequence[Event], step: ReferenceStep, sample: Sample) -> float | None:
     called = events[1]
     assert isinstance(called, ToolCalled)
     score: float | None = called.arguments["scores"][step.truth]
@@ -71,7 +71,7 @@ def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample) -> float |
 
 
 def terms_of(weights: Sequence[float]) -> StepTerms:
-    steps = [GoldStep("t", weight, place) for place, weight in enumerate(weights)]
+    steps = [ReferenceStep("t", weight, place) for place, weight in enumerate(weights)]
     return StepTerms(lambda _: steps, accuracy, lambda text: text == "good")
 
 
@@ -80,19 +80,19 @@ def test_steps_are_paid_once_and_turns_take_one_step_each() -> None:
     # Both turns fit the first step best, but only the first fits the second at all:
     # turn 0 -> step 1 (0.5·0.6), turn 1 -> step 0 (0.5·0.8), sum 0.7; greedy gives 0.5·0.9 alone.
     log = log_of([[0.9, 0.6], [0.8, None]], [True, True])
-    assert terms.worth(log, SAMPLE) == pytest.approx(Worth(0.7, 1.0))
+    assert terms.worth(log, SAMPLE) == pytest.approx(StepScore(0.7, 1.0))
     # The same turn over and over takes one step.
     again = log_of([[0.9, None]] * 5, [True] * 5)
-    assert terms.worth(again, SAMPLE) == pytest.approx(Worth(0.45, 0.5))
+    assert terms.worth(again, SAMPLE) == pytest.approx(StepScore(0.45, 0.5))
 
 
 def test_form_is_paid_for_the_turns_that_take_a_step() -> None:
     terms = terms_of([0.5, 0.5])
     # badly formed with 1.0 is worth 0.5·(1 + 0); well formed with 0.3 is worth 0.5·(0.3 + 1)
     log = log_of([[1.0, None], [0.3, None]], [False, True])
-    assert terms.worth(log, SAMPLE) == pytest.approx(Worth(0.15, 0.5))
-    assert terms.worth(log_of([[None, None]], [True]), SAMPLE) == Worth(0.0, 0.0)
-    assert terms.worth(Log(), SAMPLE) == Worth(0.0, 0.0)
+    assert terms.worth(log, SAMPLE) == pytest.approx(StepScore(0.15, 0.5))
+    assert terms.worth(log_of([[None, None]], [True]), SAMPLE) == StepScore(0.0, 0.0)
+    assert terms.worth(EventLog(), SAMPLE) == StepScore(0.0, 0.0)
 
 
 def test_terms_are_its_two_parts() -> None:
@@ -145,7 +145,7 @@ def test_matching_is_the_best_one(
 def test_events_are_cut_at_their_turns() -> None:
     first, second = TurnTaken(0, "a", None), TurnTaken(1, "b", None)
     answered = Answered(1, "1")
-    assert by_turn(Log([first, second, answered])) == [[first], [second, answered]]
+    assert by_turn(EventLog([first, second, answered])) == [[first], [second, answered]]
 
 
 # ---------------------------------------------------------------------------- farming
@@ -154,16 +154,16 @@ KINDS = ("problem", "code", "answer")
 TURN = st.tuples(st.sampled_from(KINDS), st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
 
 
-def coding_log(turns: Sequence[tuple[str, float, bool]]) -> Log:
+def coding_log(turns: Sequence[tuple[str, float, bool]]) -> EventLog:
     """Turns of a kind, with an accuracy and a form."""
     events: list[Event] = []
     for place, (kind, score, formed) in enumerate(turns):
         events.append(TurnTaken(place, "good" if formed else "bad", None))
         events.append(ToolCalled(place, kind, {"score": score}, True))
-    return Log(events)
+    return EventLog(events)
 
 
-def kind_accuracy(events: Sequence[Event], step: GoldStep, sample: Sample) -> float | None:
+def kind_accuracy(events: Sequence[Event], step: ReferenceStep, sample: Sample) -> float | None:
     called = events[1]
     assert isinstance(called, ToolCalled)
     return called.arguments["score"] if called.tool == step.kind else None
@@ -174,7 +174,9 @@ def test_farming_turns_pays_less_than_answering(
     before: int, turns: list[tuple[str, float, bool]], right: float
 ) -> None:
     """Without an answer, anything is worth less than a right answer alone; any answer adds."""
-    steps = gold_steps([(kind, None) for kind in (KINDS * 2)[:before] if kind != "answer"], None)
+    steps = reference_steps(
+        [(kind, None) for kind in (KINDS * 2)[:before] if kind != "answer"], None
+    )
     terms = StepTerms(lambda _: steps, kind_accuracy, lambda text: text == "good")
 
     def worth(turns: list[tuple[str, float, bool]]) -> float:

@@ -16,7 +16,7 @@ from visenv.envs.arft.search import compat
 from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld
-from visenv.types import Log, Sample, StepResult, TurnTaken
+from visenv.types import EventLog, Sample, StepResult, TurnTaken
 
 Env = gym.Env[Any, str]
 
@@ -99,7 +99,7 @@ def test_form_is_that_of_the_public_expressions(text: str) -> None:
 
 
 def paid(*texts: str) -> tuple[float, float]:
-    log = Log([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
+    log = EventLog([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
     steps, form = compat.published_terms(word_similarity, "f1")
     return unweighted(steps, log, SAMPLE), unweighted(form, log, SAMPLE)
 
@@ -120,7 +120,7 @@ def test_turn_is_paid_by_the_step_at_its_place() -> None:
 
 def test_exact_match_pays_for_the_answer() -> None:
     steps, _ = compat.published_terms(word_similarity, "em")
-    log = Log([TurnTaken(0, "<answer>green</answer>", None)])
+    log = EventLog([TurnTaken(0, "<answer>green</answer>", None)])
     assert unweighted(steps, log, Sample("s", "?", answers=("dark green",))) == 0.0
     assert unweighted(steps, log, Sample("s", "?", answers=("Green!",))) == 1.0
 

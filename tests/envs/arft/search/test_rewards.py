@@ -13,7 +13,7 @@ from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.envs.arft.search.rewards import search_terms
 from visenv.envs.arft.search.similarity import open_similarity, word_similarity
 from visenv.grammar.tags import TagGrammar
-from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
+from visenv.types import Answered, Event, EventLog, Malformed, Sample, ToolCalled, TurnTaken
 
 GRAMMAR = TagGrammar(("search",))
 FOUNDER, BORN = "founder of Kastor Works", "birth year of Mira Tolen"
@@ -43,7 +43,7 @@ def malformed() -> list[Event]:
 def reward(
     *turns: list[Event], sample: Sample = SAMPLE, by: str = "f1", similarity: str = "words"
 ) -> tuple[float, float]:
-    log = Log([event for turn in turns for event in turn])
+    log = EventLog([event for turn in turns for event in turn])
     steps, form = search_terms(GRAMMAR, open_similarity(similarity), by)
     assert (steps.weight, form.weight) == (1.0, 1.0)
     return unweighted(steps, log, sample), unweighted(form, log, sample)

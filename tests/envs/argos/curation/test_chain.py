@@ -39,7 +39,7 @@ def chain(folder: Path, env_id: str) -> list[list[str]]:
         return str(folder / name)
 
     env = [env_id, "--option", "preset=default"]
-    careless = [*TEACHER, "--policy-option", "care=0.6", "--policy-option", "miss=0.5"]
+    careless = [*TEACHER, "--policy-option", "expert_rate=0.6", "--policy-option", "miss=0.5"]
     read = {name: ["--scorer", f"{SCRIPTED}:write_{name}"] for name in ("entities", "extraction")}
     return [
         ["draft", *env, "--samples", str(SAMPLES[env_id]), *TEACHER, "--out", path("1/d.jsonl")],

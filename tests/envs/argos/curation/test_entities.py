@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from visenv.curation.lines import JsonLines, Row
 from visenv.envs.argos.curation import FindEntities
-from visenv.envs.argos.curation.entities import Action, read_entities
+from visenv.envs.argos.curation.entities import VideoAction, read_entities
 from visenv.scorers import ReplyError, Scorer
 from visenv.types import Image
 
@@ -31,7 +31,7 @@ def test_repeats_are_listed_once_in_upper_and_lower_case() -> None:
 def test_actions_of_a_video_have_their_times() -> None:
     text = reply(actions=["the lid (left) is lifted (start_time=1.5s, end_time=2.00s)"])
     assert read_entities(text, video=True).actions == (
-        Action("the lid (left) is lifted", 1.5, 2.0),
+        VideoAction("the lid (left) is lifted", 1.5, 2.0),
     )
 
 

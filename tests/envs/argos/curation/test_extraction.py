@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.curation.lines import JsonLines
-from visenv.envs.argos.curation import Extract
+from visenv.envs.argos.curation import ExtractReferences
 from visenv.envs.argos.curation.extraction import (
     read_image_items,
     read_video_items,
@@ -62,7 +62,7 @@ def replies(request: Any) -> dict[str, str]:
 def extracted(folder: Path, trace: str, times: list[float]) -> dict[str, Any]:
     path, out = folder / "rows.jsonl", folder / "out.jsonl"
     path.write_text(json.dumps({"id": "a", "trace": trace, "times": times}))
-    Extract(Scorer("rules", function=f"{__name__}:replies")).run(JsonLines(path), out)
+    ExtractReferences(Scorer("rules", function=f"{__name__}:replies")).run(JsonLines(path), out)
     return next(iter(JsonLines(out))).row
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from tests.hostile_rows import hostile
 from visenv.curation.lines import JsonLines
-from visenv.curation.step import Step
+from visenv.curation.step import CurationStep
 from visenv.envs.argos.curation import (
-    Extract,
+    DrawOverlay,
+    ExtractReferences,
     FindEntities,
-    Overlay,
-    Point,
+    PointToEntities,
     Reformat,
-    Score,
+    ScoreTraces,
     ScriptedTeacher,
     Traces,
 )
@@ -30,13 +30,15 @@ from visenv.types import Image
 SCRIPTED = "visenv.envs.argos.curation.scripted"
 MAKE_ENV = env_maker("visenv/ArgosImage-v0", ["preset=tiny"])
 
-STEPS: dict[str, Callable[[Path], Step]] = {
+STEPS: dict[str, Callable[[Path], CurationStep]] = {
     "entities": lambda folder: FindEntities(Scorer("rules", function=f"{SCRIPTED}:write_entities")),
-    "point": lambda folder: Point(MAKE_ENV, "oracle"),
-    "overlay": Overlay,
+    "point": lambda folder: PointToEntities(MAKE_ENV, "oracle"),
+    "overlay": DrawOverlay,
     "traces": lambda folder: Traces(MAKE_ENV, ScriptedTeacher()),
-    "extract": lambda folder: Extract(Scorer("rules", function=f"{SCRIPTED}:write_extraction")),
-    "score": lambda folder: Score(MAKE_ENV, folder),
+    "extract": lambda folder: ExtractReferences(
+        Scorer("rules", function=f"{SCRIPTED}:write_extraction")
+    ),
+    "score": lambda folder: ScoreTraces(MAKE_ENV, folder),
     "reformat": lambda folder: Reformat(folder, folder),
 }
 

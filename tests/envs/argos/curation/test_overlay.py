@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.curation.lines import JsonLines
-from visenv.envs.argos.curation import Overlay
+from visenv.envs.argos.curation import DrawOverlay
 from visenv.envs.argos.curation.overlay import draw_points
 from visenv.envs.argos.curation.traces import trace_prompt
 from visenv.episodes import save_images
@@ -80,7 +80,7 @@ def overlaid(folder: Path, times: list[float]) -> dict[str, Any]:
     }
     (folder / "rows.jsonl").write_text(json.dumps(row))
     out = folder / "out.jsonl"
-    account = Overlay(folder / "overlay").run(JsonLines(folder / "rows.jsonl"), out)
+    account = DrawOverlay(folder / "overlay").run(JsonLines(folder / "rows.jsonl"), out)
     assert account.kept == 1
     return next(iter(JsonLines(out))).row
 
@@ -121,5 +121,5 @@ def test_points_of_another_form_are_bad_data(tmp_path: Path, points: Any) -> Non
     row = {**overlaid(tmp_path, []), "points": points}
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(row))
-    account = Overlay(tmp_path).run(JsonLines(path), tmp_path / "none.jsonl")
+    account = DrawOverlay(tmp_path).run(JsonLines(path), tmp_path / "none.jsonl")
     assert account.failed == {"cannot be read": 1}

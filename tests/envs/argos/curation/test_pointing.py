@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from visenv.curation.lines import JsonLines
-from visenv.curation.step import Account
-from visenv.envs.argos.curation import Draft, Point
+from visenv.curation.step import StepReport
+from visenv.envs.argos.curation import DraftAnswers, PointToEntities
 from visenv.errors import ConfigurationError
 from visenv.makers import env_maker
 from visenv.types import Image, Sample
@@ -29,7 +29,7 @@ def replies(request: Any) -> dict[str, str]:
     return {"text": texts[prompt], "finish_reason": "stop"}
 
 
-def pointed(folder: Path, **row: Any) -> tuple[Account, dict[str, Any] | None]:
+def pointed(folder: Path, **row: Any) -> tuple[StepReport, dict[str, Any] | None]:
     path, out = folder / "rows.jsonl", folder / "out.jsonl"
     row = {"id": "a", "index": 0, "sample": "s", "entities": ["mug", "tray", "fork"], **row}
     path.write_text(json.dumps(row))
@@ -39,7 +39,7 @@ def pointed(folder: Path, **row: Any) -> tuple[Account, dict[str, Any] | None]:
 
         return gym.make("visenv/ArgosImage-v0", data=[SAMPLE], view_side=100)
 
-    step = Point(make, f"rules:{__name__}:replies")
+    step = PointToEntities(make, f"rules:{__name__}:replies")
     account = step.run(JsonLines(path), out)
     step.close()
     return account, next((line.row for line in JsonLines(out)), None)
@@ -66,9 +66,9 @@ def test_row_of_another_sample_or_without_entities_fails(tmp_path: Path, row: An
 def test_relative_coordinates_and_other_environments_are_refused(tmp_path: Path) -> None:
     relative = env_maker("visenv/ArgosImage-v0", ["preset=qwen3"])
     with pytest.raises(ConfigurationError, match="coordinates in pixels"):
-        Point(relative, "oracle")
+        PointToEntities(relative, "oracle")
     with pytest.raises(ConfigurationError, match="Expected ArgosImage-v0"):
-        Point(env_maker("visenv/ZoomVQA-v0", ["preset=tiny"]), "oracle")
+        PointToEntities(env_maker("visenv/ZoomVQA-v0", ["preset=tiny"]), "oracle")
 
 
 def test_samples_without_image_or_answer_are_dropped(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_samples_without_image_or_answer_are_dropped(tmp_path: Path) -> None:
     from visenv.policies.scripted import ScriptedPolicy
 
     samples = [Sample("a", "What?", (), ("x",)), Sample("b", "What?", SAMPLE.images), SAMPLE]
-    step = Draft(
+    step = DraftAnswers(
         lambda: gym.make("visenv/ArgosImage-v0", data=samples),
         ScriptedPolicy(["A mug."]),
         tmp_path,

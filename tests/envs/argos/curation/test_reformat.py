@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.argos.curation.reformat import reformat
-from visenv.grammar.points import Point, PointsGrammar, References, SpanNote, read_references
+from visenv.grammar.points import Point, PointsGrammar, SpanNote, TraceReferences, read_references
 
 CUP, LID = Point(12, 34, "cup"), Point(5, 6.5, "lid")
 
 
 def rewritten(text: str, *points: Point) -> str:
-    return reformat(f"<think>{text}</think><answer>a</answer>", References(points))[7:-26]
+    return reformat(f"<think>{text}</think><answer>a</answer>", TraceReferences(points))[7:-26]
 
 
 CASES = {
@@ -49,7 +49,7 @@ def test_markup_in_a_name_opens_no_tag() -> None:
 @pytest.mark.parametrize("answer", ["(12, 34)", "at (1, 1)<|begin_of_box|>(12, 34)<|end_of_box|>"])
 def test_final_answer_stays(answer: str) -> None:
     text = f"<think>(12, 34)</think><answer>{answer}</answer>"
-    changed = reformat(text, References((CUP,)))
+    changed = reformat(text, TraceReferences((CUP,)))
     grammar = PointsGrammar()
     assert grammar.parse(changed).answer == grammar.parse(text).answer == "(12, 34)"
     assert "<point" in changed
@@ -80,4 +80,4 @@ def test_environment_reads_the_same_points_and_spans(
 
 @given(st.text(alphabet="[(F12, @t=.s)-]<answer>box|", max_size=200))
 def test_reformat_rewrites_any_trace(text: str) -> None:
-    assert isinstance(reformat(text, References((CUP, LID))), str)
+    assert isinstance(reformat(text, TraceReferences((CUP, LID))), str)

@@ -30,7 +30,7 @@ def rollouts(folder: Path, count: int = 12, tries: int = 4) -> Path:
     """Rollouts of an oracle that guesses in most of them."""
     out = folder / "rollouts.jsonl"
     make = env_maker("visenv/ArgosImage-v0", ["preset=tiny"])
-    step = Trajectories(make, OraclePolicy(care=0.2, guess=True), folder)
+    step = Trajectories(make, OraclePolicy(expert_rate=0.2, guess=True), folder)
     step.run(members(seed_lines(count), tries), out)
     step.close()
     return out

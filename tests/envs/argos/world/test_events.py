@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from visenv.envs.argos.world.events import Event, happens, supports
+from visenv.envs.argos.world.events import WorldEvent, happens, supports
 
-ENTERS = Event(kind="enters", names=("red ball",), first=4, last=5)
-MEETS = Event(kind="meets", names=("red ball", "blue cube"), first=2, last=5)
-TURNS = Event(kind="turns", names=("green cone",), first=6, last=7, color="blue")
-STAYS = Event(kind="stays", names=("red ball",), first=2, last=9)
+ENTERS = WorldEvent(kind="enters", names=("red ball",), first=4, last=5)
+MEETS = WorldEvent(kind="meets", names=("red ball", "blue cube"), first=2, last=5)
+TURNS = WorldEvent(kind="turns", names=("green cone",), first=6, last=7, color="blue")
+STAYS = WorldEvent(kind="stays", names=("red ball",), first=2, last=9)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ STAYS = Event(kind="stays", names=("red ball",), first=2, last=9)
         (STAYS, "the red ball stays visible"),
     ],
 )
-def test_description_names_an_event(event: Event, description: str) -> None:
+def test_description_names_an_event(event: WorldEvent, description: str) -> None:
     assert supports([event], event.first, event.last, description)
 
 
@@ -46,7 +46,7 @@ def test_description_names_an_event(event: Event, description: str) -> None:
         (STAYS, "the red ball is not visible"),
     ],
 )
-def test_description_of_another_event_does_not_match(event: Event, description: str) -> None:
+def test_description_of_another_event_does_not_match(event: WorldEvent, description: str) -> None:
     assert not supports([event], event.first, event.last, description)
     assert not happens([event], event.first, description)
 

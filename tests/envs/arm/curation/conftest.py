@@ -13,9 +13,9 @@ import PIL.Image
 import pytest
 from typing_extensions import override
 
-from visenv.curation.journal import Journal, Outcome
+from visenv.curation.journal import CurationJournal, RowOutcome
 from visenv.curation.lines import JsonLines, Row, write_lines
-from visenv.curation.step import Step, journal_path
+from visenv.curation.step import CurationStep, journal_path
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.types import Message, Reply, Sampling, TurnRequest
 
@@ -57,9 +57,9 @@ class Kit:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def image(self, name: str = "a.png", grey: int = 0, size: tuple[int, int] = (8, 6)) -> str:
+    def image(self, name: str = "a.png", gray: int = 0, size: tuple[int, int] = (8, 6)) -> str:
         path = self.folder / name
-        pixels = np.full((size[1], size[0], 3), grey, np.uint8)
+        pixels = np.full((size[1], size[0], 3), gray, np.uint8)
         PIL.Image.fromarray(pixels).save(path)
         return name
 
@@ -67,7 +67,9 @@ class Kit:
         write_lines(self.folder / name, [{"id": f"r{k}", **row} for k, row in enumerate(rows)])
         return JsonLines(self.folder / name)
 
-    def run(self, step: Step, rows: Sequence[Row], out: str = "out/out.jsonl") -> list[Outcome]:
+    def run(
+        self, step: CurationStep, rows: Sequence[Row], out: str = "out/out.jsonl"
+    ) -> list[RowOutcome]:
         """The outcome of each row."""
         lines, path = self.rows(rows), self.folder / out
         account = step.run(lines, path)
@@ -75,7 +77,7 @@ class Kit:
         assert account.kept + sum(account.dropped.values()) + sum(account.failed.values()) == len(
             rows
         )
-        journal = Journal(journal_path(path), step.name, step.settings())
+        journal = CurationJournal(journal_path(path), step.name, step.settings())
         outcomes = [journal.outcome(line) for line in lines]
         journal.close()
         assert self.read(out) == [row for outcome in outcomes for row in outcome.rows]

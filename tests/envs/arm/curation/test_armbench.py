@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.hostile_rows import hostile
-from visenv.envs.arm.curation import ArmBench, Arrange, ScriptedGenerator, Writer
-from visenv.envs.arm.curation.armbench import FORMS, Written, leak
+from visenv.envs.arm.curation import ArmBenchItems, MakePairs, ScriptedGenerator, Writer
+from visenv.envs.arm.curation.armbench import FORMS, WrittenItem, leak
 from visenv.envs.arm.curation.judging import arranged
-from visenv.envs.arm.curation.rows import Question
+from visenv.envs.arm.curation.rows import QuestionRow
 from visenv.envs.arm.datasets.armbench import RESPONSES, ARMBench
 from visenv.errors import ConfigurationError, UnknownNameError
 
@@ -29,8 +29,8 @@ DESCRIPTION = {
 TRACK = "fine_grained_perception"
 
 
-def bench(kit: Any, policy: Any, *tags: str, track: str = TRACK, **options: Any) -> ArmBench:
-    return ArmBench(Writer(policy), kit.folder / "out", track, tags, **options)
+def bench(kit: Any, policy: Any, *tags: str, track: str = TRACK, **options: Any) -> ArmBenchItems:
+    return ArmBenchItems(Writer(policy), kit.folder / "out", track, tags, **options)
 
 
 def run(kit: Any, reply: Any, tag: str, row: Any = QUESTION, **options: Any) -> Any:
@@ -137,9 +137,11 @@ def test_leaks_drop_the_row(kit: Any, reply: Any, reason: str) -> None:
 
 
 def test_number_in_other_words_leaks_too() -> None:
-    question = Question("How many?", (), "3")
-    assert leak(Written("How many?", "There are three.", ["There are three, no: four."]), question)
-    assert not leak(Written("How many?", "There are three.", ["There are 13."]), question)
+    question = QuestionRow("How many?", (), "3")
+    assert leak(
+        WrittenItem("How many?", "There are three.", ["There are three, no: four."]), question
+    )
+    assert not leak(WrittenItem("How many?", "There are three.", ["There are 13."]), question)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +177,13 @@ def test_hostile_rows_are_accounted_for(kit: Any) -> None:
 def test_armbench_without_a_writer_or_images() -> None:
     writer: Any = None
     with pytest.raises(UnknownNameError, match="Did you mean 'fine_grained_perception'"):
-        ArmBench(writer, Path("x"), "fine_grained")
+        ArmBenchItems(writer, Path("x"), "fine_grained")
     with pytest.raises(UnknownNameError, match="Did you mean '4-way-pair_rm'"):
-        ArmBench(writer, Path("x"), tags=["4-way"])
+        ArmBenchItems(writer, Path("x"), tags=["4-way"])
     with pytest.raises(ConfigurationError, match="made by checks"):
-        ArmBench(writer, Path("x"), "multimodal_instruction_following")
+        ArmBenchItems(writer, Path("x"), "multimodal_instruction_following")
     with pytest.raises(ConfigurationError, match="above 1"):
-        ArmBench(writer, Path("x"), length_ratio=1)
+        ArmBenchItems(writer, Path("x"), length_ratio=1)
 
 
 # ---------------------------------------------------------------------------- read back
@@ -189,7 +191,7 @@ def test_armbench_without_a_writer_or_images() -> None:
 
 def test_benchmarks_loader_reads_what_was_made(kit: Any) -> None:
     rows = [
-        {**QUESTION, "images": [str(kit.folder / kit.image(f"{k}.png", grey=k))]} for k in range(9)
+        {**QUESTION, "images": [str(kit.folder / kit.image(f"{k}.png", gray=k))]} for k in range(9)
     ]
     outcomes = kit.run(bench(kit, ScriptedGenerator()), rows, f"out/{TRACK}.jsonl")
     source = ARMBench(kit.folder / "out")
@@ -220,7 +222,7 @@ PAIR = {"question": "Which?", "chosen": "red", "rejected": "blue", "flaw": "attr
 def test_pairs_become_items_in_one_order_or_in_both(kit: Any) -> None:
     rows = [{**PAIR, "images": [str(kit.folder / kit.image())]}] * 60
     folder = kit.folder / "out"
-    items = [each.rows[0] for each in kit.run(Arrange(folder), rows, f"out/{TRACK}.jsonl")]
+    items = [each.rows[0] for each in kit.run(MakePairs(folder), rows, f"out/{TRACK}.jsonl")]
     assert 15 < sum(item["gt"] == 1 for item in items) < 45
     for item in items:
         assert item["preds"][item["gt"] - 1] == "red"
@@ -230,7 +232,7 @@ def test_pairs_become_items_in_one_order_or_in_both(kit: Any) -> None:
     source = ARMBench(folder)
     assert len(source) == 60
     assert source[0].ground_truth.candidates == tuple(items[0]["preds"])
-    both = kit.run(Arrange(folder, both_orders=True), rows[:2], "out/both.jsonl")
+    both = kit.run(MakePairs(folder, both_orders=True), rows[:2], "out/both.jsonl")
     assert [(row["id"], row["preds"], row["gt"]) for row in both[1].rows] == [
         ("r1/1", ["red", "blue"], 1),
         ("r1/2", ["blue", "red"], 2),
@@ -239,5 +241,5 @@ def test_pairs_become_items_in_one_order_or_in_both(kit: Any) -> None:
 
 def test_hostile_pairs_are_accounted_for(kit: Any) -> None:
     rows = hostile({**PAIR, "images": [str(kit.folder / kit.image())]})
-    outcomes = kit.run(Arrange(kit.folder / "out"), rows)
+    outcomes = kit.run(MakePairs(kit.folder / "out"), rows)
     assert {outcome.status for outcome in outcomes} == {"kept", "failed"}

@@ -11,10 +11,10 @@ import pytest
 from typing_extensions import override
 
 from visenv.curation.places import row_lines, seed_lines
-from visenv.envs.arm.curation import Constraints
+from visenv.envs.arm.curation import ConstraintItems
 from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
-from visenv.envs.arm.ground_truth import Check, Constraint, InstructionTruth
+from visenv.envs.arm.ground_truth import Constraint, ConstraintCheck, InstructionTruth
 from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
 from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
@@ -80,7 +80,7 @@ def instructions(kit: Any, *constraints: Sequence[Any]) -> MMIFEval:
 
 def run(kit: Any, source: MMIFEval, text: str) -> tuple[Any, Path]:
     out = kit.folder / "bench" / f"{TRACK}.jsonl"
-    step = Constraints(source, Answers(text), out.parent)
+    step = ConstraintItems(source, Answers(text), out.parent)
     return step.run(row_lines(source), out), out
 
 
@@ -98,7 +98,7 @@ def test_constraints_that_a_check_decides_are_items(kit: Any) -> None:
         assert sample.ground_truth.candidates == ("The wall is blue.",)
         assert sample.images[0].size == (8, 6)
         assert sample.kind == "single_rm"
-    assert short.ground_truth.check == Check(
+    assert short.ground_truth.check == ConstraintCheck(
         name="check_whether_response_word_count_in_range",
         arguments={"lower_bound": 1, "upper_bound": 5},
     )
@@ -107,7 +107,7 @@ def test_constraints_that_a_check_decides_are_items(kit: Any) -> None:
 def test_prompt_of_an_instruction(kit: Any) -> None:
     source = instructions(kit, [SHORT, NICE])
     policy = Answers("Blue.")
-    Constraints(source, policy, kit.folder).run(row_lines(source), kit.folder / "o.jsonl")
+    ConstraintItems(source, policy, kit.folder).run(row_lines(source), kit.folder / "o.jsonl")
     (message,) = policy.asked
     assert len(message.images) == 1
     text = str(message.parts[-1])
@@ -137,7 +137,7 @@ def test_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
             return reply._replace(finish_reason="length")
 
     source, out = instructions(kit, [SHORT]), kit.folder / "o.jsonl"
-    step = Constraints(source, Cut("<think>First, the wall"), kit.folder)
+    step = ConstraintItems(source, Cut("<think>First, the wall"), kit.folder)
     assert step.run(row_lines(source), out).failed == {"reply cut off": 1}
 
 
@@ -149,7 +149,7 @@ def test_rows_without_such_a_constraint_are_dropped_unasked(kit: Any) -> None:
 
 
 def constrained(name: str, arguments: Any) -> Constraint:
-    check = Check(name=name, arguments=arguments)
+    check = ConstraintCheck(name=name, arguments=arguments)
     return Constraint(key="", text="c", method="rule_based", checks=(check,))
 
 
@@ -160,12 +160,12 @@ def test_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
         Sample("s", "q", ground_truth=InstructionTruth(constraints=(constrained(name, each),)))
         for each in bounds
     ]
-    step = Constraints(source, Answers("Blue."), kit.folder)
+    step = ConstraintItems(source, Answers("Blue."), kit.folder)
     account = step.run(row_lines(source), kit.folder / "o.jsonl")
     assert (account.kept, account.failed) == (1, {"cannot be read": 1})
 
 
 def test_place_that_is_not_there_fails(kit: Any) -> None:
     source = instructions(kit, [SHORT])
-    step = Constraints(source, Answers("Blue."), kit.folder)
+    step = ConstraintItems(source, Answers("Blue."), kit.folder)
     assert step.run(seed_lines(1), kit.folder / "o.jsonl").failed == {"cannot be read": 1}

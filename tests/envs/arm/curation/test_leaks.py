@@ -33,7 +33,7 @@ from visenv.errors import DataError
         ("first b", "['a thing', 'b']", False),
         ("[brackets", "[brackets", True),  # no list after all
         ("A4 paper", "4", False),
-        ("room 101", "one hundred one", False),  # spelt-out numbers end at twenty
+        ("room 101", "one hundred one", False),  # spelled-out numbers end at twenty
     ],
 )
 def test_whether_a_text_states_an_answer(text: str, answer: str, expected: bool) -> None:

@@ -161,8 +161,8 @@ def test_pair_with_another_flaw_in_the_same_response_is_no_copy(kit: Any) -> Non
 
 
 def test_pair_with_the_same_words_about_another_image_is_no_copy(kit: Any) -> None:
-    paths = [str(kit.folder / kit.image(f"{k}.png", grey=k)) for k in (0, 1)]
-    twin = str(kit.folder / kit.image("twin.png", grey=1))
+    paths = [str(kit.folder / kit.image(f"{k}.png", gray=k)) for k in (0, 1)]
+    twin = str(kit.folder / kit.image("twin.png", gray=1))
     rows = [{**PAIR, "images": images} for images in ([paths[0]], [paths[1]], [twin], [], paths)]
     statuses = [outcome.status for outcome in dedupe(kit, rows)]
     assert statuses == ["kept", "kept", "dropped", "kept", "kept"]  # the twin holds the same bytes

@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from visenv.envs.arm.datasets.armbench import RESPONSES, TRACKS, ARMBench
-from visenv.envs.arm.ground_truth import Check, JudgingTruth
+from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
 from visenv.errors import DataError, ImageError, UnknownNameError
 
 PERCEPTION, DOCUMENT, FOLLOWING = TRACKS
@@ -113,7 +113,7 @@ def test_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     assert [truth.constraint for truth in truths] == texts
     arguments = {"lower_bound": 10, "upper_bound": 20}
     name = "check_whether_response_word_count_in_range"
-    assert truths[0].check == Check(name=name, arguments=arguments)
+    assert truths[0].check == ConstraintCheck(name=name, arguments=arguments)
     assert truths[1].check is None
     assert truths[2].check is None  # the verdict is known without it
 

@@ -14,7 +14,7 @@ import pytest
 from visenv.checks import CHECKS
 from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
 from visenv.envs.arm.datasets.rule_functions import check_of
-from visenv.envs.arm.ground_truth import Check
+from visenv.envs.arm.ground_truth import ConstraintCheck
 from visenv.errors import DataError, ImageError
 
 COLUMNS = ("index", "id", "image", "instruction", "tag", "constraints", "answer", "infer_type")
@@ -88,11 +88,11 @@ def test_checks_have_our_names(tmp_path: Path) -> None:
     first, second = sample.ground_truth.constraints
     assert (first.text, first.method) == ("Use 10 to 20 words.", "rule_based")
     assert first.checks == (
-        Check(
+        ConstraintCheck(
             name="check_whether_response_word_count_in_range",
             arguments={"lower_bound": 10, "upper_bound": 20},
         ),
-        Check(
+        ConstraintCheck(
             name="check_whether_total_keyword_in_list_mentioned_in_range",
             arguments={"keywords": ["#cat"], "lower_bound_times": 1, "upper_bound_times": 3},
         ),

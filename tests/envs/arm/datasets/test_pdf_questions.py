@@ -99,7 +99,7 @@ def test_candidates_are_taken_as_they_are(tmp_path: Path) -> None:
     assert (two.id, two.answers) == ("7", ("False",))
 
 
-def test_order_is_seeded_and_favours_no_place(tmp_path: Path) -> None:
+def test_order_is_seeded_and_favors_no_place(tmp_path: Path) -> None:
     rows = [{**GOOD, "id": number} for number in range(400)]
     fill(tmp_path, rows)
     source = PdfQuestions(tmp_path)

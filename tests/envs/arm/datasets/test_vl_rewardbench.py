@@ -74,7 +74,7 @@ def test_order_of_lmms_eval(tmp_path: Path) -> None:
     assert source[1].answers == ("2",)
 
 
-def test_order_favours_no_place(tmp_path: Path) -> None:
+def test_order_favors_no_place(tmp_path: Path) -> None:
     rows = [row(f"row-{n}", response=["r" * (n % 7 + 1), "s" * (n % 5 + 1)]) for n in range(200)]
     lines(tmp_path, *rows)
     for compat in ("", "lmms_eval"):

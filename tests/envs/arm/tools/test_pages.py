@@ -17,7 +17,7 @@ from visenv.documents.stitch import stitch
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.tools.pages import PageByIndex, PageByQuery
 from visenv.errors import ConfigurationError, DataError, ToolError
-from visenv.testing.documents import TextDocument, page_colour
+from visenv.testing.documents import TextDocument, page_color
 from visenv.tools.base import Store, Tool, ToolResult
 from visenv.types import Image, Sample
 
@@ -81,12 +81,12 @@ def index(tool: PageByIndex, page: Any = 1, name: Any = "report") -> ToolResult:
 
 
 def shown_pages(image: Image) -> list[int]:
-    """The pages of an image from left to right, by their colours in the last row but one."""
+    """The pages of an image from left to right, by their colors in the last row but one."""
     row = image.pixels[-2]
-    colours = [(int(red), int(green), int(blue)) for red, green, blue in row]
-    runs = [colour for at, colour in enumerate(colours) if at == 0 or colours[at - 1] != colour]
-    numbers = {page_colour(page): page for page in range(1, 2000)}
-    return [numbers[colour] for colour in runs if colour in numbers]
+    colors = [(int(red), int(green), int(blue)) for red, green, blue in row]
+    runs = [color for at, color in enumerate(colors) if at == 0 or colors[at - 1] != color]
+    numbers = {page_color(page): page for page in range(1, 2000)}
+    return [numbers[color] for color in runs if color in numbers]
 
 
 # ------------------------------------------------------------------------------------- by query

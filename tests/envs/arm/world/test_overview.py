@@ -11,7 +11,7 @@ from visenv.documents.pdf import PdfDocument
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.types import Pixels, Sample
-from visenv.worlds.reports.cards import COLOURS, GREY, PANEL
+from visenv.worlds.reports.cards import COLORS, GRAY, PANEL
 from visenv.worlds.reports.cards import SIDE as CARD
 from visenv.worlds.reports.drawing import draw_report
 from visenv.worlds.reports.outline import draw_outline
@@ -70,7 +70,7 @@ def test_overview_shows_the_outline() -> None:
 
 
 def read_bar(page: Pixels, report: Report, section: Section, site: str) -> float:
-    """The level of a site's bar: the longest run of its colour in the middle of its column."""
+    """The level of a site's bar: the longest run of its color in the middle of its column."""
     assert isinstance(section.exhibit, Bars)
     sites = section.exhibit.sites
     scale = len(page) / 842
@@ -134,9 +134,9 @@ def test_reader_of_stripes_reads_cards_and_not_their_thumbnails(candidates: int)
 
 def _judged_card(claims: tuple[str, ...], page: Pixels) -> str:
     left, top, right, bottom = (edge * len(page) // CARD for edge in PANEL)
-    panel = page[top + 1 : bottom - 1, left + 1 : right - 1].reshape(-1, 3).astype(float) - GREY
+    panel = page[top + 1 : bottom - 1, left + 1 : right - 1].reshape(-1, 3).astype(float) - GRAY
     stripe = panel[np.argmax(np.abs(panel).sum(1))]
-    fits = {name: float(stripe @ (np.array(colour) - GREY)) for name, colour in COLOURS.items()}
+    fits = {name: float(stripe @ (np.array(color) - GRAY)) for name, color in COLORS.items()}
     if len(claims) == 1:
         return str(max(fits, key=fits.__getitem__) == claims[0])
     return str(int(np.argmax([fits[claim] for claim in claims])) + 1)

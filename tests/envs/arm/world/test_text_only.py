@@ -10,7 +10,7 @@ import pytest
 
 from tests.programs import load_program
 from visenv.envs.arm.world.graded_pairs import world as graded
-from visenv.envs.arm.world.graded_pairs.patterns import Drawn, Pattern
+from visenv.envs.arm.world.graded_pairs.patterns import GradedResponses, Pattern
 
 pytestmark = [pytest.mark.component("scikit-learn"), pytest.mark.component("opencv")]
 
@@ -36,13 +36,13 @@ def test_learned_model_finds_agreement_between_responses(
 ) -> None:
     """Where every wrong response has one flaw of its own, the majority gives the truth away."""
 
-    def agreeing(rng: np.random.Generator, facts: int, responses: int) -> Drawn:
+    def agreeing(rng: np.random.Generator, facts: int, responses: int) -> GradedResponses:
         truth = (True,) * facts
         best = int(rng.integers(responses))
         flawed: list[Pattern] = [
             tuple(fact != place % facts for fact in range(facts)) for place in range(responses)
         ]
-        return Drawn((*flawed[:best], truth, *flawed[best + 1 :]), best, truth)
+        return GradedResponses((*flawed[:best], truth, *flawed[best + 1 :]), best, truth)
 
     monkeypatch.setattr(graded, "draw_patterns", agreeing)
     assert _reached(blind, "default", 4) > 0.4

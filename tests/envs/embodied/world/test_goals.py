@@ -9,16 +9,16 @@ from tests.envs.embodied.houses import kitchen
 from visenv.envs.embodied.world.checker import Replay
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal, Progress, is_met, is_reached
 from visenv.envs.embodied.world.planner import plan
-from visenv.envs.embodied.world.state import Place, State
+from visenv.envs.embodied.world.state import HouseState, ItemPlace
 
 MUGS = ("Mug", "Mug_2")
 ON_TABLE = Fact("in", ("?0", "SideTable"))
 
 
-def state_with(**places: str) -> State:
-    state = State(kitchen())
+def state_with(**places: str) -> HouseState:
+    state = HouseState(kitchen())
     for slot, (name, holder) in enumerate(places.items()):
-        state.places[name] = Place(holder, slot)
+        state.places[name] = ItemPlace(holder, slot)
     return state
 
 
@@ -60,7 +60,7 @@ def test_guard_stays_broken_when_the_wrong_object_is_put_back() -> None:
         (Clause("exists", (("Mug",),), (ON_TABLE,)),),
         (Clause("forall", (("Mug_2",),), (Fact("never_in", ("?0", "SideTable")),)),),
     )
-    right, wrong = State(kitchen()), State(kitchen())
+    right, wrong = HouseState(kitchen()), HouseState(kitchen())
     for state, item in ((wrong, "Mug_2"), (wrong, "Mug"), (right, "Mug")):
         state.go_to(item)
         state.pick(item)
@@ -85,7 +85,7 @@ def test_progress_counts_what_is_met_now_or_what_was_ever_met() -> None:
     shares = []
     for change in ("open", "close", "table"):
         if change == "table":
-            state.places["Mug"] = Place("SideTable", 1)
+            state.places["Mug"] = ItemPlace("SideTable", 1)
         else:
             state.open = {"Fridge"} if change == "open" else set()
         new = now.update(state), ever.update(state)
@@ -136,7 +136,7 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_plan_of_each_task_type_is_the_one_worked_by_hand(name: str) -> None:
     clause, expected = PLANS[name]
-    operations = plan(State(kitchen()), Goal((clause,)))
+    operations = plan(HouseState(kitchen()), Goal((clause,)))
     assert [f"{verb} {what}" for verb, what in operations] == expected
 
 

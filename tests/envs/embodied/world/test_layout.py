@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.embodied.world.fixtures import FIXTURES, SHELVES
-from visenv.envs.embodied.world.house import Fixture, House
+from visenv.envs.embodied.world.house import Fixture, FurnishedHouse
 from visenv.envs.embodied.world.items import ITEMS, SIZES, looks_of
 from visenv.envs.embodied.world.measure import flaws, item_box
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
@@ -19,11 +19,11 @@ SEEDS = range(40)  # 1,000 are checked by benchmarks/house_counts.py
 
 
 @pytest.fixture(scope="module")
-def houses() -> list[House]:
+def houses() -> list[FurnishedHouse]:
     return [make_task(seed, TaskOptions()).house for seed in SEEDS]
 
 
-def test_layout_has_nothing_that_intersects_or_floats(houses: list[House]) -> None:
+def test_layout_has_nothing_that_intersects_or_floats(houses: list[FurnishedHouse]) -> None:
     assert [flaw for house in houses for flaw in flaws(house)] == []
 
 
@@ -31,11 +31,11 @@ def test_flaw_is_found_when_there_is_one() -> None:
     house = make_task(0, TaskOptions()).house
     one, other = list(house.fixtures.values())[:2]
     moved = Fixture(one.name, one.kind, other.room, other.x, other.y, other.yaw)
-    broken = House(**{**vars(house), "fixtures": {**house.fixtures, one.name: moved}})
+    broken = FurnishedHouse(**{**vars(house), "fixtures": {**house.fixtures, one.name: moved}})
     assert any("intersects" in flaw for flaw in flaws(broken))
 
 
-def test_house_has_the_promised_number_of_rooms_and_types(houses: list[House]) -> None:
+def test_house_has_the_promised_number_of_rooms_and_types(houses: list[FurnishedHouse]) -> None:
     for house in houses:
         assert 3 <= len(house.rooms) <= 6
         assert len(house.windows) >= 3
@@ -61,7 +61,7 @@ def test_types_have_nine_appearances_of_evaluation_and_eighteen_of_training() ->
         assert not {*train} & {*held_out}
 
 
-def test_standpoints_are_reached_from_one_another(houses: list[House]) -> None:
+def test_standpoints_are_reached_from_one_another(houses: list[FurnishedHouse]) -> None:
     for house in houses:
         cell, around = 0.05, 0.18
         right = max(room.right for room in house.rooms)

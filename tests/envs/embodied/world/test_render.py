@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from visenv.envs.embodied.world.house import House, Item
-from visenv.envs.embodied.world.items import ITEMS, PATTERNS, Look
+from visenv.envs.embodied.world.house import FurnishedHouse, Item
+from visenv.envs.embodied.world.items import ITEMS, PATTERNS, ItemLook
 from visenv.envs.embodied.world.render import HouseRenderer
-from visenv.envs.embodied.world.state import Place, State
+from visenv.envs.embodied.world.state import HouseState, ItemPlace
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 
 from ..houses import kitchen
@@ -26,10 +26,10 @@ SIDE = 160
 CODE = """
 import hashlib
 from visenv.envs.embodied.world.render import HouseRenderer
-from visenv.envs.embodied.world.state import State
+from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 house = make_task(2, TaskOptions()).house
-state = State(house)
+state = HouseState(house)
 digest = hashlib.sha256()
 for name in [*house.fixtures][:5]:
     state.go_to(name)
@@ -39,24 +39,24 @@ print(digest.hexdigest())
 
 
 @pytest.fixture(scope="module")
-def house() -> House:
+def house() -> FurnishedHouse:
     return make_task(2, TaskOptions()).house
 
 
 @pytest.fixture(scope="module")
-def renderer(house: House) -> HouseRenderer:
+def renderer(house: FurnishedHouse) -> HouseRenderer:
     return HouseRenderer(house)
 
 
-def views(house: House) -> str:
-    state, digest = State(house), hashlib.sha256()
+def views(house: FurnishedHouse) -> str:
+    state, digest = HouseState(house), hashlib.sha256()
     for name in [*house.fixtures][:5]:
         state.go_to(name)
         digest.update(HouseRenderer(house).frame(state, SIDE).tobytes())
     return digest.hexdigest()
 
 
-def test_frame_is_the_same_in_any_thread_and_process(house: House) -> None:
+def test_frame_is_the_same_in_any_thread_and_process(house: FurnishedHouse) -> None:
     expected = views(house)
     with ThreadPoolExecutor(3) as pool:
         assert {*pool.map(views, [house] * 4)} == {expected}
@@ -67,15 +67,15 @@ def test_frame_is_the_same_in_any_thread_and_process(house: House) -> None:
 
 
 def test_frames_of_other_sizes_and_ids_between_change_nothing(
-    house: House, renderer: HouseRenderer
+    house: FurnishedHouse, renderer: HouseRenderer
 ) -> None:
-    state = State(house)
+    state = HouseState(house)
     state.go_to(next(iter(house.items)))
     first = renderer.frame(state, SIDE)
     renderer.frame(state, 300, antialias=True)
     renderer.ids(state, 96)
     HouseRenderer(make_task(5, TaskOptions()).house).frame(
-        State(make_task(5, TaskOptions()).house), 128
+        HouseState(make_task(5, TaskOptions()).house), 128
     )
     assert np.array_equal(renderer.frame(state, SIDE), first)
 
@@ -83,7 +83,7 @@ def test_frames_of_other_sizes_and_ids_between_change_nothing(
 def test_objects_are_visible_where_they_are_found() -> None:
     for seed in range(3):
         house = make_task(seed, TaskOptions()).house
-        renderer, state = HouseRenderer(house), State(house)
+        renderer, state = HouseRenderer(house), HouseState(house)
         for name in house.items:
             state.go_to(name)
             if state.is_shut_in(name):
@@ -100,9 +100,9 @@ def test_objects_are_visible_where_they_are_found() -> None:
 
 
 def test_fixtures_are_in_the_frame_when_they_are_found(
-    house: House, renderer: HouseRenderer
+    house: FurnishedHouse, renderer: HouseRenderer
 ) -> None:
-    state = State(house)
+    state = HouseState(house)
     for name in house.fixtures:
         state.go_to(name)
         boxes = renderer.visible(state, SIDE)
@@ -110,9 +110,9 @@ def test_fixtures_are_in_the_frame_when_they_are_found(
         assert (right - left) * (bottom - top) > 100, name
 
 
-def changed(house: House, renderer: HouseRenderer, name: str, state_name: str) -> int:
+def changed(house: FurnishedHouse, renderer: HouseRenderer, name: str, state_name: str) -> int:
     """Return how many pixels a state changes."""
-    state = State(house)
+    state = HouseState(house)
     state.go_to(name)
     if name in house.items and state.is_shut_in(name):
         state.open_up(state.at)
@@ -128,7 +128,9 @@ def changed(house: House, renderer: HouseRenderer, name: str, state_name: str) -
     return int((np.abs(after - before).max(axis=2) > 30).sum())
 
 
-def test_doors_and_switches_show_their_state(house: House, renderer: HouseRenderer) -> None:
+def test_doors_and_switches_show_their_state(
+    house: FurnishedHouse, renderer: HouseRenderer
+) -> None:
     for name, fixture in house.fixtures.items():
         if fixture.type.opening:
             assert changed(house, renderer, name, "open") > 300, name
@@ -137,7 +139,9 @@ def test_doors_and_switches_show_their_state(house: House, renderer: HouseRender
 
 
 @pytest.mark.parametrize("state_name", ["dirty", "hot", "cold", "sliced"])
-def test_objects_show_their_states(house: House, renderer: HouseRenderer, state_name: str) -> None:
+def test_objects_show_their_states(
+    house: FurnishedHouse, renderer: HouseRenderer, state_name: str
+) -> None:
     ability = {"dirty": "washed", "hot": "heated", "cold": "heated", "sliced": "sliced"}[state_name]
     names = [name for name, each in house.items.items() if getattr(each.type, ability)]
     assert names
@@ -146,9 +150,9 @@ def test_objects_show_their_states(house: House, renderer: HouseRenderer, state_
 
 
 def test_object_in_hand_is_seen_wherever_the_agent_goes(
-    house: House, renderer: HouseRenderer
+    house: FurnishedHouse, renderer: HouseRenderer
 ) -> None:
-    state = State(house)
+    state = HouseState(house)
     name = next(name for name in house.items if not state.is_shut_in(name))
     state.go_to(name)
     state.pick(name)
@@ -160,9 +164,9 @@ def test_object_in_hand_is_seen_wherever_the_agent_goes(
 
 def test_object_in_the_object_in_hand_is_carried_and_seen() -> None:
     house = kitchen()
-    renderer, state = HouseRenderer(house), State(house)
+    renderer, state = HouseRenderer(house), HouseState(house)
     state.go_to("Mug")
-    state.places["Apple"] = Place("Mug", 0)
+    state.places["Apple"] = ItemPlace("Mug", 0)
     state.pick("Mug")
     for fixture in ("Fridge", "SideTable", "Drawer"):
         state.go_to(fixture)
@@ -175,7 +179,7 @@ def test_object_in_the_object_in_hand_is_carried_and_seen() -> None:
 
 def test_hand_is_seen_below_an_object_that_is_held_and_never_without_one() -> None:
     house = kitchen()
-    renderer, state = HouseRenderer(house), State(house)
+    renderer, state = HouseRenderer(house), HouseState(house)
     state.go_to("Sofa")
     assert teal_pixels(renderer.frame(state, SIDE)) == 0
     state.go_to("Knife")
@@ -195,10 +199,10 @@ def test_pattern_is_shown_by_every_type(kind: str) -> None:
     """A pattern changes at least 5 % of the pixels that show the object."""
     frames, shown = [], 0
     for pattern in PATTERNS:
-        item = Item("Bowl", kind, Look("red", pattern, "matte", "large"))
+        item = Item("Bowl", kind, ItemLook("red", pattern, "matte", "large"))
         house = kitchen()
         house = dataclasses.replace(house, items={**house.items, "Bowl": item})
-        renderer, state = HouseRenderer(house), State(house)
+        renderer, state = HouseRenderer(house), HouseState(house)
         state.go_to("Bowl")
         frames.append(renderer.frame(state, 224).astype(int))
         ids, names = renderer.ids(state, 224)
@@ -208,8 +212,10 @@ def test_pattern_is_shown_by_every_type(kind: str) -> None:
         assert (np.abs(one - other).max(axis=2) > 60).sum() > shown / 20
 
 
-def test_objects_behind_a_wall_are_not_visible(house: House, renderer: HouseRenderer) -> None:
-    state = State(house)
+def test_objects_behind_a_wall_are_not_visible(
+    house: FurnishedHouse, renderer: HouseRenderer
+) -> None:
+    state = HouseState(house)
     for name, fixture in house.fixtures.items():
         state.go_to(name)
         near = {fixture.room} | {room for door in house.doors if fixture.room in door.rooms

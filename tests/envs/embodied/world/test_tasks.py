@@ -12,8 +12,8 @@ from visenv.envs.embodied.dialects import DIALECTS
 from visenv.envs.embodied.world.checker import reaches
 from visenv.envs.embodied.world.goals import is_reached
 from visenv.envs.embodied.world.items import ITEMS, word_of
-from visenv.envs.embodied.world.state import State
-from visenv.envs.embodied.world.tasks import MIXES, SUBSETS, Task, TaskOptions, make_task
+from visenv.envs.embodied.world.state import HouseState
+from visenv.envs.embodied.world.tasks import MIXES, SUBSETS, HouseTask, TaskOptions, make_task
 from visenv.envs.embodied.world.tasks.generate import draw_type
 from visenv.envs.embodied.world.tasks.phrases import DISTRACTIONS, TEMPLATES, article
 
@@ -21,7 +21,7 @@ SEEDS = range(12)
 CASES = [(dialect, subset) for dialect in DIALECTS for subset in SUBSETS]
 
 
-def tasks(dialect: str, subset: str, **options: object) -> list[Task]:
+def tasks(dialect: str, subset: str, **options: object) -> list[HouseTask]:
     return [make_task(seed, TaskOptions(dialect, subset, **options)) for seed in SEEDS]  # type: ignore[arg-type]
 
 
@@ -29,7 +29,7 @@ def tasks(dialect: str, subset: str, **options: object) -> list[Task]:
 def test_plan_reaches_the_goal_and_a_second_checker_agrees(dialect: str, subset: str) -> None:
     for task in tasks(dialect, subset):
         played = DIALECTS[dialect](task.house)
-        state = State(task.house)
+        state = HouseState(task.house)
         outcomes = [played.perform(state, index).ok for index in task.plan]
         assert all(outcomes)
         assert is_reached(state, task.goal)
@@ -70,7 +70,7 @@ def test_reference_by_look_fits_exactly_one_object(dialect: str) -> None:
         assert fitting == [target]
 
 
-def _fits(task: Task, name: str, word: str) -> bool:
+def _fits(task: HouseTask, name: str, word: str) -> bool:
     look = task.house.items[name].look
     return word in (look.color, look.pattern) or (word == "largest" and look.size == "large")
 
@@ -90,7 +90,7 @@ def test_reference_by_place_fits_exactly_one_object(dialect: str) -> None:
         assert fitting == [target], task.instruction
 
 
-def _neighbor(task: Task, name: str, side: str) -> str:
+def _neighbor(task: HouseTask, name: str, side: str) -> str:
     """Return the type of the object beside one, in words."""
     house = task.house
     holder, slot = house.places[name]

@@ -10,7 +10,7 @@ import pytest
 
 from visenv.cli import main
 from visenv.curation.lines import JsonLines
-from visenv.envs.mags.curation import Clear, MagsTrain, Stratify, ZoomScore
+from visenv.envs.mags.curation import DropUnclear, MagsTrain, RateZoom, Stratify
 from visenv.envs.mags.curation.rating import difficulty_of, read_zoom_score
 from visenv.errors import ConfigurationError
 from visenv.scorers import Generate, ReplyError, Scorer
@@ -60,7 +60,7 @@ def written(path: Path) -> list[dict[str, Any]]:
 def test_zoom_scores_are_added_and_bad_replies_fail(tmp_path: Path) -> None:
     texts = ["What is it?", "How many are there?", "eleven", "html", "silence", "ratio"]
     asked = rows(tmp_path / "in.jsonl", *(question(n, text) for n, text in enumerate(texts)))
-    account = ZoomScore(scorer(), "gqa").run(asked, tmp_path / "out.jsonl")
+    account = RateZoom(scorer(), "gqa").run(asked, tmp_path / "out.jsonl")
     assert (account.kept, account.failed) == (2, {"a service failed": 4})
     found = [
         (row["zoom_score"], row["difficulty"], row["dataset"])
@@ -110,7 +110,7 @@ def test_scores_have_three_difficulties() -> None:
 
 def test_unclear_questions_are_dropped(tmp_path: Path) -> None:
     asked = rows(tmp_path / "in.jsonl", question(0), question(1, "an unclear one"))
-    account = Clear(scorer()).run(asked, tmp_path / "out.jsonl")
+    account = DropUnclear(scorer()).run(asked, tmp_path / "out.jsonl")
     assert (account.kept, account.dropped) == (1, {"unclear": 1})
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.table import Table
 
 from visenv.background import run_here
-from visenv.envs.mags.evaluation.scores import AnswerScores, read_grade, read_short
+from visenv.envs.mags.evaluation.scores import AnswerScorer, read_grade, read_short
 from visenv.envs.mags.evaluation.table import PaperTable, by_cell, score_all, tables
 from visenv.episodes import write_episodes
 from visenv.errors import ConfigurationError, ServiceError
@@ -72,7 +72,7 @@ def test_extracted_answer_is_short() -> None:
 
 
 def test_answers_are_judged_and_searched_for_the_truth() -> None:
-    scores = AnswerScores(GRADER)
+    scores = AnswerScorer(GRADER)
     assert run_here(scores.score(answered("4")))[1:] == (1.0, 1.0)
     assert run_here(scores.score(answered("almost")))[1:] == (0.75, 0.0)
     assert run_here(scores.score(answered("14")))[1:] == (0.0, 0.0)
@@ -81,7 +81,7 @@ def test_answers_are_judged_and_searched_for_the_truth() -> None:
 
 
 def test_extractor_reduces_responses_and_a_refusal_scores_0() -> None:
-    scores = AnswerScores(GRADER, GRADER)
+    scores = AnswerScorer(GRADER, GRADER)
     assert run_here(scores.score(answered("I count to 4"))) == ("4", 1.0, 1.0)
     # The extractor above writes "REFUSAL."; in another case it is a refusal as well.
     assert run_here(scores.score(answered("I cannot count 4"))) == ("REFUSAL", 0.0, 0.0)
@@ -89,14 +89,14 @@ def test_extractor_reduces_responses_and_a_refusal_scores_0() -> None:
 
 def test_cells_are_percentages_by_difficulty_and_data_set() -> None:
     played = [answered("4"), answered("5"), answered("4", "hard", "gqa")]
-    cells = by_cell(run_here(score_all(AnswerScores(GRADER), played)).scores)
+    cells = by_cell(run_here(score_all(AnswerScorer(GRADER), played)).scores)
     assert cells == {("easy", "tallyqa"): (50.0, 50.0), ("hard", "gqa"): (100.0, 100.0)}
 
 
 def test_judgment_that_fails_leaves_the_others() -> None:
     aborted = episode(ScriptedPolicy([]), sample(1, "easy", "tallyqa"))
     played = [answered("4"), answered("odd"), answered("5"), aborted]
-    judged = run_here(score_all(AnswerScores(GRADER), played))
+    judged = run_here(score_all(AnswerScorer(GRADER), played))
     assert (len(judged.scores), judged.failed, judged.aborted) == (2, 1, 1)
     assert by_cell(judged.scores) == {("easy", "tallyqa"): (50.0, 50.0)}
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.component("torch")
 
 from visenv.envs.mags.magnifier import backend as backends
 from visenv.envs.mags.magnifier.backend import MagnifierBackend
-from visenv.envs.mags.magnifier.magnify import Network, open_magnifier, target_size
+from visenv.envs.mags.magnifier.magnify import NetworkMagnifier, open_magnifier, target_size
 from visenv.envs.mags.magnifier.request import Magnify
 from visenv.envs.mags.magnifier.small import WEIGHTS, SmallNet, load_small
 from visenv.envs.mags.magnifier.smfanet import VARIANTS, SMFANet
@@ -94,7 +94,7 @@ def test_odd_crops_are_enlarged(size: tuple[int, int], weights: Path) -> None:
 def test_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None:
     crop = noise(12, 10)
     network = open_magnifier(f"smfanet:{weights}")
-    assert isinstance(network, Network)
+    assert isinstance(network, NetworkMagnifier)
     from visenv.envs.mags.magnifier.weights import load_smfanet
 
     image = torch.from_numpy(crop).permute(2, 0, 1)[None].double() / 255
@@ -144,7 +144,7 @@ def test_batches_of_a_size_are_limited_by_their_pixels(monkeypatch: pytest.Monke
 
 def test_large_crop_that_the_budget_reduces_is_interpolated() -> None:
     magnifier = open_magnifier("small")
-    assert isinstance(magnifier, Network)
+    assert isinstance(magnifier, NetworkMagnifier)
     sent = magnifier.scorer.counts().sent
     crop = noise(600, 600)  # twice its size would be 1.4 million pixels
     assert np.array_equal(enlarged("small", crop), enlarged("lanczos", crop))
@@ -175,7 +175,7 @@ def test_8k_image_is_played_with_the_network() -> None:
 def test_device_of_a_network_is_an_option(weights: Path) -> None:
     for name in ("small", f"smfanet:{weights}"):
         magnifier = open_magnifier(f"{name}?device=cuda:1")
-        assert isinstance(magnifier, Network)
+        assert isinstance(magnifier, NetworkMagnifier)
         assert magnifier.scorer.options["device"] == "cuda:1"
 
 
@@ -194,7 +194,7 @@ def test_interpolation_has_no_options() -> None:
 
 def test_concurrent_crops_are_batched_and_equal_ones_cached(weights: Path) -> None:
     magnifier = open_magnifier(f"smfanet:{weights}")
-    assert isinstance(magnifier, Network)
+    assert isinstance(magnifier, NetworkMagnifier)
     images = [Image.from_pixels(noise(16, 16, seed % 6)) for seed in range(12)]
 
     async def all_at_once() -> list[Image]:
@@ -216,8 +216,8 @@ def test_equal_magnifiers_share_one_network(weights: Path) -> None:
     from visenv.scorers.services import resolve
 
     one, other = (open_magnifier(f"smfanet:{weights}") for _ in range(2))
-    assert isinstance(one, Network)
-    assert isinstance(other, Network)
+    assert isinstance(one, NetworkMagnifier)
+    assert isinstance(other, NetworkMagnifier)
     assert resolve(one.scorer) is resolve(other.scorer)
 
 

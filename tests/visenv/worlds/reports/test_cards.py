@@ -8,8 +8,8 @@ import pytest
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.pdf import PdfDocument
 from visenv.worlds.reports.cards import (
-    COLOURS,
-    GREY,
+    COLORS,
+    GRAY,
     PAGES,
     PANEL,
     ask_card,
@@ -27,15 +27,15 @@ def drawn(seed: int) -> PdfDocument:
     return PdfDocument.from_bytes(draw_cards(write_cards(seed)), "cards")
 
 
-def test_documents_have_all_lengths_and_at_least_two_colours() -> None:
+def test_documents_have_all_lengths_and_at_least_two_colors() -> None:
     documents = [write_cards(seed) for seed in range(200)]
     assert {len(cards) for cards in documents} == set(range(PAGES[0], PAGES[1] + 1))
-    assert min(len({card.colour for card in cards}) for cards in documents) == 2
-    assert {card for cards in documents for card in cards}.__len__() == 2 * len(COLOURS)
+    assert min(len({card.color for card in cards}) for cards in documents) == 2
+    assert {card for cards in documents for card in cards}.__len__() == 2 * len(COLORS)
     assert write_cards(5) == write_cards(5) != write_cards(6)
 
 
-def test_card_at_96_pixels_has_the_colour_in_every_third_line() -> None:
+def test_card_at_96_pixels_has_the_color_in_every_third_line() -> None:
     for seed in SEEDS:
         document = drawn(seed)
         for page, card in enumerate(write_cards(seed), start=1):
@@ -43,13 +43,13 @@ def test_card_at_96_pixels_has_the_colour_in_every_third_line() -> None:
             assert image.size == (96, 96)
             panel = image.pixels[TOP:BOTTOM, LEFT:RIGHT]
             across = panel if card.upright else panel.swapaxes(0, 1)
-            assert (across[:, 1::3] == COLOURS[card.colour]).all()
+            assert (across[:, 1::3] == COLORS[card.color]).all()
             means = across.reshape(len(across), -1, 3, 3).mean(axis=2)
-            assert (means == GREY).all()
+            assert (means == GRAY).all()
 
 
 @pytest.mark.parametrize("how", ["rendered small", "averaged"])
-def test_panels_are_the_same_grey_in_an_overview_of_three_in_a_row(how: str) -> None:
+def test_panels_are_the_same_gray_in_an_overview_of_three_in_a_row(how: str) -> None:
     import cv2
 
     for seed in SEEDS:
@@ -61,7 +61,7 @@ def test_panels_are_the_same_grey_in_an_overview_of_three_in_a_row(how: str) -> 
                 view = document.page_image(page, 96).pixels
                 small = np.asarray(cv2.resize(view, (32, 32), interpolation=cv2.INTER_AREA))
             panel = small[TOP // 3 : BOTTOM // 3, LEFT // 3 : RIGHT // 3]
-            assert (panel == GREY).all()
+            assert (panel == GRAY).all()
 
 
 def test_pages_show_and_say_their_number() -> None:
@@ -76,16 +76,16 @@ def test_pages_show_and_say_their_number() -> None:
     assert np.frombuffer(marks[0], np.uint8).min() < 30
 
 
-def test_questions_ask_for_a_page_and_wrong_colours_come_from_the_others_first() -> None:
+def test_questions_ask_for_a_page_and_wrong_colors_come_from_the_others_first() -> None:
     for seed in range(100):
         cards = write_cards(seed)
         question = ask_card(np.random.default_rng(seed), cards, "colour")
         page = question.pages[0]
         assert question.text == f"What colour are the stripes on page {page}?"
         assert question.gold_query == f"page {page}"
-        assert question.answer == cards[page - 1].colour
+        assert question.answer == cards[page - 1].color
         assert question.respond(np.random.default_rng(0), "red") == "red"
-        elsewhere = {card.colour for card in cards} - {question.answer}
+        elsewhere = {card.color for card in cards} - {question.answer}
         values = [question.answer, *question.wrong]
         assert len(set(values)) == len(values) >= 4
         first = min(len(elsewhere), 3)

@@ -11,7 +11,7 @@ import pytest
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.worlds.reports import ReportsLibrary
-from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.question import ReportQuestion
 from visenv.worlds.reports.questions import KINDS, ask
 from visenv.worlds.reports.report import Curve, write_report
 
@@ -28,7 +28,7 @@ def pages_text(seed: int) -> list[str]:
     return [document.page_text(page + 1) for page in range(len(document))]
 
 
-def questions(kind: str) -> list[tuple[int, Question]]:
+def questions(kind: str) -> list[tuple[int, ReportQuestion]]:
     """One question for each report that has what the kind asks about."""
     made = [(seed, ask(np.random.default_rng(seed), LIBRARY.text(seed), kind)) for seed in SEEDS]
     found = [(seed, question) for seed, question in made if question is not None]

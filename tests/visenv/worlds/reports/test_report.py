@@ -121,14 +121,14 @@ def read_levels(pixels: Pixels, accent: str, count: int) -> list[int]:
     """The level of the uppermost accent pixel in the middle of each label's column.
 
     The chart is WIDTH points wide inside margins of 56; its axis begins 34 points to the right of
-    that, and its lines for 0 and 60 are found by their grey, so that this reads what a person does.
+    that, and its lines for 0 and 60 are found by their gray, so that this reads what a person does.
     """
     scale = pixels.shape[1] / 595
-    colour = np.array([int(accent[at : at + 2], 16) for at in (1, 3, 5)])
-    inked = np.abs(pixels.astype(int) - colour).sum(axis=2) < 60
+    color = np.array([int(accent[at : at + 2], 16) for at in (1, 3, 5)])
+    inked = np.abs(pixels.astype(int) - color).sum(axis=2) < 60
     axis, right = (56 + 34) * scale, (56 + WIDTH) * scale
-    grey = np.abs(pixels.astype(int) - 0x9A).sum(axis=2) < 60
-    lines = np.flatnonzero(grey[:, int(axis) + 3 : int(axis) + 9].all(axis=1))
+    gray = np.abs(pixels.astype(int) - 0x9A).sum(axis=2) < 60
+    lines = np.flatnonzero(gray[:, int(axis) + 3 : int(axis) + 9].all(axis=1))
     zero, sixty = lines.max(), lines.min()
     assert (zero - sixty) / scale < HEIGHT
     levels = []

@@ -1,7 +1,7 @@
 """The promise of the world: no reader gets the answer from the view, a simple one does from a crop.
 
 The reader is told where the panel is, and it is trained: for every answer it remembers the mean
-feature of 7 to 20 labelled scenes, and names the nearest mean for scenes it has not seen.
+feature of 7 to 20 labeled scenes, and names the nearest mean for scenes it has not seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRAIN = {"colour": 60, "count": 60, "relation": 40, "text": 224}
 # ------------------------------------------------------------------------------------- the reader
 
 
-def colour_feature(panel: Floats) -> Floats:
+def color_feature(panel: Floats) -> Floats:
     """Third moment of each channel: lines are few and strong, what hides them is weak."""
     return np.asarray(np.cbrt((panel**3).mean(axis=(0, 1))))
 
@@ -47,7 +47,7 @@ def shape_feature(panel: Floats) -> Floats:
 
 
 FEATURES: dict[str, Callable[[Floats], Floats]] = {
-    "colour": colour_feature,
+    "colour": color_feature,
     "count": count_feature,
     "relation": shape_feature,
     "text": shape_feature,
@@ -120,7 +120,7 @@ UNITS = sorted({preset.unit for preset in PRESETS.values()})
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_view_pixels_of_every_answer_are_the_panels_grey(kind: str, unit: Fraction) -> None:
+def test_view_pixels_of_every_answer_are_the_panels_gray(kind: str, unit: Fraction) -> None:
     canvas = Canvas(int(24 * unit), unit, stripe_period=1 if unit == 12 else 3)
     rng = np.random.default_rng(0)
     for answer in KINDS[kind].options:
@@ -144,7 +144,7 @@ def test_stripes_worked_by_hand() -> None:
     if np.ptp(panel[0, :12], axis=0).max() <= 1:
         panel = panel.swapaxes(0, 1)
     period = [[42, 152, 152]] * 4 + [[246, 26, 26]] * 4 + [[42, 152, 152]] * 4
-    # A level that is whole but for float32's last digits may be rounded to its neighbour.
+    # A level that is whole but for float32's last digits may be rounded to its neighbor.
     np.testing.assert_allclose(panel, np.broadcast_to(period * 8, panel.shape), atol=1)
     assert np.mean(panel == np.array(period * 8)) > 0.999
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from visenv.envs.arft.coding.tools.code import CodeTool
 from visenv.errors import ConfigurationError, ServiceError, ToolError
-from visenv.sandbox import INPUT_IMAGE, Execution, Limits, LocalBackend, Program, Sandbox
+from visenv.sandbox import INPUT_IMAGE, Execution, LocalBackend, Program, Sandbox, SandboxLimits
 from visenv.tools import Store
 from visenv.types import Image, Sample
 
@@ -37,7 +37,7 @@ class Scripted:
         pass
 
 
-def grey(width: int, height: int) -> Image:
+def gray(width: int, height: int) -> Image:
     return Image.from_pixels(np.full((height, width, 3), 90, np.uint8))
 
 
@@ -54,7 +54,7 @@ def answered(execution: Execution, **options: Any) -> tuple[CodeTool, Scripted]:
 
 def test_program_is_really_run_and_its_image_shown() -> None:
     tool = CodeTool()
-    store = with_images(input_image=grey(16, 9))
+    store = with_images(input_image=gray(16, 9))
     tool.reset(SAMPLE, store)
     code = f"print(cv2.imread('{INPUT_IMAGE}').shape)\n{WRITE};"
     result = tool.run({"code": code}, store)
@@ -67,7 +67,7 @@ def test_program_is_really_run_and_its_image_shown() -> None:
 
 
 def test_traceback_is_a_result() -> None:
-    store = with_images(input_image=grey(4, 4))
+    store = with_images(input_image=gray(4, 4))
     result = CodeTool().run(
         {"code": "cv2.cvtColor(np.zeros((2, 2), np.uint8), cv2.COLOR_BGR2GRAY)"}, store
     )
@@ -82,7 +82,7 @@ def test_traceback_is_a_result() -> None:
 
 def test_latest_image_is_worked_on_unless_another_is_named() -> None:
     tool, backend = answered(Execution("ok"))
-    store = with_images(input_image=grey(4, 4), observation_1=grey(5, 5))
+    store = with_images(input_image=gray(4, 4), observation_1=gray(5, 5))
     assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
     assert tool.run({"code": "", "image": "input_image"}, store).detail["image"] == "input_image"
     for program, name in zip(backend.programs, ("observation_1", "input_image"), strict=True):
@@ -95,10 +95,10 @@ def test_latest_image_is_worked_on_unless_another_is_named() -> None:
 @pytest.mark.parametrize(
     ("raw", "store", "complaint"),
     [
-        ({}, with_images(a=grey(4, 4)), "python takes code, image. code: Field required"),
-        ({"code": 5}, with_images(a=grey(4, 4)), "code: Input should be a valid string"),
-        ({"code": "", "path": "/"}, with_images(a=grey(4, 4)), "path: Extra inputs"),
-        ({"code": "", "image": "b"}, with_images(a=grey(4, 4)), "There is no image called 'b'."),
+        ({}, with_images(a=gray(4, 4)), "python takes code, image. code: Field required"),
+        ({"code": 5}, with_images(a=gray(4, 4)), "code: Input should be a valid string"),
+        ({"code": "", "path": "/"}, with_images(a=gray(4, 4)), "path: Extra inputs"),
+        ({"code": "", "image": "b"}, with_images(a=gray(4, 4)), "There is no image called 'b'."),
         ({"code": ""}, Store(), "There is no image to work on."),
     ],
 )
@@ -114,19 +114,19 @@ def test_calls_that_do_not_fit_are_refused(
     ("execution", "shown"),
     [
         (Execution("ok"), ("No image was written to 'path_to_output_image.jpg'.",)),
-        (Execution("ok", image=grey(2, 2)), (grey(2, 2),)),
-        (Execution("ok", "printed\n", "7", image=grey(2, 2)), ("printed\n7", grey(2, 2))),
+        (Execution("ok", image=gray(2, 2)), (gray(2, 2),)),
+        (Execution("ok", "printed\n", "7", image=gray(2, 2)), ("printed\n7", gray(2, 2))),
         (
             Execution("ok", image_problem="it is too large"),
             ("The image was not taken: it is too large.",),
         ),
         (
-            Execution("ok", "\x1b[2J\a\r\0\x9b1A\u202eπ\t\n👩\u200d🔬", image=grey(2, 2)),
-            (r"\x1b[2J\x07\r\x00\x9b1A\u202e" + "π\t\n👩\u200d🔬", grey(2, 2)),
+            Execution("ok", "\x1b[2J\a\r\0\x9b1A\u202eπ\t\n👩\u200d🔬", image=gray(2, 2)),
+            (r"\x1b[2J\x07\r\x00\x9b1A\u202e" + "π\t\n👩\u200d🔬", gray(2, 2)),
         ),
-        (Execution("ok", image=grey(2, 200)), (grey(2, 200),)),
+        (Execution("ok", image=gray(2, 200)), (gray(2, 200),)),
         (
-            Execution("ok", "a", image=grey(2, 201)),
+            Execution("ok", "a", image=gray(2, 201)),
             (f"a\nThe image was not taken: {THIN}.",),
         ),
         (
@@ -137,19 +137,19 @@ def test_calls_that_do_not_fit_are_refused(
 )
 def test_result_of_a_program_as_shown(execution: Execution, shown: tuple[str | Image, ...]) -> None:
     tool, _ = answered(execution)
-    assert tool.run({"code": ""}, with_images(a=grey(4, 4))).parts == shown
+    assert tool.run({"code": ""}, with_images(a=gray(4, 4))).parts == shown
 
 
 def test_long_text_is_shown_with_its_beginning_and_end() -> None:
-    tool, _ = answered(Execution("ok", "a" * 500 + "z" * 500, image=grey(2, 2)), characters=203)
-    text = tool.run({"code": ""}, with_images(a=grey(4, 4))).parts[0]
+    tool, _ = answered(Execution("ok", "a" * 500 + "z" * 500, image=gray(2, 2)), characters=203)
+    text = tool.run({"code": ""}, with_images(a=gray(4, 4))).parts[0]
     assert text == "a" * 100 + "\n…\n" + "z" * 100
 
 
 def test_limits_are_handed_on() -> None:
-    limits = Limits(wall_seconds=2.0)
+    limits = SandboxLimits(wall_seconds=2.0)
     tool, backend = answered(Execution("ok"), limits=limits)
-    tool.run({"code": "x"}, with_images(a=grey(4, 4)))
+    tool.run({"code": "x"}, with_images(a=gray(4, 4)))
     assert backend.programs[0].limits == limits
 
 
@@ -174,12 +174,12 @@ def test_sandbox_that_fails_is_no_result() -> None:
 
     tool = CodeTool(sandbox=Sandbox(Failing(Execution("ok"))))
     with pytest.raises(ServiceError, match="gone"):
-        tool.run({"code": ""}, with_images(a=grey(4, 4)))
+        tool.run({"code": ""}, with_images(a=gray(4, 4)))
 
 
 def test_example_and_random_calls_write_an_image() -> None:
     tool = CodeTool()
-    store = with_images(first=grey(12, 8), second=grey(8, 12))
+    store = with_images(first=gray(12, 8), second=gray(8, 12))
     rng = np.random.default_rng(0)
     for arguments in (tool.example(), *(tool.random_arguments(rng, store) for _ in range(6))):
         result = tool.call(arguments, store)
@@ -189,12 +189,12 @@ def test_example_and_random_calls_write_an_image() -> None:
 
 def test_code_tool_pickles_with_its_sandbox() -> None:
     tool = CodeTool(
-        sandbox=Sandbox(LocalBackend(), limits=Limits(wall_seconds=9.0)), characters=300
+        sandbox=Sandbox(LocalBackend(), limits=SandboxLimits(wall_seconds=9.0)), characters=300
     )
     copy = pickle.loads(pickle.dumps(tool))
     assert copy.characters == 300
     assert copy.sandbox.limits.wall_seconds == 9.0
-    assert copy.run({"code": "1 + 1"}, with_images(a=grey(4, 4))).parts[0].startswith("2\n")
+    assert copy.run({"code": "1 + 1"}, with_images(a=gray(4, 4))).parts[0].startswith("2\n")
     copy.sandbox.close()
 
 
@@ -205,7 +205,7 @@ def test_too_little_room_for_text_is_refused() -> None:
 
 def test_program_that_fails_says_the_same_every_time() -> None:
     tool = CodeTool()
-    store = with_images(input_image=grey(16, 9))
+    store = with_images(input_image=gray(16, 9))
     tool.reset(SAMPLE, store)
     code = "cv2.imread('nowhere.jpg').shape"  # OpenCV warns, with the time since it was loaded
     texts = {tool.run({"code": code}, store).parts[0] for _ in range(2)}
@@ -214,7 +214,7 @@ def test_program_that_fails_says_the_same_every_time() -> None:
 
 
 def test_value_of_writing_an_image_is_not_shown() -> None:
-    tool, store = CodeTool(), with_images(input_image=grey(16, 9))
+    tool, store = CodeTool(), with_images(input_image=gray(16, 9))
     tool.reset(SAMPLE, store)
     assert [type(part) for part in tool.run({"code": WRITE}, store).parts] == [Image]
     (text,) = tool.run({"code": "1 == 1"}, store).parts

@@ -20,7 +20,7 @@ from visenv.types import Pixels
 IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
 
 
-def grey(*rows: list[int]) -> Pixels:
+def gray(*rows: list[int]) -> Pixels:
     return np.repeat(np.array(rows, np.uint8)[:, :, None], 3, axis=2)
 
 
@@ -32,23 +32,23 @@ def test_labels_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("distortion", "expected"),
     [
-        (Distortion(name="rotation90", clockwise=True), grey([4, 1], [5, 2], [6, 3])),
-        (Distortion(name="rotation90", clockwise=False), grey([3, 6], [2, 5], [1, 4])),
-        (Distortion(name="rotation180"), grey([6, 5, 4], [3, 2, 1])),
+        (Distortion(name="rotation90", clockwise=True), gray([4, 1], [5, 2], [6, 3])),
+        (Distortion(name="rotation90", clockwise=False), gray([3, 6], [2, 5], [1, 4])),
+        (Distortion(name="rotation180"), gray([6, 5, 4], [3, 2, 1])),
         # 0.4·(1 … 6) = 0.4, 0.8, 1.2, 1.6, 2.0, 2.4
-        (Distortion(name="dark", gain=0.4), grey([0, 1, 1], [2, 2, 2])),
+        (Distortion(name="dark", gain=0.4), gray([0, 1, 1], [2, 2, 2])),
         # 60·(1 … 6) = 60, 120, 180, 240, 300, 360, the last two clipped
-        (Distortion(name="overexposure", gain=60), grey([60, 120, 180], [240, 255, 255])),
+        (Distortion(name="overexposure", gain=60), gray([60, 120, 180], [240, 255, 255])),
     ],
 )
 def test_small_images_by_hand(distortion: Distortion, expected: Pixels) -> None:
-    image = grey([1, 2, 3], [4, 5, 6])
+    image = gray([1, 2, 3], [4, 5, 6])
     assert (apply(image, distortion) == expected).all()
-    assert (image == grey([1, 2, 3], [4, 5, 6])).all(), "what is given is not changed"
+    assert (image == gray([1, 2, 3], [4, 5, 6])).all(), "what is given is not changed"
 
 
 def test_blur_spreads_a_point_and_keeps_its_light() -> None:
-    image = grey(*[[0] * 31] * 31)
+    image = gray(*[[0] * 31] * 31)
     image[15, 15] = 255
     blurred = apply(image, Distortion(name="blur", kernel=9, sigma=1.7)).astype(int)
     # a Gaussian of sigma 1.7 has 1 / (2·pi·1.7²) = 0.0551 of its mass on the middle pixel
@@ -135,4 +135,4 @@ def test_distortion_with_an_inverse_is_undone_by_it(image: Pixels, seed: int) ->
 )
 def test_unknown_distortion_is_a_data_error(distortion: Distortion, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        apply(grey([1]), distortion)
+        apply(gray([1]), distortion)

@@ -11,7 +11,7 @@ from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import PLANS, Problems, kinds
 from visenv.envs.arft.coding.world.legible import UNREADABLE, share_as_repaired, share_as_shown
-from visenv.envs.arft.coding.world.lettering import Place
+from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.plans import CROP, NONE, named
 from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
 from visenv.envs.arft.coding.world.reader import read
@@ -88,7 +88,7 @@ def test_place_moves_with_its_pixels(distortion: Distortion) -> None:
     pixels = np.zeros((5, 7, 3), np.uint8)
     pixels[1:3, 2:6] = 9
     turned = kinds.apply(pixels, distortion)
-    place = kinds.moved(Place(2, 1, 6, 3), (7, 5), [distortion])
+    place = kinds.moved(TextBox(2, 1, 6, 3), (7, 5), [distortion])
     rows, columns, _ = np.nonzero(turned)
     assert place == (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
 

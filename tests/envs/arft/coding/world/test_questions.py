@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from visenv.envs.arft.coding.world.flags import FlagPictures
 from visenv.envs.arft.coding.world.legible import MARGIN
-from visenv.envs.arft.coding.world.lettering import Place
+from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.pictures import SIDE
 from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
-from visenv.envs.arft.world.little_pictures import COLOURS
+from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.errors import UnknownNameError
 
 
@@ -25,7 +25,7 @@ def test_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> No
         assert sample.images[0].size == (SIDE, SIDE)
         assert sample.answers[0] in sample.ground_truth.options
         assert len(set(sample.ground_truth.options)) == 4
-        place = Place(*sample.ground_truth.target_box)
+        place = TextBox(*sample.ground_truth.target_box)
         assert min(place.left, place.top) >= MARGIN
         assert max(place.right, place.bottom) <= SIDE - MARGIN
         read = pictures.share_read(sample, sample.images[0].pixels, place, native=True)
@@ -35,13 +35,13 @@ def test_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> No
 
 
 @given(st.integers(0, 2**32))
-def test_flag_has_the_colours_asked_for(seed: int) -> None:
+def test_flag_has_the_colors_asked_for(seed: int) -> None:
     flags, rng = FlagPictures(), np.random.default_rng(seed)
     sample = flags.draw(rng, flags.write(rng))
     pixels = sample.images[0].pixels.astype(int)
     assert pixels.shape == (96, 96, 3)
     distance = {
-        name: np.abs(pixels - np.array(colour)).max(axis=2) <= 6 for name, colour in COLOURS.items()
+        name: np.abs(pixels - np.array(color)).max(axis=2) <= 6 for name, color in COLORS.items()
     }
     rows = {name: np.flatnonzero(near.any(axis=1)) for name, near in distance.items() if near.any()}
     assert len(rows) == 2
@@ -57,9 +57,9 @@ def test_tiny_world_has_three_problems_and_each_answer() -> None:
     samples = [world.sample(np.random.default_rng(seed)) for seed in range(300)]
     assert {sample.kind for sample in samples} == {"rotation180", "dark", "none"}
     answers = {sample.answers[0] for sample in samples}
-    assert {answer for answer in answers if " " not in answer} == set(COLOURS)
+    assert {answer for answer in answers if " " not in answer} == set(COLORS)
     assert all(
-        len(set(answer.split()) & set(COLOURS)) == answer.count(" ") + 1 for answer in answers
+        len(set(answer.split()) & set(COLORS)) == answer.count(" ") + 1 for answer in answers
     )
     assert {max(sample.images[0].size) for sample in samples} == {96}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arft.search.tools.engine import Search
+from visenv.envs.arft.search.tools.engine import PassageSearch
 from visenv.errors import ConfigurationError, ServiceError, ToolError
 from visenv.search import Passage
 from visenv.search.passage import LONGEST_QUERY
@@ -33,7 +33,7 @@ class Engine:
 
 
 def test_passages_are_numbered_with_their_titles() -> None:
-    tool = Search(Engine(Passage("One", "first"), Passage("Two", "second")), passages=2)
+    tool = PassageSearch(Engine(Passage("One", "first"), Passage("Two", "second")), passages=2)
     result = tool.run({"query": "q"}, Store())
     assert result.parts == ("1. One: first\n2. Two: second",)
     assert result.detail == {"query": "q", "titles": ["One", "Two"]}
@@ -41,29 +41,31 @@ def test_passages_are_numbered_with_their_titles() -> None:
 
 
 def test_long_passages_are_cut() -> None:
-    (text,) = Search(Engine(Passage("t" * 999, "x" * 9999))).run({"query": "q"}, Store()).parts
+    (text,) = (
+        PassageSearch(Engine(Passage("t" * 999, "x" * 9999))).run({"query": "q"}, Store()).parts
+    )
     assert isinstance(text, str)
     assert len(text) == len("1. : ") + 200 + 1000
 
 
 def test_search_refuses_empty_results_and_a_failed_engine_is_a_service_error() -> None:
     with pytest.raises(ToolError, match="Nothing was found for 'q'"):
-        Search(Engine()).run({"query": "q"}, Store())
+        PassageSearch(Engine()).run({"query": "q"}, Store())
     with pytest.raises(ServiceError, match="search: down"):
-        Search(Engine(error=ServiceError("search", "down"))).run({"query": "q"}, Store())
+        PassageSearch(Engine(error=ServiceError("search", "down"))).run({"query": "q"}, Store())
     with pytest.raises(ConfigurationError, match="passages must be at least 1"):
-        Search(Engine(), passages=0)
+        PassageSearch(Engine(), passages=0)
 
 
 @pytest.mark.parametrize("raw", [{}, {"query": ""}, {"query": 3}, {"q": "x"}, {"query": "x" * 501}])
 def test_search_refuses_other_arguments(raw: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match="search takes query"):
-        Search(Engine(Passage("a", "b"))).run(raw, Store())
+        PassageSearch(Engine(Passage("a", "b"))).run(raw, Store())
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
 def test_search_answers_any_arguments(raw: dict[str, Any]) -> None:
-    tool = Search(Engine(Passage("a", "b")))
+    tool = PassageSearch(Engine(Passage("a", "b")))
     accepted = raw.keys() == {"query"} and isinstance(raw["query"], str) and raw["query"]
     if accepted and len(raw["query"]) <= LONGEST_QUERY:
         assert tool.run(raw, Store()).parts
@@ -73,7 +75,7 @@ def test_search_answers_any_arguments(raw: dict[str, Any]) -> None:
 
 
 def test_examples_and_random_arguments_are_accepted() -> None:
-    tool = Search(Engine(Passage("a", "b")))
+    tool = PassageSearch(Engine(Passage("a", "b")))
     arguments = tool.random_arguments(np.random.default_rng(0), Store())
     for each in (tool.example(), arguments):
         assert tool.run(each.model_dump(), Store()).parts

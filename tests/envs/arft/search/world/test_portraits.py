@@ -8,8 +8,8 @@ import PIL.ImageDraw
 import pytest
 
 from visenv.envs.arft.search.world import WorldEngine
-from visenv.envs.arft.search.world.catalogue import KINDS
-from visenv.envs.arft.search.world.charges import draw_bust, draw_charge
+from visenv.envs.arft.search.world.catalog import KINDS
+from visenv.envs.arft.search.world.heraldry import draw_bust, draw_charge
 from visenv.envs.arft.search.world.lettering import (
     SMALLEST,
     _broken,
@@ -17,8 +17,8 @@ from visenv.envs.arft.search.world.lettering import (
     draw_lettering,
 )
 from visenv.envs.arft.search.world.portraits import SIZE, draw_looks, draw_named
-from visenv.envs.arft.search.world.society import Entity, Look
-from visenv.envs.arft.search.world.words import CHARGES, COLOURS, HEADGEAR
+from visenv.envs.arft.search.world.society import Entity, EntityLook
+from visenv.envs.arft.search.world.words import CHARGES, COLORS, HEADGEAR
 from visenv.types import Pixels
 
 ENTITIES: dict[str, Entity] = WorldEngine("default", 40).world
@@ -62,9 +62,9 @@ def test_look_is_all_that_an_image_without_a_name_shows(kind: str) -> None:
     assert np.array_equal(pixels, looks(one._replace(name=other.name, told=other.told)))
     assert not np.array_equal(pixels, looks(one._replace(look=other.look)))
     assert one.look is not None
-    for colour in (one.look.ink, one.look.ground):
-        away = np.abs(pixels.astype(int) - COLOURS[colour]).max(axis=2)
-        assert (away <= 4).sum() > 1500, f"{colour} is seen on {one.look}"
+    for color in (one.look.ink, one.look.ground):
+        away = np.abs(pixels.astype(int) - COLORS[color]).max(axis=2)
+        assert (away <= 4).sum() > 1500, f"{color} is seen on {one.look}"
 
 
 def test_figures_are_all_different() -> None:
@@ -85,9 +85,9 @@ def test_figures_are_all_different() -> None:
     assert len(drawn) == len(CHARGES) + len(HEADGEAR)
 
 
-def test_colours_in_every_place_can_be_told() -> None:
+def test_colors_in_every_place_can_be_told() -> None:
     pictures = [
-        looks(Entity(kind, "x", Look(ink, charge, ground), {}))
+        looks(Entity(kind, "x", EntityLook(ink, charge, ground), {}))
         for kind, charge in (("city", "star"), ("company", "ring"), ("person", "hat"))
         for ink, ground in (("red", "orange"), ("orange", "yellow"), ("white", "yellow"))
     ]

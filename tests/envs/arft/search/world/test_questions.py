@@ -163,7 +163,7 @@ def test_answers_have_other_spellings(asked: Asked) -> None:
 
 
 def test_path_is_clear_if_nothing_tells_its_answer_early() -> None:
-    from visenv.envs.arft.search.world.paths import Step, is_clear
+    from visenv.envs.arft.search.world.paths import RelationStep, is_clear
     from visenv.envs.arft.search.world.society import Entity
 
     told = {"founder": "Mira Tolen", "seat": "Norberg"}
@@ -173,25 +173,31 @@ def test_path_is_clear_if_nothing_tells_its_answer_early() -> None:
     def clear(**facts: str) -> bool:
         (relation,) = facts
         asked = person._replace(told={relation: facts[relation]})
-        return is_clear((Step(firm, "founder"), Step(asked, relation)))
+        return is_clear((RelationStep(firm, "founder"), RelationStep(asked, relation)))
 
     assert clear(born="1880")
     assert not clear(born="1901"), "a remark holds it"
     assert not clear(birthplace="Norberg"), "a fact of the first"
     assert not clear(employer="Kastor Works"), "where the path began"
-    assert not is_clear((Step(person, "teacher"), Step(person, "birth year"))), "a circle"
+    assert not is_clear((RelationStep(person, "teacher"), RelationStep(person, "birth year"))), (
+        "a circle"
+    )
 
 
 def test_surname_that_two_people_have_is_no_answer() -> None:
-    from visenv.envs.arft.search.world.paths import Step, _answers
+    from visenv.envs.arft.search.world.paths import RelationStep, _answers
     from visenv.envs.arft.search.world.society import Entity
 
     city = Entity("city", "Norberg", None, {"mayor": "Mira Tolen", "river": "Lune"})
     society = {"Norberg": city, "Mira Tolen": city, "Paul Tolen": city}
-    assert _answers(Step(city, "mayor"), society) == ("Mira Tolen",)
+    assert _answers(RelationStep(city, "mayor"), society) == ("Mira Tolen",)
     del society["Paul Tolen"]
-    assert _answers(Step(city, "mayor"), society) == ("Mira Tolen", "Tolen")
-    assert _answers(Step(city, "river"), society) == ("Lune", "the river Lune", "Lune river")
+    assert _answers(RelationStep(city, "mayor"), society) == ("Mira Tolen", "Tolen")
+    assert _answers(RelationStep(city, "river"), society) == (
+        "Lune",
+        "the river Lune",
+        "Lune river",
+    )
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.arft.search.world import WorldEngine, words
-from visenv.envs.arft.search.world.catalogue import KINDS
+from visenv.envs.arft.search.world.catalog import KINDS
 from visenv.envs.arft.search.world.names import Namer
 from visenv.envs.arft.search.world.society import DOUBLES, Society, described
 from visenv.search.passage import Passage
@@ -61,7 +61,7 @@ def test_near_doubles_are_a_third(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_entities_of_a_kind_look_different_even_with_colours_swapped(seed: int) -> None:
+def test_entities_of_a_kind_look_different_even_with_colors_swapped(seed: int) -> None:
     society = world(seed)
     for kind in KINDS:
         looks = [each.look for each in society.values() if each.kind == kind and each.look]
@@ -101,7 +101,7 @@ def test_namer_never_gives_a_name_twice() -> None:
 
 def test_words_of_looks_are_words_of_nothing_else() -> None:
     """A search for a look would find them."""
-    shown = {*words.COLOURS, *words.CHARGES, *words.HEADGEAR}
+    shown = {*words.COLORS, *words.CHARGES, *words.HEADGEAR}
     told = " ".join(
         sentence
         for kind in KINDS.values()

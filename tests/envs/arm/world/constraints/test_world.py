@@ -11,7 +11,7 @@ from visenv.checks import CHECKS, DIALECTS, Dialect, check
 from visenv.checks.english import ABBREVIATIONS
 from visenv.data.source import ProceduralSource
 from visenv.envs.arm.world.constraints import MAKERS, ConstraintWorld, prose
-from visenv.envs.arm.world.constraints.made import Made
+from visenv.envs.arm.world.constraints.made import ConstrainedText
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -81,7 +81,7 @@ def test_maker_whose_texts_the_dialect_never_accepts_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = "check_whether_whole_response_end_with_certain_substring"
-    made = Made("The end!", "It must end with a stop.", {"substring": "end."}, "kept")
+    made = ConstrainedText("The end!", "It must end with a stop.", {"substring": "end."}, "kept")
     world = ConstraintWorld([name], dialect="mmif")
     monkeypatch.setattr(world, "_makers", {name: lambda rng, keeps: made})
     with pytest.raises(DataError, match=r"Found no text on which .* in the dialect mmif"):

@@ -11,18 +11,18 @@ import pytest
 
 from visenv.envs.arm.world.graded_pairs.looks import scene_topic
 from visenv.envs.arm.world.graded_pairs.texts import text_topic
-from visenv.envs.arm.world.graded_pairs.topic import Topic
+from visenv.envs.arm.world.graded_pairs.topic import ResponseTopic
 from visenv.worlds.scenes import ScenesWorld
 
 SMALL: dict[str, Any] = {"width": 256, "height": 256, "view_side": 128, "difficulty": 1.0}
 
 
-def text_topics(count: int) -> list[Topic]:
+def text_topics(count: int) -> list[ResponseTopic]:
     rng = np.random.default_rng(0)
     return [text_topic(rng) for _ in range(count)]
 
 
-def answers_to(topic: Topic) -> list[str]:
+def answers_to(topic: ResponseTopic) -> list[str]:
     """The answers, worked out from the words of the question alone."""
     question = topic.question
     if topic.kind == "numbers":

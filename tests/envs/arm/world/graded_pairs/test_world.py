@@ -14,7 +14,7 @@ from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.graded_pairs import GRADES, GradedPairs
 from visenv.envs.arm.world.graded_pairs.responses import grade_of, respond
 from visenv.envs.arm.world.graded_pairs.texts import text_topic
-from visenv.envs.arm.world.graded_pairs.topic import Fact, Topic
+from visenv.envs.arm.world.graded_pairs.topic import RequiredFact, ResponseTopic
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
@@ -28,7 +28,7 @@ def samples(count: int, candidates: int, about: Any = "text", **options: Any) ->
     return [world.sample(rng) for _ in range(count)]
 
 
-def stated(text: str, fact: Fact) -> str | None:
+def stated(text: str, fact: RequiredFact) -> str | None:
     """The value the response gives of a fact: one that fills a statement found in the text."""
     found = {
         value
@@ -40,7 +40,7 @@ def stated(text: str, fact: Fact) -> str | None:
     return found.pop() if found else None
 
 
-def flaws_of(text: str, topic: Topic) -> tuple[int, int]:
+def flaws_of(text: str, topic: ResponseTopic) -> tuple[int, int]:
     """Wrong statements and facts left out, by what the text says."""
     values = [stated(text, fact) for fact in topic.facts]
     wrong = [
@@ -75,7 +75,7 @@ def test_responses_state_what_they_are_asked_to() -> None:
     ],
 )
 def test_grades_by_hand(claims: Any, grade: str) -> None:
-    facts = [Fact(("{}",), right, ("x",)) for right in "ab"]
+    facts = [RequiredFact(("{}",), right, ("x",)) for right in "ab"]
     assert grade_of(facts, claims) == grade
     assert grade in GRADES
 

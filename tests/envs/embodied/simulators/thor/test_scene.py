@@ -19,7 +19,7 @@ from visenv.envs.embodied.simulators.thor.scene import Scene
 from visenv.envs.embodied.simulators.thor.scene_house import scene_house
 from visenv.envs.embodied.simulators.thor.skills import Skills
 from visenv.envs.embodied.world.goals import is_met, is_reached
-from visenv.envs.embodied.world.state import Place, State
+from visenv.envs.embodied.world.state import HouseState, ItemPlace
 from visenv.errors import DataError
 
 CHILD_MODULES = (
@@ -199,22 +199,22 @@ PARAMS = {"object_target": "Apple", "parent_target": "Bed", "toggle_target": "De
           "mrecep_target": "Plate"}  # fmt: skip
 
 
-def met(task: str, state: State, **params: Any) -> list[bool]:
+def met(task: str, state: HouseState, **params: Any) -> list[bool]:
     goal = alfred_goal(state.house, task, {**PARAMS, **params})
     found = [is_met(state, clause) for clause in goal.conditions]
     assert all(found) == is_reached(state, goal)
     return found
 
 
-def fresh() -> State:
-    return State(scene_house(OBJECTS))
+def fresh() -> HouseState:
+    return HouseState(scene_house(OBJECTS))
 
 
 def test_conditions_of_alfreds_tasks() -> None:
     state = fresh()
     assert met("pick_and_place_simple", state) == [False]
     assert met("pick_clean_then_place_in_recep", state) == [False] * 3
-    state.places["Apple"] = Place("Bed", 0)
+    state.places["Apple"] = ItemPlace("Bed", 0)
     assert met("pick_and_place_simple", state) == [True]
     assert met("pick_clean_then_place_in_recep", state) == [True, False, False]
     state.dirty.discard("Apple_2")
@@ -229,17 +229,17 @@ def test_conditions_of_alfreds_tasks() -> None:
 
 def test_two_objects_count_only_in_one_receptacle() -> None:
     state = fresh()
-    state.places |= {"Apple": Place("Bed", 0), "Apple_2": Place("Bed_2", 0)}
+    state.places |= {"Apple": ItemPlace("Bed", 0), "Apple_2": ItemPlace("Bed_2", 0)}
     assert met("pick_two_obj_and_place", state) == [True, False]
-    state.places["Apple_2"] = Place("Bed", 1)
+    state.places["Apple_2"] = ItemPlace("Bed", 1)
     assert met("pick_two_obj_and_place", state) == [True, True]
 
 
 def test_stacking_and_light() -> None:
     state = fresh()
-    state.places["Plate"] = Place("Bed", 0)
+    state.places["Plate"] = ItemPlace("Bed", 0)
     assert met("pick_and_place_with_movable_recep", state) == [False, True, False]
-    state.places["Apple"] = Place("Plate", 0)
+    state.places["Apple"] = ItemPlace("Plate", 0)
     assert met("pick_and_place_with_movable_recep", state) == [True, True, True]
     state.held, state.on = "Apple_2", {"DeskLamp"}
     assert met("look_at_obj_in_light", state) == [True, True]

@@ -21,15 +21,15 @@ import visenv  # noqa: F401 - registers the environments
 from tests.visenv.simulators.test_hosts import wait_until_gone
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
 from visenv.envs.embodied.env import EBAlfred
-from visenv.envs.embodied.options import Options
+from visenv.envs.embodied.options import EmbodiedOptions
 from visenv.envs.embodied.presets import PRESETS
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.simulators.thor import players
 from visenv.envs.embodied.simulators.thor.actions import global_actions
 from visenv.envs.embodied.simulators.thor.players import ThorOptions
 from visenv.envs.embodied.simulators.thor.simulation import ThorSimulation, poses
-from visenv.envs.embodied.world.house import House
-from visenv.envs.embodied.world.state import FLOOR, State
+from visenv.envs.embodied.world.house import FurnishedHouse
+from visenv.envs.embodied.world.state import FLOOR, HouseState
 from visenv.envs.embodied.world.tasks import SUBSETS, TaskOptions, make_task
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError, DataError, ServiceError
@@ -85,7 +85,7 @@ def leftovers() -> set[str]:
 # ---------------------------------------------------------------------- agreement with House
 
 
-def facts_of(state: State) -> dict[str, Any]:
+def facts_of(state: HouseState) -> dict[str, Any]:
     """What a state holds; ai2thor does not say in front of which fixture a floor is."""
     fields = ("places", "held", "open", "on", "sliced", "dirty", "hot", "cold", "at", "focus",
               "found", "target")  # fmt: skip
@@ -157,7 +157,7 @@ def test_ai2thor_and_house_agree_on_episodes(
     codes: list[str] = []
     original = AlfredDialect.explain
 
-    def explain(dialect: AlfredDialect, state: State, action: Any, code: str) -> str:
+    def explain(dialect: AlfredDialect, state: HouseState, action: Any, code: str) -> str:
         codes.append(code)
         return original(dialect, state, action, code)
 
@@ -237,7 +237,7 @@ def test_keeps_the_contract(check: Any) -> None:
 
 def spec_of(*behavior: str, **limits: Any) -> SimulatorSpec:
     """Return the simulator with the player of House, or one that misbehaves."""
-    world = ThorOptions("house", "fifo", "", limits).world(PRESETS["tiny"], Options())
+    world = ThorOptions("house", "fifo", "", limits).world(PRESETS["tiny"], EmbodiedOptions())
     spec: SimulatorSpec = world.session.spec  # type: ignore[attr-defined]
     if not behavior:
         return spec
@@ -254,7 +254,7 @@ def task_of(env: EBAlfred, **scene: Any) -> dict[str, Any]:
 
 def test_scene_is_restored_with_poses_switches_and_dirt(thor: EBAlfred) -> None:
     thor.reset(seed=2)
-    built: House = thor.simulation.house
+    built: FurnishedHouse = thor.simulation.house
     first = poses(built)
     one, other = first[0], first[1]
     swapped = [{**one, "position": other["position"]}, {**other, "position": one["position"]},

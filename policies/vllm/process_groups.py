@@ -29,7 +29,7 @@ _FIRST_NAME = 1_000_000
 """Groups are named by counting, alike in all processes: ours must not be counted among those."""
 
 
-class World:
+class EngineProcessGroups:
     """The default group of this process's engines, and all others that vLLM has made for them.
 
     All engines of a process share them, as vLLM has it; the last one to leave takes them away.
@@ -99,5 +99,5 @@ class World:
         self._default = None
 
 
-WORLD = World()
+WORLD = EngineProcessGroups()
 """That of this process."""

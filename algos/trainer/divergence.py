@@ -13,15 +13,15 @@ _FIRST = 10
 """Norms that must be known before one is called a leap."""
 
 
-class Guard:
+class DivergenceCheck:
     """Checks loss and gradient before each optimizer step; the same on every process.
 
     Args:
-        spike: How many times the median norm is too much; None is no limit.
+        max_grad_norm_ratio: How many times the median norm is too much; None is no limit.
     """
 
-    def __init__(self, spike: float | None) -> None:
-        self._spike = spike
+    def __init__(self, max_grad_norm_ratio: float | None) -> None:
+        self._max_ratio = max_grad_norm_ratio
         self._norms: deque[float] = deque(maxlen=_WATCHED)
 
     @property
@@ -39,10 +39,10 @@ class Guard:
             return f"the loss is {loss}"
         if not math.isfinite(norm):
             return f"the gradient is {norm}"
-        if self._spike is None or len(self._norms) < _FIRST:
+        if self._max_ratio is None or len(self._norms) < _FIRST:
             return None
         usual = median(self._norms)
-        if norm <= self._spike * usual:
+        if norm <= self._max_ratio * usual:
             return None
         return f"the gradient norm is {norm:.4g}, {norm / usual:.3g} times its median"
 

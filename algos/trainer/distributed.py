@@ -30,11 +30,11 @@ Value = TypeVar("Value")
 
 
 def is_first() -> bool:
-    """Return whether this process is the one that writes; known before `Processes` is made."""
+    """Return whether this process is the one that writes; known before `DistributedContext` is made."""
     return os.environ.get("RANK", "0") == "0"
 
 
-class Processes:
+class DistributedContext:
     """The processes of a distributed run, seen from one of them.
 
     Args:

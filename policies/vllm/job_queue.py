@@ -11,7 +11,7 @@ from types import TracebackType
 Job = Callable[[], None]
 
 
-class Line:
+class JobQueue:
     """Runs jobs in the order they came; between them it repeats one, while there is one.
 
     The thread is a daemon: one that hangs does not keep the process from ending.
@@ -56,7 +56,7 @@ class Line:
             del job  # what it refers to may be large, and the next may be long in coming
 
 
-class Watch:
+class JobTimer:
     """Times what is done inside it, one thing at a time, for other threads to look at."""
 
     def __init__(self) -> None:

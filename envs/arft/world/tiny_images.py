@@ -1,4 +1,4 @@
-"""Pictures of 96 px that a model of a million parameters can read: few colours, far apart."""
+"""Pictures of 96 px that a model of a million parameters can read: few colors, far apart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from visenv.types import Pixels
 SIDE = 96
 """Of a picture, pixels."""
 
-COLOURS = {
+COLORS = {
     "red": (246, 26, 26),
     "green": (26, 246, 26),
     "blue": (26, 26, 246),
@@ -21,7 +21,7 @@ COLOURS = {
 _GRAIN = 6
 
 
-def grey_ground(shade: int) -> NDArray[np.int16]:
+def gray_ground(shade: int) -> NDArray[np.int16]:
     """Return an even ground to draw on, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
     return np.full((SIDE, SIDE, 3), shade, np.int16)
 

@@ -12,7 +12,12 @@ import pytest
 from typing_extensions import override
 
 from tests.algos import toy
-from visenv.algos.trainer.supply import Played, Selection, Share, random_stream
+from visenv.algos.trainer.episode_sources import (
+    RolloutSource,
+    SelectionConfig,
+    Shard,
+    random_stream,
+)
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
 from visenv.seeding import seeds
@@ -28,11 +33,11 @@ def drawn(step: int, count: int) -> list[int]:
     return seeds(random_stream(SEED, 1, step), count)
 
 
-def played(share: Share = Share(), **options: Any) -> list[list[Group]]:  # noqa: B008
+def played(share: Shard = Shard(), **options: Any) -> list[list[Group]]:  # noqa: B008
     policy = toy.ToyPolicy()
     collector = Collector(toy.Echo, policy)
-    supply = Played(collector, policy, GROUPS, SIZE, SEED, share, **options)
-    return [supply.groups(step, lambda _: None) for step in (0, 1)]
+    episode_source = RolloutSource(collector, policy, GROUPS, SIZE, SEED, share, **options)
+    return [episode_source.groups(step, lambda _: None) for step in (0, 1)]
 
 
 def test_step_plays_its_own_scenes_in_groups() -> None:
@@ -48,7 +53,7 @@ def test_step_plays_its_own_scenes_in_groups() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_processes_play_together_what_one_would_play_alone(count: int) -> None:
-    parts = [played(Share(rank, count)) for rank in range(count)]
+    parts = [played(Shard(rank, count)) for rank in range(count)]
     together = [[group for part in parts for group in part[step]] for step in (0, 1)]
     assert together == played()
 
@@ -92,12 +97,14 @@ class Varied(Policy[Session]):
         return Reply.of_text(str(member % 2) if int(scene) % 2 else "1")
 
 
-def chosen(selection: Selection, executor: Executor, **policy: Any) -> tuple[list[Group], Any]:
+def chosen(
+    selection: SelectionConfig, executor: Executor, **policy: Any
+) -> tuple[list[Group], Any]:
     collector = Collector(Scored, Varied(**policy), executor=executor)
-    supply = Played(collector, _Nothing(), 2, 2, SEED, selection=selection)  # type: ignore[arg-type]
-    groups = supply.groups(0, lambda _: None)
+    episode_source = RolloutSource(collector, _Nothing(), 2, 2, SEED, selection=selection)  # type: ignore[arg-type]
+    groups = episode_source.groups(0, lambda _: None)
     collector.close()
-    return groups, supply.report()
+    return groups, episode_source.report()
 
 
 class _Nothing:
@@ -110,7 +117,7 @@ class _Nothing:
 def test_groups_that_teach_nothing_are_replaced_in_the_order_drawn(
     executor: type[Executor], early: int
 ) -> None:
-    selection = Selection(distinct=True, spare_groups=8, early_groups=early)
+    selection = SelectionConfig(dynamic_sampling=True, spare_groups=8, early_groups=early)
     groups, report = chosen(selection, executor())
     odd = [number for number, seed in enumerate(drawn(0, 10)) if seed % 2]
     assert [group[0].group for group in groups] == odd[:2]
@@ -120,16 +127,16 @@ def test_groups_that_teach_nothing_are_replaced_in_the_order_drawn(
     # all end, and be replaced, before one that is needed does.
     most = needed + early if executor is InlineExecutor else 2 + selection.spare_groups
     assert needed <= report["rollout/groups"] <= most
-    assert needed - 2 <= report["rollout/alike"] <= most - 2
+    assert needed - 2 <= report["rollout/zero_std"] <= most - 2
 
 
 def test_spare_groups_of_several_processes_do_not_meet() -> None:
     numbers = []
     for rank in range(2):
         collector = Collector(Scored, Varied())
-        selection = Selection(distinct=True, spare_groups=8)
-        supply = Played(collector, _Nothing(), 4, 2, SEED, Share(rank, 2), selection)  # type: ignore[arg-type]
-        numbers.append([group[0].group for group in supply.groups(0, lambda _: None)])
+        selection = SelectionConfig(dynamic_sampling=True, spare_groups=8)
+        episode_source = RolloutSource(collector, _Nothing(), 4, 2, SEED, Shard(rank, 2), selection)  # type: ignore[arg-type]
+        numbers.append([group[0].group for group in episode_source.groups(0, lambda _: None)])
     of_seeds = drawn(0, 20)
     # The first has the groups 0 and 1, then 4, 6, 8…; the second 2 and 3, then 5, 7, 9….
     candidates = [[0, 1, 4, 6, 8, 10, 12, 14, 16, 18], [2, 3, 5, 7, 9, 11, 13, 15, 17, 19]]
@@ -140,7 +147,7 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
 @pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
 def test_slowest_members_are_cancelled(executor: type[Executor]) -> None:
     policy_hangs = (1,)  # in each group the second that asks never hears
-    selection = Selection(spare_members=1, ordered=False)
+    selection = SelectionConfig(spare_members=1, ordered=False)
     groups, report = chosen(selection, executor(), hangs=policy_hangs)
     assert [len(group) for group in groups] == [2, 2]
     assert all(each.status == "terminated" for group in groups for each in group)
@@ -151,8 +158,8 @@ def test_slowest_members_are_cancelled(executor: type[Executor]) -> None:
 def test_cancelled_requests_really_end() -> None:
     policy = Varied(hangs=(1,))
     collector = Collector(Scored, policy)
-    selection = Selection(spare_members=1, ordered=False)
-    Played(collector, _Nothing(), 2, 2, SEED, selection=selection).groups(0, lambda _: None)  # type: ignore[arg-type]
+    selection = SelectionConfig(spare_members=1, ordered=False)
+    RolloutSource(collector, _Nothing(), 2, 2, SEED, selection=selection).groups(0, lambda _: None)  # type: ignore[arg-type]
     assert policy.given_up == 2
 
 
@@ -168,14 +175,14 @@ class Bug(Varied):
 
 def test_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
     policy = Bug(hangs=(1,))
-    supply = Played(Collector(Scored, policy), _Nothing(), 2, 2, SEED)  # type: ignore[arg-type]
+    episode_source = RolloutSource(Collector(Scored, policy), _Nothing(), 2, 2, SEED)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
-        supply.groups(0, lambda _: None)
+        episode_source.groups(0, lambda _: None)
     assert policy.given_up == 1
 
 
 def test_report_says_how_the_time_was_used() -> None:
-    _, report = chosen(Selection(), InlineExecutor())
+    _, report = chosen(SelectionConfig(), InlineExecutor())
     assert report["rollout/episodes"] == 4
     assert report["rollout/groups"] == 2
     assert 0 <= report["rollout/engine_busy"] <= 1

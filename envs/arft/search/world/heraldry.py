@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import PIL.ImageDraw
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 Point = tuple[float, float]
 Draw = PIL.ImageDraw.ImageDraw
 
@@ -46,7 +46,7 @@ _HOLES = {"ring": (0.58, 0.0), "crescent": (0.82, 0.42)}
 
 
 def draw_charge(
-    draw: Draw, middle: tuple[int, int], radius: int, charge: str, ink: Colour, ground: Colour
+    draw: Draw, middle: tuple[int, int], radius: int, charge: str, ink: Color, ground: Color
 ) -> None:
     """Draw one of `visenv.envs.arft.search.world.words.CHARGES`.
 
@@ -55,21 +55,21 @@ def draw_charge(
         middle: Of the figure, pixels.
         radius: Half its height, pixels.
         charge: Its name.
-        ink: Its colour.
-        ground: The colour around it.
+        ink: Its color.
+        ground: The color around it.
     """
     x, y = middle
     if charge in _OUTLINES:
         draw.polygon([(x + radius * a, y + radius * b) for a, b in _OUTLINES[charge]], ink)
         return
     hole, away = _HOLES[charge]
-    for side, across, colour in ((1.0, away / 2, ink), (hole, 1.5 * away, ground)):
-        centre, reach = x + across * radius, side * radius
-        draw.ellipse((centre - reach, y - reach, centre + reach, y + reach), colour)
+    for side, across, color in ((1.0, away / 2, ink), (hole, 1.5 * away, ground)):
+        center, reach = x + across * radius, side * radius
+        draw.ellipse((center - reach, y - reach, center + reach, y + reach), color)
 
 
 def draw_bust(
-    draw: Draw, middle: tuple[int, int], headgear: str, colour: Colour, coat: Colour
+    draw: Draw, middle: tuple[int, int], headgear: str, color: Color, coat: Color
 ) -> None:
     """Draw head and shoulders, 200 px wide and 250 high.
 
@@ -77,41 +77,41 @@ def draw_bust(
         draw: What to draw on.
         middle: Of the figure, pixels.
         headgear: One of `visenv.envs.arft.search.world.words.HEADGEAR`.
-        colour: Of the headgear.
-        coat: Its colour.
+        color: Of the headgear.
+        coat: Its color.
     """
     x, y = middle
     if headgear == "hood":
-        draw.ellipse((x - 62, y - 100, x + 62, y + 52), colour)
+        draw.ellipse((x - 62, y - 100, x + 62, y + 52), color)
     draw.chord((x - 98, y + 22, x + 98, y + 236), 180, 360, coat)
     draw.rectangle((x - 15, y + 14, x + 15, y + 40), _SKIN)
     draw.ellipse((x - 42, y - 70, x + 42, y + 30), _SKIN)
     for eye in (-16, 16):
         draw.ellipse((x + eye - 4, y - 26, x + eye + 4, y - 18), (40, 34, 30))
     draw.arc((x - 16, y - 14, x + 16, y + 12), 30, 150, (150, 70, 66), 3)
-    _HEADGEAR[headgear](draw, x, y, colour)
+    _HEADGEAR[headgear](draw, x, y, color)
 
 
-def _hat(draw: Draw, x: int, y: int, colour: Colour) -> None:
-    draw.ellipse((x - 84, y - 66, x + 84, y - 38), colour)
-    draw.rounded_rectangle((x - 42, y - 118, x + 42, y - 48), 12, colour)
+def _hat(draw: Draw, x: int, y: int, color: Color) -> None:
+    draw.ellipse((x - 84, y - 66, x + 84, y - 38), color)
+    draw.rounded_rectangle((x - 42, y - 118, x + 42, y - 48), 12, color)
 
 
-def _beret(draw: Draw, x: int, y: int, colour: Colour) -> None:
-    draw.ellipse((x - 64, y - 100, x + 52, y - 40), colour)
-    draw.rectangle((x - 8, y - 110, x - 2, y - 96), colour)
+def _beret(draw: Draw, x: int, y: int, color: Color) -> None:
+    draw.ellipse((x - 64, y - 100, x + 52, y - 40), color)
+    draw.rectangle((x - 8, y - 110, x - 2, y - 96), color)
 
 
-def _crown(draw: Draw, x: int, y: int, colour: Colour) -> None:
+def _crown(draw: Draw, x: int, y: int, color: Color) -> None:
     points = [(-46, -46), (-54, -112), (-24, -80), (0, -118), (24, -80), (54, -112), (46, -46)]
-    draw.polygon([(x + across, y + down) for across, down in points], colour)
+    draw.polygon([(x + across, y + down) for across, down in points], color)
 
 
-def _hood(draw: Draw, x: int, y: int, colour: Colour) -> None:
-    draw.arc((x - 54, y - 88, x + 54, y + 44), 165, 375, colour, 16)
+def _hood(draw: Draw, x: int, y: int, color: Color) -> None:
+    draw.arc((x - 54, y - 88, x + 54, y + 44), 165, 375, color, 16)
 
 
-_HEADGEAR: dict[str, Callable[[Draw, int, int, Colour], None]] = {
+_HEADGEAR: dict[str, Callable[[Draw, int, int, Color], None]] = {
     "hat": _hat,
     "beret": _beret,
     "crown": _crown,

@@ -10,13 +10,13 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Group
 
-from .base import OnEpisode, Share, Supply, random_stream
+from .base import EpisodeSource, OnEpisode, Shard, random_stream
 
 _ORDER = 2
 """Key of the orders' stream of random numbers."""
 
 
-class Taken(Supply):
+class OfflineSource(EpisodeSource):
     """Takes episodes from a list, in a new random order each time all have been used.
 
     Args:
@@ -34,7 +34,7 @@ class Taken(Supply):
         episodes: Sequence[Episode],
         size: int,
         seed: int,
-        share: Share = Share(),  # noqa: B008 - frozen
+        share: Shard = Shard(),  # noqa: B008 - frozen
     ) -> None:
         if size < 1 or not episodes:
             raise ConfigurationError(

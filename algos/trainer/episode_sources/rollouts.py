@@ -11,20 +11,20 @@ from visenv.policy import TrainablePolicy
 from visenv.rollout import Collector
 from visenv.types import Group
 
-from .base import OnEpisode, Share, Supply
+from .base import EpisodeSource, OnEpisode, Shard
 from .player import StepPlayer
 from .samples import SampleOrder
-from .selection import Selection
+from .selection import SelectionConfig
 
 
-class Played(Supply):
+class RolloutSource(EpisodeSource):
     """Plays episodes on fresh scenes, in groups, with the weights of the step.
 
     Args:
         collector: Plays.
         policy: What learns, to switch it to sampling.
         groups: Groups in a step.
-        group_size: Episodes in a group.
+        num_generations: Episodes in a group.
         seed: The run's seed.
         share: Which of a step's groups this process plays.
         selection: Which of the groups played are kept; by default the first ones, as they are.
@@ -35,15 +35,17 @@ class Played(Supply):
         collector: Collector,
         policy: TrainablePolicy[Any],
         groups: int,
-        group_size: int,
+        num_generations: int,
         seed: int,
-        share: Share = Share(),  # noqa: B008 - frozen
-        selection: Selection = Selection(),  # noqa: B008 - frozen
+        share: Shard = Shard(),  # noqa: B008 - frozen
+        selection: SelectionConfig = SelectionConfig(),  # noqa: B008 - frozen
     ) -> None:
-        self.size = groups * group_size
+        self.size = groups * num_generations
         self._policy = policy
         self.samples = SampleOrder(collector.mixture, groups, seed)
-        self._player = StepPlayer(collector, groups, group_size, self.samples, share, selection)
+        self._player = StepPlayer(
+            collector, groups, num_generations, self.samples, share, selection
+        )
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:

@@ -12,14 +12,14 @@ import torch
 
 from visenv.errors import SamplerError
 
-from .processes import Processes
+from .distributed import DistributedContext
 
 _FEWEST = 64
-"""Tokens below which `Agreement.require` does not judge: the mean of a few is noise."""
+"""Tokens below which `LogprobMismatch.require` does not judge: the mean of a few is noise."""
 
 
 @dataclass
-class Agreement:
+class LogprobMismatch:
     """Sums differences over tokens that were sampled with the present weights."""
 
     tokens: float = 0.0
@@ -47,7 +47,7 @@ class Agreement:
         self.ratios += float(ratio.sum())
         self.squares += float(ratio.square().sum())
 
-    def measures(self, processes: Processes) -> dict[str, float]:
+    def measures(self, processes: DistributedContext) -> dict[str, float]:
         """Return the measures over all processes; nothing if no token could be compared.
 
         Returns:
@@ -69,7 +69,7 @@ class Agreement:
             "sampler/effective": ratios**2 / (tokens * squares),
         }
 
-    def require(self, processes: Processes, limit: float | None) -> None:
+    def require(self, processes: DistributedContext, limit: float | None) -> None:
         """Check that the sampler samples with the trainer's weights; all processes do so together.
 
         Args:

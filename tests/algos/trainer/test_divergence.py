@@ -6,19 +6,19 @@ import math
 
 import pytest
 
-from visenv.algos.trainer.guard import Guard
+from visenv.algos.trainer.divergence import DivergenceCheck
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_infinities_are_always_a_problem(value: float) -> None:
-    guard = Guard(spike=None)
+    guard = DivergenceCheck(max_grad_norm_ratio=None)
     assert guard.problem(value, 1.0) == f"the loss is {value}"
     assert guard.problem(1.0, value) == f"the gradient is {value}"
     assert guard.problem(-1.0, 1e30) is None
 
 
 def test_leap_by_hand() -> None:
-    guard = Guard(spike=3.0)
+    guard = DivergenceCheck(max_grad_norm_ratio=3.0)
     for norm in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0):
         guard.taken(norm)
     assert guard.problem(0.0, 1e9) is None  # nine norms do not tell what is usual
@@ -29,11 +29,11 @@ def test_leap_by_hand() -> None:
 
 
 def test_norms_count_up_to_the_latest_fifty_and_are_handed_on() -> None:
-    guard = Guard(spike=2.0)
+    guard = DivergenceCheck(max_grad_norm_ratio=2.0)
     for norm in range(100):
         guard.taken(float(norm))
     assert guard.norms == [float(norm) for norm in range(50, 100)]
-    other = Guard(spike=2.0)
+    other = DivergenceCheck(max_grad_norm_ratio=2.0)
     other.remember(guard.norms)
     # the median of 50..99 is 74.5
     assert other.problem(0.0, 149.0) is None

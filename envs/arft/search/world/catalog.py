@@ -9,7 +9,7 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 from . import words
-from .kinds import Appearance, Kind, Relation
+from .kinds import Appearance, EntityKind, Relation
 
 
 def _one_of(options: tuple[str, ...]) -> Callable[[np.random.Generator], str]:
@@ -35,8 +35,8 @@ def _made(verb: str, noun: str, passive: str) -> Relation:
     )
 
 
-KINDS: Mapping[str, Kind] = {
-    "person": Kind(
+KINDS: Mapping[str, EntityKind] = {
+    "person": EntityKind(
         48,
         "{name} is known far beyond this country.",
         {
@@ -84,7 +84,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         words.HEADGEAR,
     ),
-    "city": Kind(
+    "city": EntityKind(
         24,
         "{name} is a city on a hill.",
         {
@@ -125,7 +125,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         words.CHARGES,
     ),
-    "company": Kind(
+    "company": EntityKind(
         21,
         "{name} is a company with some hundred workers.",
         {
@@ -166,7 +166,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         words.CHARGES,
     ),
-    "novel": Kind(
+    "novel": EntityKind(
         12,
         "{name} is a novel in three parts.",
         {
@@ -188,7 +188,7 @@ KINDS: Mapping[str, Kind] = {
         },
         Appearance("the novel whose cover this is"),
     ),
-    "opera": Kind(
+    "opera": EntityKind(
         12,
         "{name} is an opera in two acts.",
         {
@@ -210,7 +210,7 @@ KINDS: Mapping[str, Kind] = {
         },
         Appearance("the opera that this poster announces"),
     ),
-    "bridge": Kind(
+    "bridge": EntityKind(
         12,
         "{name} is a bridge for walkers and carts.",
         {

@@ -18,20 +18,20 @@ from visenv.policy import TrainablePolicy
 from visenv.rollout import Collector
 from visenv.types import Episode, Group
 
-from .base import OnEpisode, Share, Supply
-from .player import Kept, StepPlayer
+from .base import EpisodeSource, OnEpisode, Shard
+from .player import SelectedGroups, StepPlayer
 from .samples import SampleOrder
-from .selection import Selection
+from .selection import SelectionConfig
 
 Result = TypeVar("Result")
 
 _SECONDS_TO_CLOSE = 10.0
 
 
-class Ahead(Supply):
-    """Supplies episodes like `Played`, and samples in its own thread during the update.
+class AsyncRolloutSource(EpisodeSource):
+    """Supplies episodes like `RolloutSource`, and samples in its own thread during the update.
 
-    Each step keeps to its own scenes, those that `Played` would give it, but begins up to
+    Each step keeps to its own scenes, those that `RolloutSource` would give it, but begins up to
     `max_staleness` steps early, so that all its tokens are sampled with weights of at most so many
     steps before. A group that is older nevertheless (new weights did not reach the sampler) is
     dropped and replaced. With 0 nothing is played ahead.
@@ -41,7 +41,7 @@ class Ahead(Supply):
             weights.
         policy: What learns; its `version` tells how old tokens are.
         groups: Groups in a step.
-        group_size: Episodes in a group.
+        num_generations: Episodes in a group.
         seed: The run's seed.
         share: Which of a step's groups this process plays.
         selection: Which of the groups played are kept; by default the first ones, as they are.
@@ -58,10 +58,10 @@ class Ahead(Supply):
         collector: Collector,
         policy: TrainablePolicy[Any],
         groups: int,
-        group_size: int,
+        num_generations: int,
         seed: int,
-        share: Share = Share(),  # noqa: B008 - frozen
-        selection: Selection = Selection(),  # noqa: B008 - frozen
+        share: Shard = Shard(),  # noqa: B008 - frozen
+        selection: SelectionConfig = SelectionConfig(),  # noqa: B008 - frozen
         *,
         max_staleness: int,
         updates: int = 1,
@@ -74,10 +74,12 @@ class Ahead(Supply):
                 "Playing ahead samples while weights change, so it needs an engine of its own that "
                 "is sent them; set max_staleness to 0, or give one."
             )
-        self.size = groups * group_size
+        self.size = groups * num_generations
         self._policy = policy
         self.samples = SampleOrder(collector.mixture, groups, seed, max_staleness)
-        self._player = StepPlayer(collector, groups, group_size, self.samples, share, selection)
+        self._player = StepPlayer(
+            collector, groups, num_generations, self.samples, share, selection
+        )
         self._max_staleness = max_staleness
         self._updates = updates
         self._steps = steps
@@ -108,7 +110,7 @@ class Ahead(Supply):
 
     @override
     def report(self) -> dict[str, float]:
-        """Return what `Played.report` returns, the age of groups in steps, and the time waited.
+        """Return what `RolloutSource.report` returns, the age of groups in steps, and the time waited.
 
         ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
         ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
@@ -133,7 +135,7 @@ class Ahead(Supply):
         self._thread.close()
         self._runs.clear()
 
-    def _fresh(self, step: int, kept: Kept, on_episode: OnEpisode) -> list[Group]:
+    def _fresh(self, step: int, kept: SelectedGroups, on_episode: OnEpisode) -> list[Group]:
         """Return the groups that are not too old, with new groups in place of those that are."""
         fresh = self._young(kept.groups)
         missing = len(kept.groups) - len(fresh)
@@ -177,7 +179,7 @@ class _Run:
     ) -> None:
         self._heard: SimpleQueue[Episode | None] = SimpleQueue()
 
-        async def play() -> Kept:
+        async def play() -> SelectedGroups:
             try:
                 return await player.play(step, self._heard.put, first, wanted)
             finally:
@@ -185,7 +187,7 @@ class _Run:
 
         self._kept = thread.submit(play())
 
-    def wait(self, on_episode: OnEpisode) -> Kept:
+    def wait(self, on_episode: OnEpisode) -> SelectedGroups:
         """Hear of each episode until the last has ended; raises what playing raised."""
         for episode in iter(self._heard.get, None):
             on_episode(episode)

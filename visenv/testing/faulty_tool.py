@@ -21,22 +21,22 @@ OPENED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
 """Set by a test to let that call go on; by gate. Threads of one process only."""
 
 
-class TroubleArguments(Arguments):
-    """Arguments of `Trouble`."""
+class FaultyArguments(Arguments):
+    """Arguments of `FaultyTool`."""
 
     kind: Literal["service", "error", "wait", "exit"] = Field(description="how to fail")
     gate: str = Field(default="", description="the gate to wait at")
 
 
-class Trouble(Tool[TroubleArguments]):
+class FaultyTool(Tool[FaultyArguments]):
     """Raises, waits at a gate (without end if it is never opened), or ends its process."""
 
     name = "trouble"
     description = "Fails."
-    arguments = TroubleArguments
+    arguments = FaultyArguments
 
     @override
-    def call(self, arguments: TroubleArguments, store: Store) -> ToolResult:
+    def call(self, arguments: FaultyArguments, store: Store) -> ToolResult:
         """Fail as asked."""
         match arguments.kind:
             case "service":
@@ -51,10 +51,10 @@ class Trouble(Tool[TroubleArguments]):
                 return ToolResult((f"passed {arguments.gate}",))
 
     @override
-    def example(self) -> TroubleArguments:
-        return TroubleArguments(kind="service")
+    def example(self) -> FaultyArguments:
+        return FaultyArguments(kind="service")
 
     @override
-    def random_arguments(self, rng: np.random.Generator, store: Store) -> TroubleArguments:
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> FaultyArguments:
         """Return a failing service: other failures have to be requested."""
-        return TroubleArguments(kind="service")
+        return FaultyArguments(kind="service")

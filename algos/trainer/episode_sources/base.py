@@ -12,7 +12,7 @@ import numpy as np
 from visenv.errors import RunError
 from visenv.types import Episode, Group
 
-from ..journal import Journal
+from ..journal import EpisodeJournal
 
 if TYPE_CHECKING:
     from .samples import SampleOrder
@@ -28,7 +28,7 @@ def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Shard:
     """Says which part of a step one process supplies; what all supply does not depend on it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Share:
         return range(self.rank * total // self.count, (self.rank + 1) * total // self.count)
 
 
-class Supply(ABC):
+class EpisodeSource(ABC):
     """Gives the episodes of a step, or of this process's share of it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Supply(ABC):
 
     size: int
     samples: SampleOrder | None = None
-    journal: Journal | None = None
+    journal: EpisodeJournal | None = None
 
     @abstractmethod
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
@@ -87,24 +87,24 @@ class Supply(ABC):
         """Give up what is still going on."""
 
 
-def whole(group: Group) -> list[Episode]:
+def without_aborted(group: Group) -> list[Episode]:
     """Return the episodes of a group that were not aborted."""
     return [episode for episode in group if episode.status != "aborted"]
 
 
-def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
+def trainable_episodes(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
     """Return the episodes of a group that can be learned from.
 
     They are those that were not aborted. None is returned if only one is left of a larger group, or
     if the whole group is dropped for an aborted one.
     """
-    left = whole(group)
+    left = without_aborted(group)
     if len(left) < len(group) and (on_exhausted == "drop_group" or len(left) == 1):
         return []
     return left
 
 
-def usable(
+def trainable_groups(
     groups: Sequence[Group], step: int, on_exhausted: OnExhausted = "drop_member"
 ) -> list[Group]:
     """Return the episodes of each group that can be learned from, without empty groups.
@@ -112,7 +112,9 @@ def usable(
     Raises:
         RunError: If nothing is left to learn from.
     """
-    kept: list[Group] = [left for group in groups if (left := teachable(group, on_exhausted))]
+    kept: list[Group] = [
+        left for group in groups if (left := trainable_episodes(group, on_exhausted))
+    ]
     if not kept:
         episodes = [episode for group in groups for episode in group]
         reasons = sorted({str(each.failure or each.reason or each.status) for each in episodes})

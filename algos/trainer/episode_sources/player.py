@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.types import Episode, Group
 
-from ..journal import Journal
-from .base import OnEpisode, Share, whole
+from ..journal import EpisodeJournal
+from .base import OnEpisode, Shard, without_aborted
 from .samples import SampleOrder
-from .selection import Choice, Selection
+from .selection import GroupSelector, SelectionConfig
 
 Known = Mapping[tuple[int, int], Episode]
 """Episodes by group and member."""
 
 
-class Kept(NamedTuple):
+class SelectedGroups(NamedTuple):
     """Holds what a step learns from.
 
     Attributes:
@@ -45,7 +45,7 @@ class StepPlayer:
 
     Attributes:
         journal: Keeps finished episodes; None keeps none.
-        counts: Since they were last reported: ``groups`` played, those given up as ``alike``, and
+        counts: Since they were last reported: ``groups`` played, those given up as ``zero_std``, and
             episodes ``replayed`` from the journal.
     """
 
@@ -55,11 +55,11 @@ class StepPlayer:
         groups: int,
         size: int,
         samples: SampleOrder,
-        share: Share,
-        selection: Selection,
+        share: Shard,
+        selection: SelectionConfig,
     ) -> None:
         self.collector = collector
-        self.journal: Journal | None = None
+        self.journal: EpisodeJournal | None = None
         self.counts: Counter[str] = Counter()
         self._groups = groups
         self._size = size
@@ -70,7 +70,7 @@ class StepPlayer:
 
     async def play(
         self, step: int, on_episode: OnEpisode, first: int = 0, wanted: int | None = None
-    ) -> Kept:
+    ) -> SelectedGroups:
         """Play groups of a step, or read from the journal what was played of them already.
 
         Args:
@@ -85,17 +85,19 @@ class StepPlayer:
             if kept is not None and not first:
                 for episode in (each for group in kept for each in group):
                     self._replay(episode, on_episode)
-                return Kept(kept, len(self._own) + self._selection.spare_groups)
-        choice = Choice(len(self._own) if wanted is None else wanted, self._selection, first)
+                return SelectedGroups(kept, len(self._own) + self._selection.spare_groups)
+        choice = GroupSelector(len(self._own) if wanted is None else wanted, self._selection, first)
         await self._choose(choice, step, known, on_episode)
         groups = choice.kept()
-        self.counts.update(groups=choice.begun - first, alike=choice.alike)
+        self.counts.update(groups=choice.begun - first, zero_std=choice.zero_std)
         if self.journal is not None and not first:
             numbered = {self._number(index): group for index, group in groups.items()}
             await asyncio.wrap_future(self.journal.finish(step, numbered))
-        return Kept(list(groups.values()), choice.begun)
+        return SelectedGroups(list(groups.values()), choice.begun)
 
-    async def _choose(self, choice: Choice, step: int, known: Known, on_episode: OnEpisode) -> None:
+    async def _choose(
+        self, choice: GroupSelector, step: int, known: Known, on_episode: OnEpisode
+    ) -> None:
         """Play groups until it is decided which are kept; cancel the others."""
         running: dict[asyncio.Task[Group], int] = {}
         async with _cancelling(running):
@@ -131,7 +133,7 @@ class StepPlayer:
                 playing = self._play(step, place, on_episode)
                 running[asyncio.create_task(playing)] = place.member
         async with _cancelling(running):
-            while running and len(whole(list(ended.values()))) < self._size:
+            while running and len(without_aborted(list(ended.values()))) < self._size:
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 ended |= {running.pop(task): task.result() for task in done}
         best = sorted(ended, key=lambda member: (ended[member].status == "aborted", member))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.algos.trainer.supply import Selection
-from visenv.algos.trainer.supply.selection import Choice
+from visenv.algos.trainer.episode_sources import SelectionConfig
+from visenv.algos.trainer.episode_sources.selection import GroupSelector
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Failure, Group, Turn
 
@@ -29,10 +29,10 @@ def group(kind: str) -> Group:
     return episodes
 
 
-def run(kinds: list[str], wanted: int, selection: Selection, order: int) -> Choice:
+def run(kinds: list[str], wanted: int, selection: SelectionConfig, order: int) -> GroupSelector:
     """Begin what is to begin; end what runs in a random order; until it is decided."""
     rng = np.random.default_rng(order)
-    choice = Choice(wanted, selection)
+    choice = GroupSelector(wanted, selection)
     running: list[int] = []
     while not choice.done:
         while (number := choice.begin()) is not None:
@@ -50,7 +50,7 @@ def test_ordered_choice_does_not_depend_on_what_ends_first(
     kinds: list[str], wanted: int, spare: int, early: int, data: Any
 ) -> None:
     distinct = data.draw(st.booleans()) and spare > 0
-    selection = Selection(distinct, spare, min(early, spare))
+    selection = SelectionConfig(distinct, spare, min(early, spare))
     kept = run(kinds, wanted, selection, data.draw(st.integers(0, 1000))).kept()
     # By hand: the first good ones of those that may be played at all, then the first others.
     fine = (GOOD,) if distinct else (GOOD, ALIKE)
@@ -63,7 +63,7 @@ def test_ordered_choice_does_not_depend_on_what_ends_first(
 def test_out_of_order_the_first_good_ones_to_end_are_kept(
     kinds: list[str], wanted: int, spare: int, early: int, order: int
 ) -> None:
-    selection = Selection(True, spare, min(early, spare), ordered=False)
+    selection = SelectionConfig(True, spare, min(early, spare), ordered=False)
     choice = run(kinds, wanted, selection, order)
     kept = choice.kept()
     good = [n for n in range(wanted + spare) if kinds[n] == GOOD]
@@ -73,7 +73,9 @@ def test_out_of_order_the_first_good_ones_to_end_are_kept(
 
 
 def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
-    choice = Choice(2, Selection(distinct=True, spare_groups=3, early_groups=1))
+    choice = GroupSelector(
+        2, SelectionConfig(dynamic_sampling=True, spare_groups=3, early_groups=1)
+    )
     assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two, and one to be early
     choice.end(0, group(GOOD))
     assert choice.begin() is None
@@ -84,7 +86,7 @@ def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
     choice.end(2, group(GOOD))
     assert choice.done
     assert list(choice.kept()) == [0, 2]
-    assert (choice.alike, choice.begun) == (1, 4)
+    assert (choice.zero_std, choice.begun) == (1, 4)
 
 
 def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
@@ -92,8 +94,8 @@ def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> N
     good, failed = group(GOOD), group(ABORTED)
     partly = [*good, failed[0]]
     for on_exhausted, kept in (("drop_member", [0, 1]), ("drop_group", [1, 2])):
-        selection = Selection(spare_groups=1, on_exhausted=on_exhausted)  # type: ignore[arg-type]
-        choice = Choice(2, selection)
+        selection = SelectionConfig(spare_groups=1, on_exhausted=on_exhausted)  # type: ignore[arg-type]
+        choice = GroupSelector(2, selection)
         assert [choice.begin(), choice.begin(), choice.begin()] == [0, 1, None]
         choice.end(0, partly)
         if on_exhausted == "drop_group":
@@ -106,7 +108,7 @@ def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> N
 
 def test_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
     """It teaches nothing: who learns leaves it out, and says so where it is the last."""
-    choice = Choice(1, Selection(on_exhausted="drop_group"))
+    choice = GroupSelector(1, SelectionConfig(on_exhausted="drop_group"))
     assert choice.begin() == 0
     choice.end(0, [*group(GOOD), group(ABORTED)[0]])
     assert choice.done
@@ -115,7 +117,7 @@ def test_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
 
 def test_groups_are_taken_as_they_come_by_default() -> None:
     kinds = [GOOD, ALIKE, ABORTED, GOOD]
-    choice = run(kinds, 3, Selection(), order=0)
+    choice = run(kinds, 3, SelectionConfig(), order=0)
     assert list(choice.kept()) == [0, 1, 2]  # the aborted one is counted by who learns
     assert choice.begun == 3
 
@@ -125,11 +127,11 @@ def test_groups_are_taken_as_they_come_by_default() -> None:
     [
         ({"spare_groups": -1}, "begin at 0"),
         ({"early_groups": 1}, "some of the spare_groups, got 1 of 0"),
-        ({"distinct": True}, "say how many with spare_groups"),
+        ({"dynamic_sampling": True}, "say how many with spare_groups"),
         ({"spare_members": 2}, "say so with ordered=False"),
         ({"on_exhausted": "drop"}, "one of .'drop_member', 'drop_group'., got 'drop'"),
     ],
 )
 def test_settings_that_contradict_each_other(options: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        Selection(**options)
+        SelectionConfig(**options)

@@ -8,14 +8,14 @@ from typing import get_args
 from visenv.errors import ConfigurationError
 from visenv.types import Group
 
-from .base import OnExhausted, teachable
+from .base import OnExhausted, trainable_episodes
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectionConfig:
     """Sets how groups are chosen; by default the first ones drawn are taken as they come out."""
 
-    distinct: bool = False
+    dynamic_sampling: bool = False
     """Whether groups in which all got the same reward, which teach nothing, are replaced by others
     (dynamic sampling, DAPO)."""
     spare_groups: int = 0
@@ -47,9 +47,9 @@ class Selection:
                 f"early_groups are some of the spare_groups, got {self.early_groups} of "
                 f"{self.spare_groups}."
             )
-        if self.distinct and not self.spare_groups:
+        if self.dynamic_sampling and not self.spare_groups:
             raise ConfigurationError(
-                "With distinct, groups are replaced by others: say how many with spare_groups."
+                "With dynamic_sampling, groups are replaced by others: say how many with spare_groups."
             )
         if self.ordered and self.spare_members:
             raise ConfigurationError(
@@ -58,7 +58,7 @@ class Selection:
             )
 
 
-class Choice:
+class GroupSelector:
     """Decides, group by group, what is kept and whether another has to begin.
 
     Args:
@@ -68,12 +68,12 @@ class Choice:
 
     Attributes:
         begun: Number of the group that would begin next.
-        alike: Groups given up because all their rewards were the same.
+        zero_std: Groups given up because all their rewards were the same.
     """
 
-    def __init__(self, wanted: int, selection: Selection, first: int = 0) -> None:
+    def __init__(self, wanted: int, selection: SelectionConfig, first: int = 0) -> None:
         self.begun = first
-        self.alike = 0
+        self.zero_std = 0
         self._first = first
         self._wanted = wanted
         self._selection = selection
@@ -94,10 +94,10 @@ class Choice:
     def end(self, number: int, group: Group) -> None:
         """Record a group that has ended."""
         self._ended[number] = group
-        left = teachable(group, self._selection.on_exhausted)
+        left = trainable_episodes(group, self._selection.on_exhausted)
         rewards = {episode.reward for episode in left}
-        if self._selection.distinct and len(rewards) == 1:
-            self.alike += 1
+        if self._selection.dynamic_sampling and len(rewards) == 1:
+            self.zero_std += 1
         elif rewards:
             self._good.append(number)
 

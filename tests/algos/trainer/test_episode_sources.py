@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.algos.trainer.supply import Share, Taken, usable
+from visenv.algos.trainer.episode_sources import OfflineSource, Shard, trainable_groups
 from visenv.errors import RunError
 from visenv.types import Episode, Failure
 
 
-class _Listed(Taken):
-    """`Taken` from numbers in the place of episodes: what is tested is which are taken."""
+class _Listed(OfflineSource):
+    """`OfflineSource` from numbers in the place of episodes: what is tested is which are taken."""
 
     def __init__(self, count: int, size: int, seed: int) -> None:
         self.size = size
         self._episodes = cast(Any, range(count))
         self._seed = seed
-        self._share = Share()
+        self._share = Shard()
 
     def numbers(self, step: int) -> list[int]:
         return [number for (number,) in self.groups(step, lambda _: None)]  # type: ignore[misc]
@@ -30,18 +30,18 @@ class _Listed(Taken):
 
 @given(st.integers(1, 20), st.integers(1, 30), st.integers(0, 2**32))
 def test_episodes_are_used_once_in_every_pass(count: int, size: int, seed: int) -> None:
-    supply = _Listed(count, size, seed)
-    taken = [number for step in range(count) for number in supply.numbers(step)]
+    episode_source = _Listed(count, size, seed)
+    taken = [number for step in range(count) for number in episode_source.numbers(step)]
     assert len(taken) == count * size
     for start in range(0, len(taken), count):  # count steps are `size` whole passes
         assert sorted(taken[start : start + count]) == list(range(count))
 
 
 def test_passes_differ_and_seeds_differ_and_a_step_repeats() -> None:
-    supply = _Listed(20, 20, seed=0)
-    assert supply.numbers(0) != supply.numbers(1)
-    assert supply.numbers(0) != _Listed(20, 20, seed=1).numbers(0)
-    assert supply.numbers(3) == _Listed(20, 20, seed=0).numbers(3)
+    episode_source = _Listed(20, 20, seed=0)
+    assert episode_source.numbers(0) != episode_source.numbers(1)
+    assert episode_source.numbers(0) != _Listed(20, 20, seed=1).numbers(0)
+    assert episode_source.numbers(3) == _Listed(20, 20, seed=0).numbers(3)
 
 
 def _episode(aborted: bool) -> Episode:
@@ -64,7 +64,7 @@ def test_aborted_episodes_and_those_left_alone_are_dropped(
     groups: list[str], kept: list[int]
 ) -> None:
     played: Any = [[_episode(mark == "x") for mark in group] for group in groups]
-    left = usable(played, step=1)
+    left = trainable_groups(played, step=1)
     assert [len(group) for group in left] == kept
     assert Counter(episode.status for group in left for episode in group) == {
         "terminated": sum(kept)
@@ -85,12 +85,12 @@ def test_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
     groups: list[str], kept: list[int]
 ) -> None:
     played: Any = [[_episode(mark == "x") for mark in group] for group in groups]
-    left = usable(played, step=1, on_exhausted="drop_group")
+    left = trainable_groups(played, step=1, on_exhausted="drop_group")
     assert [len(group) for group in left] == kept
     with pytest.raises(RunError, match="no episode to learn from"):
-        usable([[_episode(False), _episode(True)]], 1, "drop_group")
+        trainable_groups([[_episode(False), _episode(True)]], 1, "drop_group")
 
 
 def test_empty_supply_is_an_error_with_the_reason() -> None:
     with pytest.raises(RunError, match=r"Step 7 has no episode.*2 groups.*judge: away"):
-        usable([[_episode(True)] * 2] * 2, step=7)
+        trainable_groups([[_episode(True)] * 2] * 2, step=7)

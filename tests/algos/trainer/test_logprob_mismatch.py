@@ -8,15 +8,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from visenv.algos.trainer.agreement import Agreement
-from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.distributed import DistributedContext
+from visenv.algos.trainer.logprob_mismatch import LogprobMismatch
 from visenv.errors import SamplerError
 
 pytestmark = pytest.mark.component("torch")
 
 
 def test_agreement_by_hand() -> None:
-    agreement = Agreement()
+    agreement = LogprobMismatch()
     log = math.log
     trainer = torch.tensor([[log(0.5), log(0.2), log(0.9)], [log(0.3), 0.0, 0.0]])
     sampler = torch.tensor([[log(0.25), log(0.2), log(0.1)], [math.nan, 0.0, 0.0]])
@@ -27,7 +27,7 @@ def test_agreement_by_hand() -> None:
     agreement.add(
         torch.tensor([[log(0.3)]]), torch.tensor([[log(0.6)]]), torch.tensor([[True]])
     )  # fmt: skip
-    assert agreement.measures(Processes(timeout=60)) == pytest.approx(
+    assert agreement.measures(DistributedContext(timeout=60)) == pytest.approx(
         {
             "sampler/distance": 2 * log(2) / 3,
             "sampler/largest": log(2),
@@ -40,13 +40,13 @@ def test_agreement_by_hand() -> None:
 
 
 def test_agreement_without_tokens_measures_nothing() -> None:
-    agreement = Agreement()
+    agreement = LogprobMismatch()
     agreement.add(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))
-    assert agreement.measures(Processes(timeout=60)) == {}
+    assert agreement.measures(DistributedContext(timeout=60)) == {}
 
 
 def test_distance_over_fewer_than_64_tokens_stops_no_run() -> None:
-    agreement, processes = Agreement(), Processes(timeout=60)
+    agreement, processes = LogprobMismatch(), DistributedContext(timeout=60)
 
     def add(count: int) -> None:
         trainer = torch.zeros(1, count)

@@ -17,7 +17,7 @@ _ROWS = 7
 """Key of the stream that orders the rows of a finite data set."""
 
 
-class Task(NamedTuple):
+class EnvRows(NamedTuple):
     """Holds what the order of samples needs to know of an environment.
 
     Attributes:
@@ -44,7 +44,7 @@ class RowOrder:
         self._seed = seed
 
     @cached_property
-    def tasks(self) -> dict[str, Task]:
+    def tasks(self) -> dict[str, EnvRows]:
         """Return the data sets and headline metrics by the name of the environment."""
         return {name: _task(make_env()) for name, make_env in self._mixture.make_envs.items()}
 
@@ -67,12 +67,12 @@ class RowOrder:
         return np.random.default_rng(stream).permutation(rows)
 
 
-def _task(env: Any) -> Task:
+def _task(env: Any) -> EnvRows:
     try:
         base = env.unwrapped
         if not isinstance(base, VisEnv):
-            return Task(None, "reward")
+            return EnvRows(None, "reward")
         rows = len(base.source) if is_indexed(base.source) else None
-        return Task(rows, base.headline_metrics[0])
+        return EnvRows(rows, base.headline_metrics[0])
     finally:
         env.close()

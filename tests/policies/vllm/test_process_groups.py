@@ -9,7 +9,7 @@ import pytest
 
 dist = pytest.importorskip("torch.distributed")
 
-from visenv.policies.vllm import launch, world
+from visenv.policies.vllm import launch, process_groups
 
 pytestmark = pytest.mark.component("torch")
 
@@ -27,7 +27,7 @@ def meet(size: int = 1) -> Any:
 def own() -> Any:
     """A world of engines, beside that of the engines that other tests share."""
     assert not dist.is_initialized()
-    return world.World(first_name=2_000_000)
+    return process_groups.EngineProcessGroups(first_name=2_000_000)
 
 
 @pytest.fixture
