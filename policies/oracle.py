@@ -16,10 +16,10 @@ class OraclePolicy(Policy[Session]):
 
     Args:
         thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
-            demonstrator answers at once, without a tool.
-        guess: Without care the demonstrator answers at random (`VisEnv.random_answer`) instead of
-            giving up.
+        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the
+            others the demonstrator answers at once, without a tool.
+        guess: In those others the demonstrator answers at random (`VisEnv.random_answer`) instead
+            of giving up.
 
     Raises:
         ConfigurationError: If `expert_rate` is not between 0 and 1.

@@ -28,6 +28,8 @@ from difflib import get_close_matches
 import gymnasium.error
 from typing_extensions import override
 
+from visenv.old_names import suggestion
+
 
 class VisenvError(Exception):
     """Base of every error visenv raises on purpose."""
@@ -40,6 +42,8 @@ class ConfigurationError(VisenvError, ValueError):
 class UnknownNameError(ConfigurationError, KeyError):
     """Raised when a name is not among the known ones; the message names the nearest.
 
+    For the old name of a setting it is the new one (`visenv.old_names`).
+
     Args:
         kind: What the name should be one of.
         given: The name.
@@ -49,7 +53,8 @@ class UnknownNameError(ConfigurationError, KeyError):
 
     def __init__(self, kind: str, given: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(known)
-        near = get_close_matches(given, names, n=1, cutoff=0.4)
+        new = suggestion(given, names)
+        near = [new] if new else get_close_matches(given, names, n=1, cutoff=0.4)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none is registered"
         more = f" {advice}" if advice else ""

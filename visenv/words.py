@@ -1,7 +1,7 @@
 """The words of a task: the texts that the tokenizer of a tiny model is trained on.
 
-A family builds a `TokenizerWords` from its own prompts, and `WORDS` of `visenv.registration` names it. Each
-word of the task then becomes one token, so that a turn is 20 to 40 tokens long.
+A family builds a `TokenizerWords` from its own prompts, and `WORDS` of `visenv.registration` names
+it. Each word of the task then becomes one token, so that a turn is 20 to 40 tokens long.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from visenv.errors import RunError
 from visenv.files import replacing
+from visenv.old_names import with_new_names
 
 from ..trainer.distributed import is_first
 from ..trainer.identity import differences
@@ -80,7 +81,8 @@ def check_folder(recipe: Recipe) -> None:
         return
     if not path.exists():
         raise RunError(f"There is no run {folder} to resume.")
-    before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(_as_json(recipe))
+    before = with_new_names(json.loads(path.read_text(encoding="utf-8")))
+    now = json.loads(_as_json(recipe))
     if changes := differences(before, now):
         raise RunError(f"{folder} was begun with other settings: {'; '.join(changes)}.")
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import RunError
+from visenv.old_names import with_new_names
 from visenv.policy import TrainablePolicy
 
 from .backend import TrainingBackend
@@ -122,7 +123,7 @@ class Checkpoints:
         }
 
     def _check(self, path: Path, state: Mapping[str, Any]) -> None:
-        if changes := differences(state["identity"], self._identity):
+        if changes := differences(with_new_names(state["identity"]), self._identity):
             raise RunError(
                 f"{path} is of a run with other settings: {'; '.join(changes)}. "
                 "Give the old ones to continue it, or another run name to start a new run."

@@ -22,7 +22,7 @@ def identify(
     told = asdict(config)
     for name in ("saving", "timeout"):
         del told[name]
-    for name in ("sleep", "restarts", "retries"):
+    for name in ("sleep", "engine_restarts", "episode_retries"):
         del told["rollouts"][name]
     if config.optimization.schedule == "constant":
         del told["steps"]  # then a longer run begins like a shorter one

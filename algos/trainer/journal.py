@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from visenv.episodes import append_episode, episode_from_json
 from visenv.errors import DataError, RunError
 from visenv.files import replacing
+from visenv.old_names import with_new_names
 from visenv.types import Episode, Group
 
 _SYNC_SECONDS = 1.0
@@ -94,7 +95,7 @@ class EpisodeJournal:
             self._folder.mkdir(parents=True, exist_ok=True)
             with replacing(path) as partial:
                 partial.write_text(json.dumps(run, indent=2), encoding="utf-8")
-        elif json.loads(path.read_text(encoding="utf-8")) != run:
+        elif with_new_names(json.loads(path.read_text(encoding="utf-8"))) != run:
             raise RunError(
                 f"{self._folder} holds episodes of a run with other settings (run.json says which)."
                 " Give the old ones to continue it, or another run name to start a new run."

@@ -282,8 +282,8 @@ def _require_logprobs(own: Sequence[TrainingSegment]) -> None:
     if any(np.isnan(each.segment.logprobs).any() for each in own):
         raise ConfigurationError(
             "These episodes hold no log-probabilities, so a second optimizer step could not tell "
-            "how far the policy has moved: set num_epochs and num_minibatches to 1, or old_logprobs to "
-            "'trainer'."
+            "how far the policy has moved: set num_epochs and num_minibatches to 1, or "
+            "old_logprobs to 'trainer'."
         )
 
 

@@ -1,4 +1,4 @@
-"""DeepSpeed's ZeRO stages 1, 2 and 3 as a `TrainingBackend`: optimizer, gradients, weights held in parts.
+"""DeepSpeed's ZeRO stages 1 to 3 as a `TrainingBackend`: optimizer, gradients, weights in parts.
 
 Read from DeepSpeed 0.19.8: `engine.backward` reduces the gradients of each micro-batch,
 `engine.step` changes the weights at the boundary that `set_gradient_accumulation_boundary` marked;

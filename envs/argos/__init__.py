@@ -77,8 +77,8 @@ def make(
 ) -> gym.Env[Observation, str]:
     """Make an Argos environment.
 
-    `ArgosSettings` describes the arguments; `env_class` and `world_class` are the environment and its
-    procedural world.
+    `ArgosSettings` describes the arguments; `env_class` and `world_class` are the environment and
+    its procedural world.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.

@@ -94,8 +94,8 @@ def make_house(
     Raises:
         ConfigurationError: If an option has a value it cannot have.
     """
-    options = EmbodiedOptions(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
-                      blind, compat)  # fmt: skip
+    options = EmbodiedOptions(n_shots, examples, feedback, chat_history, past_images,
+                              language_only, boxes, blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
     check_choice("dialect", dialect, ("alfred", "habitat"))
     world = HouseWorld()

@@ -224,7 +224,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return an object of the right type: what a hasty player takes."""
+        """Return an object of the right type: what a player takes that does not look."""
         truth = self.truth
         candidates = (*truth.targets, *truth.others)
         return str(rng.choice(candidates)) if candidates else ""

@@ -1,8 +1,8 @@
 """The reward of Groundlight's paper (arXiv 2506.14821, §2.1 "Reward shaping").
 
 ``R = alpha R_c + beta R_f + gamma R_t`` with ``R_c = lambda R_a + (1 - lambda) R_e``; the paper's
-best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`RewardWeights`). Each part is one term; the
-weights below are those of that run.
+best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`RewardWeights`). Each part is one
+term; the weights below are those of that run.
 
 ==========  ======  ============================================================================
 term        weight  score, 0 to 1

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from visenv import __version__
 from visenv.errors import UnknownNameError, VisenvError
+from visenv.old_names import check_options
 from visenv.registration import load
 
 
@@ -132,6 +133,7 @@ def _command(name: str, words: Sequence[str]) -> Any:
 
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
+    check_options(words)
     module, _, attribute = COMMANDS[name].place.partition(":")
     made = getattr(importlib.import_module(module), attribute)
     return tyro.cli(

@@ -53,8 +53,8 @@ class JsonLines:
     """The rows of a JSONL file, one in memory at a time.
 
     Empty lines are passed over. A line that is no JSON object, has no id (a non-empty string or an
-    integer) or repeats one is a `InputRow` with a problem. Paths under `PATH_KEYS` are relative to the
-    file and come out absolute.
+    integer) or repeats one is an `InputRow` with a problem. Paths under `PATH_KEYS` are relative to
+    the file and come out absolute.
 
     Args:
         path: The file.

@@ -20,7 +20,7 @@ from visenv.types import (
 )
 
 GIVING_UP = "unknown"
-"""The answer of a careless demonstration (`DemonstrationRequest.expert_rate`) that does not guess."""
+"""The answer of a demonstration that skips the tools."""
 
 
 class Advisor:

@@ -25,6 +25,7 @@ from filelock import lock_descriptor
 from visenv.episodes import append_episode, read_episodes
 from visenv.errors import RunError
 from visenv.files import replacing
+from visenv.old_names import with_new_names
 from visenv.provenance import provenance
 from visenv.types import Episode
 
@@ -172,7 +173,7 @@ def _missing(*paths: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return the content of `run.json`.
+    """Return the content of `run.json`; settings have the names that they have now.
 
     Raises:
         RunError: If the file cannot be read, or has another format.
@@ -188,7 +189,7 @@ def read_run(folder: Path) -> dict[str, Any]:
             raise TypeError("settings or sessions have another type")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunError(f"{path} is not the record of a run: {error}.") from error
-    return dict(found)
+    return {**found, "settings": with_new_names(found["settings"])}
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -38,7 +38,8 @@ class ToolResult(NamedTuple):
         ok: Whether the call succeeded. A call that fails in the world of the task (a simulator
             refuses an action) has a result, too: the policy sees it, and it counts as failed.
         reason: Why the call failed, ``""`` if it succeeded.
-        env_steps: Steps of the environment that the call used (`EpisodeLimits.env_steps` counts them).
+        env_steps: Steps of the environment that the call used (`EpisodeLimits.env_steps` counts
+            them).
         hidden_frames: Videos for viewers, which the policy does not see.
     """
 

@@ -18,10 +18,10 @@ class DemonstrationRequest(NamedTuple):
 
     Attributes:
         thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the others the
-            demonstrator answers at once.
-        guess: Without care the demonstrator answers at random (`VisEnv.random_answer`) instead of
-            giving up.
+        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the
+            others the demonstrator answers at once.
+        guess: In those others the demonstrator answers at random (`VisEnv.random_answer`) instead
+            of giving up.
     """
 
     thought: str | None = None

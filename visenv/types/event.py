@@ -84,7 +84,10 @@ class Answered(NamedTuple):
 
 
 class Truncated(NamedTuple):
-    """A limit ended the episode: `visenv.env.EpisodeLimits` names ours, ``"wrapper"`` is a wrapper's."""
+    """A limit ended the episode.
+
+    `visenv.env.EpisodeLimits` names the limits of the environment; ``"wrapper"`` is a wrapper's.
+    """
 
     turn: int
     reason: str

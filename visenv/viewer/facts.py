@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from visenv.old_names import with_new_names
+
 _CHIEF = (
     *("command", "env", "option", "data", "policy", "policy_option", "model.name"),
     *("sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
@@ -26,9 +28,10 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
         ``chief``, what one wants to know first, and ``settings``, every setting, nested ones under
         dotted names.
     """
-    recipe = _read(folder / "recipe.json", problems)
+    recipe = with_new_names(_read(folder / "recipe.json", problems))
     run = _read(folder / "run.json", problems)
-    settings = dict(_flat(recipe)) | dict(_flat(_mapping(run.get("settings"))))
+    told = with_new_names(_mapping(run.get("settings")))
+    settings = dict(_flat(recipe)) | dict(_flat(told))
     chief = {name.removesuffix(".name"): settings[name] for name in _CHIEF if name in settings}
     chief |= _trained(recipe)
     sessions = run.get("sessions")

@@ -1,6 +1,6 @@
 """Supplies the episodes of a step: played by the policy, played ahead, or taken from a list.
 
-Which episodes a supply gives for a step depends on the run's seed and the step alone, so that a
+Which episodes a source gives for a step depends on the run's seed and the step alone, so that a
 resumed run needs no memory of the steps before.
 """
 

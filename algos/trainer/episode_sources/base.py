@@ -1,4 +1,4 @@
-"""The contract of a supply, and which of its episodes there is something to learn from."""
+"""The contract of an episode source, and which of its episodes there is something to learn from."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class StepPlayer:
 
     Attributes:
         journal: Keeps finished episodes; None keeps none.
-        counts: Since they were last reported: ``groups`` played, those given up as ``zero_std``, and
-            episodes ``replayed`` from the journal.
+        counts: Since they were last reported: ``groups`` played, ``zero_std``, those given up
+            because all their rewards were the same, and episodes ``replayed`` from the journal.
     """
 
     def __init__(

@@ -49,7 +49,8 @@ class SampleOrder:
     The environment of a group is drawn by the mixture's weights, or by its pass rates up to step
     ``n - ahead - 1`` for step n, so that steps that are played ahead choose like others. A finite
     data set is read in epochs, each in an order of its own; in an epoch each row is played once.
-    Groups that are played in place of others (`SelectionConfig.spare_groups`) draw their rows at random.
+    Groups that are played in place of others (`SelectionConfig.spare_groups`) draw their rows at
+    random.
 
     Args:
         mixture: The environments.

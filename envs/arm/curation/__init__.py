@@ -1,6 +1,7 @@
 """Curation steps that make training and benchmark data for judges (ARM-Thinker, 3.2 and 4.2).
 
-Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `visenv data` runs them.
+Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `visenv data` runs
+them.
 """
 
 from .armbench import ArmBenchItems

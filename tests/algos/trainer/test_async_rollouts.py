@@ -60,7 +60,7 @@ def versions(groups: list[Group]) -> set[int]:
     return {int(v) for each in segments for v in each.policy_version[each.loss_mask]}
 
 
-def test_ahead_without_staleness_is_the_synchronous_supply() -> None:
+def test_async_source_without_staleness_is_the_synchronous_source() -> None:
     policy = toy.ToyPolicy()
     episode_source = ahead(Collector(toy.Echo, policy), policy, max_staleness=0)
     synchronous = RolloutSource(Collector(toy.Echo, policy), policy, GROUPS, SIZE, SEED)

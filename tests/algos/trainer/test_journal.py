@@ -154,6 +154,12 @@ def test_journal_of_another_run_is_refused(tmp_path: Path) -> None:
         EpisodeJournal(tmp_path, {**RUN, "seed": 12})
 
 
+def test_a_journal_with_the_old_names_of_settings_is_continued(tmp_path: Path) -> None:
+    EpisodeJournal(tmp_path, {"config": {"rollouts": {"groups": 2, "group_size": 4}}}, exact=False)
+    now = {"config": {"rollouts": {"prompts_per_step": 2, "num_generations": 4}}}
+    EpisodeJournal(tmp_path, now, exact=False)
+
+
 # ------------------------------------------------------------------------ kill -9, at any moment
 
 _KILLED = """
@@ -199,7 +205,8 @@ def run(folder, point, calls):
     policy = toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=on_reset), policy, concurrency=5)
     episode_source = RolloutSource(collector, policy, 3, 4, 11)
-    episode_source.journal = journal.EpisodeJournal(folder, {"algorithm": "GRPO", "seed": 11}, exact=False)
+    run_settings = {"algorithm": "GRPO", "seed": 11}
+    episode_source.journal = journal.EpisodeJournal(folder, run_settings, exact=False)
     for step in range(2):
         episode_source.groups(step, on_episode)
 

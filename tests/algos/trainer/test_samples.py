@@ -128,7 +128,7 @@ def test_steps_played_ahead_use_the_rates_that_were_known(tmp_path: Path) -> Non
     early, late = (order([None, None], ahead=2, by_pass_rate=True) for _ in range(2))
     chosen: dict[int, Any] = {}
     for step in range(20):
-        for coming in range(step, step + 3):  # as a supply that plays ahead asks
+        for coming in range(step, step + 3):  # as a source that plays ahead asks
             chosen.setdefault(coming, [early.choose(coming, n) for n in range(GROUPS)])
         observe(early, step, {"e0": 0.0, "e1": 0.5})
         assert [late.choose(step, n) for n in range(GROUPS)] == chosen[step]

@@ -30,8 +30,8 @@ class ScenesWorld:
     """Scenes whose decisive detail cannot be read in the view, but can after one zoom.
 
     A `ProceduralSource`. Every scene has one or more signs in clutter; the question is about one of
-    them. The view, the scene averaged down to `ScenePreset.view_side`, is the same whatever the answer
-    is (`visenv.worlds.scenes.details.hide`).
+    them. The view, the scene averaged down to `ScenePreset.view_side`, is the same whatever the
+    answer is (`visenv.worlds.scenes.details.hide`).
 
     `Sample.ground_truth` is a `SceneTruth`; `Sample.kind` is the kind of detail.
 

@@ -1,0 +1,90 @@
+"""Names: no two public classes share one, and identifiers are spelled as in American English."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIBRARY = ("visenv", "envs", "policies", "algos")
+CODE = (*LIBRARY, "tests", "examples", "benchmarks", "docs/hooks")
+
+WORDS = (
+    *("aluminium", "analys(?=ed|er|ing)", "armour", "artefact", "behaviour", "catalogue", "centre"),
+    *("centring", "centred", "colour", "defence", "favour", "flavour", "fulfil(?!l)", "grey"),
+    *("honour", "judgement", "labelled", "labelling", "labour", "learnt", "licence", "modelled"),
+    *("modelling", "mould", "neighbour", "rumour", "spelt", "travell", "vapour"),
+)
+STEMS = (
+    *("capitalis", "categoris", "customis", "generalis", "initialis", "maximis", "minimis"),
+    *("normalis", "optimis", "organis", "parametris", "penalis", "quantis", "randomis"),
+    *("realis", "recognis", "regularis", "serialis", "standardis", "summaris", "synchronis"),
+    *("tokenis", "utilis", "vectoris", "visualis"),
+)
+# `cancelled` and `cancelling` are the spelling of asyncio.
+_BRITISH = re.compile(f"{'|'.join(WORDS)}|(?:{'|'.join(STEMS)})(?=e|ing|ation)")
+FOREIGN = ("drawCentredString",)
+"""Names of other packages that are used here (reportlab)."""
+
+
+def files(*folders: str) -> list[Path]:
+    """Return the Python files of folders, each once: the links in ``visenv/`` are left out."""
+    found = {path.resolve() for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    return sorted(path for path in found if "__pycache__" not in path.parts)
+
+
+def public_classes(text: str) -> list[str]:
+    """Return the names of the public classes at the top level of a module."""
+    body = ast.parse(text).body
+    classes = [each.name for each in body if isinstance(each, ast.ClassDef)]
+    return [name for name in classes if not name.startswith("_")]
+
+
+def british_names(lines: list[str]) -> set[str]:
+    """Return the identifiers of Python code with a British part."""
+    tokens = tokenize.generate_tokens(iter([*lines, ""]).__next__)
+    names = {each.string for each in tokens if each.type == tokenize.NAME}
+    return {name for name in names - set(FOREIGN) if _BRITISH.search(name.lower())}
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in files(*LIBRARY):
+        for name in public_classes(path.read_text(encoding="utf-8")):
+            places[name].append(str(path.relative_to(ROOT)))
+    assert len(places) > 500
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_identifiers_are_spelled_as_in_american_english() -> None:
+    found = {}
+    for path in files(*CODE):
+        if names := british_names(path.read_text(encoding="utf-8").splitlines(keepends=True)):
+            found[str(path.relative_to(ROOT))] = names
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("def normalise(x): return x\n", {"normalise"}),
+        ("BACKGROUND_COLOUR = 'colour'\n", {"BACKGROUND_COLOUR"}),
+        ("class GreyImage: pass\n", {"GreyImage"}),
+        ("normalize(color, gray=True)  # the colour grey\n", set()),
+        ("raise ValueError('initialise')\n", set()),
+        ("canvas.drawCentredString()\n", set()),
+        ("realistic_noise = task.cancelled()\n", set()),
+    ],
+)
+def test_british_names_reads_identifiers_alone(code: str, names: set[str]) -> None:
+    assert british_names([code]) == names
+
+
+def test_public_classes_leaves_out_private_and_nested_ones() -> None:
+    text = "class A:\n    class B: pass\nclass _C: pass\ndef f():\n    class D: pass\n"
+    assert public_classes(text) == ["A"]

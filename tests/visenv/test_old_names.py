@@ -1,0 +1,123 @@
+"""Old names of settings: saved ones are read, given ones are refused with the new name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.cli import main
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.old_names import check_options, renamed_option, with_new_names
+from visenv.rollout.run_folder import read_run
+from visenv.viewer.facts import run_facts
+
+OLD: dict[str, Any] = {
+    "environments": {"group_size": {"id": "visenv/ZoomVQA-v0", "weight": 1.0}},
+    "phases": {
+        "rl": {
+            "algorithm_options": {"kl_weight": 0.04},
+            "demonstrations": {"care": 0.5},
+            "rollouts": {
+                "groups": 2,
+                "group_size": 4,
+                "retries": 1,
+                "restarts": 3,
+                "selection": {"distinct": False},
+            },
+            "optimisation": {"passes": 1, "minibatches": 2, "spike": None, "reference_every": 3},
+        }
+    },
+}
+NEW: dict[str, Any] = {
+    "environments": {"group_size": {"id": "visenv/ZoomVQA-v0", "weight": 1.0}},
+    "phases": {
+        "rl": {
+            "algorithm_options": {"kl_coef": 0.04},
+            "demonstrations": {"expert_rate": 0.5},
+            "rollouts": {
+                "prompts_per_step": 2,
+                "num_generations": 4,
+                "episode_retries": 1,
+                "engine_restarts": 3,
+                "selection": {"dynamic_sampling": False},
+            },
+            "optimization": {
+                "num_epochs": 1,
+                "num_minibatches": 2,
+                "max_grad_norm_ratio": None,
+                "ref_sync_steps": 3,
+            },
+        }
+    },
+}
+
+
+def test_saved_settings_get_the_new_names_and_names_of_the_user_stay() -> None:
+    assert with_new_names(OLD) == NEW
+
+
+def test_new_settings_stay_as_they_are() -> None:
+    assert with_new_names(NEW) == NEW
+
+
+def test_a_checkpoint_names_the_class_of_its_episode_source() -> None:
+    old = {"episodes": {"from": "Ahead", "in_step": 8}, "algorithm": {"name": "GRPO"}}
+    assert with_new_names(old)["episodes"] == {"from": "AsyncRolloutSource", "in_step": 8}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--group-size", "--num-generations"),
+        ("--group_size", "--num-generations"),
+        ("--phases.rl.optimisation.passes", "--phases.rl.optimization.num-epochs"),
+        ("--phases.rl.rollouts.groups", "--phases.rl.rollouts.prompts-per-step"),
+        ("--phases.group-size.steps", None),
+        ("--phases.rl.rollouts.prompts-per-step", None),
+        ("--retries", None),
+        ("group_size=4", None),
+    ],
+)
+def test_renamed_option(old: str, new: str | None) -> None:
+    assert renamed_option(old) == new
+
+
+def test_an_option_with_an_old_name_is_refused_and_the_new_one_suggested() -> None:
+    with pytest.raises(ConfigurationError, match="Did you mean '--num-generations'"):
+        check_options(["--episodes", "2", "--group-size=4"])
+
+
+def test_the_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rollout", "ZoomVQA-v0", "--group-size", "2"]) == 1
+    assert "Did you mean '--num-generations'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("kl_weight", "kl_coef"), ("care", "expert_rate"), ("passes", "num_epochs")]
+)
+def test_an_unknown_name_that_was_a_name_once_is_answered_with_the_new_one(
+    old: str, new: str
+) -> None:
+    error = UnknownNameError("option", old, ["clip_low", new, "passed", "carets"])
+    assert f"Did you mean {new!r}?" in str(error)
+
+
+def test_the_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:
+    settings = {"command": "rollout", "group_size": 4, "policy_option": {"care": 0.5}}
+    record = {"format": 1, "settings": settings, "sessions": []}
+    (tmp_path / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert read_run(tmp_path)["settings"] == {
+        "command": "rollout",
+        "num_generations": 4,
+        "policy_option": {"expert_rate": 0.5},
+    }
+
+
+def test_the_viewer_shows_old_settings_under_the_new_names(tmp_path: Path) -> None:
+    (tmp_path / "recipe.json").write_text(json.dumps(OLD), encoding="utf-8")
+    settings = run_facts(tmp_path, [])["settings"]
+    assert settings["phases.rl.rollouts.num_generations"] == "4"
+    assert "phases.rl.rollouts.group_size" not in settings
