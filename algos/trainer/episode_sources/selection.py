@@ -49,7 +49,8 @@ class SelectionConfig:
             )
         if self.dynamic_sampling and not self.spare_groups:
             raise ConfigurationError(
-                "With dynamic_sampling, groups are replaced by others: say how many with spare_groups."
+                "With dynamic_sampling, groups are replaced by others: say how many with "
+                "spare_groups."
             )
         if self.ordered and self.spare_members:
             raise ConfigurationError(

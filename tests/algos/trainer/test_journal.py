@@ -154,12 +154,6 @@ def test_journal_of_another_run_is_refused(tmp_path: Path) -> None:
         EpisodeJournal(tmp_path, {**RUN, "seed": 12})
 
 
-def test_a_journal_with_the_old_names_of_settings_is_continued(tmp_path: Path) -> None:
-    EpisodeJournal(tmp_path, {"config": {"rollouts": {"groups": 2, "group_size": 4}}}, exact=False)
-    now = {"config": {"rollouts": {"prompts_per_step": 2, "num_generations": 4}}}
-    EpisodeJournal(tmp_path, now, exact=False)
-
-
 # ------------------------------------------------------------------------ kill -9, at any moment
 
 _KILLED = """

@@ -49,11 +49,11 @@ KINDS = st.lists(st.sampled_from([GOOD, ALIKE, ABORTED]), min_size=12, max_size=
 def test_ordered_choice_does_not_depend_on_what_ends_first(
     kinds: list[str], wanted: int, spare: int, early: int, data: Any
 ) -> None:
-    distinct = data.draw(st.booleans()) and spare > 0
-    selection = SelectionConfig(distinct, spare, min(early, spare))
+    dynamic = data.draw(st.booleans()) and spare > 0
+    selection = SelectionConfig(dynamic, spare, min(early, spare))
     kept = run(kinds, wanted, selection, data.draw(st.integers(0, 1000))).kept()
     # By hand: the first good ones of those that may be played at all, then the first others.
-    fine = (GOOD,) if distinct else (GOOD, ALIKE)
+    fine = (GOOD,) if dynamic else (GOOD, ALIKE)
     good = [n for n in range(wanted + spare) if kinds[n] in fine]
     others = [n for n in range(wanted + spare) if kinds[n] not in fine]
     assert list(kept) == sorted((good + others)[:wanted])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -337,26 +336,6 @@ def test_checkpoint_of_another_configuration_is_refused(
     trainer = Trainer(toy.ToyPolicy(), algorithm, config, folder=tmp_path / "run", resume=True)
     with pytest.raises(RunError, match=said):
         trainer.train(toy.Echo)
-
-
-def test_checkpoint_with_the_old_names_of_settings_is_continued(tmp_path: Path) -> None:
-    _run(tmp_path / "run", GRPO())
-    for path in (tmp_path / "run" / "checkpoints").glob("step_*/state.json"):
-        state = json.loads(path.read_text(encoding="utf-8"))
-        identity = state["identity"]
-        config, rollouts = identity["config"], identity["config"]["rollouts"]
-        config["optimisation"] = config.pop("optimization")
-        for new, old in (("num_epochs", "passes"), ("ref_sync_steps", "reference_every")):
-            config["optimisation"][old] = config["optimisation"].pop(new)
-        rollouts["groups"] = rollouts.pop("prompts_per_step")
-        rollouts["group_size"] = rollouts.pop("num_generations")
-        identity["algorithm"]["kl_weight"] = identity["algorithm"].pop("kl_coef")
-        assert identity["episodes"]["from"] == "RolloutSource"
-        identity["episodes"]["from"] = "Played"
-        path.write_text(json.dumps(state), encoding="utf-8")
-    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run", resume=True)
-    trainer.train(toy.Echo)
-    assert trainer.step == 6
 
 
 def test_save_interval_may_change(tmp_path: Path) -> None:
