@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 def is_first() -> bool:
-    """Return whether this process is the one that writes; known before `DistributedContext` is made."""
+    """Return whether this process writes; known before `DistributedContext` is made."""
     return os.environ.get("RANK", "0") == "0"
 
 

@@ -375,8 +375,8 @@ class EBAlfred(HouseEnv):
     """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
 
     ### Description
-    As `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. By default the world is House in
-    the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
+    It is played as `HouseEnv` is, with 500 px frames and the limits of EmbodiedBench. By default
+    the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
     ai2thor's own `Controller` in a child process, with EB-ALFRED's 162 actions and those of the
     scene: with ``player="house"`` in House, with a Unity player in ALFRED's scenes
     (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
@@ -398,8 +398,8 @@ class EBAlfred(HouseEnv):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `HouseEnv`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or ``"thor:<program of the
-    player>"``.
+    See `HouseEnv`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or
+    ``"thor:<program of the player>"``.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_alfred`.

@@ -110,7 +110,7 @@ class AsyncRolloutSource(EpisodeSource):
 
     @override
     def report(self) -> dict[str, float]:
-        """Return what `RolloutSource.report` returns, the age of groups in steps, and the time waited.
+        """Return the report of `RolloutSource`, the age of groups in steps, and the time waited.
 
         ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
         ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
