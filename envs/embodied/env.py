@@ -375,12 +375,12 @@ class EBAlfred(HouseEnv):
     """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
 
     ### Description
-    It is played as `HouseEnv` is, with 500 px frames and the limits of EmbodiedBench. By default
-    the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
-    ai2thor's own `Controller` in a child process, with EB-ALFRED's 162 actions and those of the
-    scene: with ``player="house"`` in House, with a Unity player in ALFRED's scenes
-    (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
-    published ones.
+    It is played as `HouseEnv` is, with 500 px frames and the limits of EmbodiedBench. By
+    default the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR.
+    ``simulator="thor"`` plays through ai2thor's own `Controller` in a child process, with
+    EB-ALFRED's 162 actions and those of the scene: with ``player="house"`` in House, with a
+    Unity player in ALFRED's scenes (``data="eb_alfred:<folder>"``). Only results with the Unity
+    player are comparable with published ones.
 
     ### Action space
     `Unicode`: a plan in JSON, see `HouseEnv`.
