@@ -207,6 +207,7 @@ SUITES: dict[str, str] = {
     "arm-reasoning": "visenv.envs.arm.suites:REASONING",
     "eb-alfred": "visenv.envs.embodied.suites:EB_ALFRED",
     "eb-habitat": "visenv.envs.embodied.suites:EB_HABITAT",
+    "libero": "visenv.envs.libero.suites:LIBERO",
 }
 
 RECORD_TYPES: dict[str, str] = {
