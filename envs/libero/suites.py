@@ -15,5 +15,5 @@ LIBERO = Suite(
     ),
     metric="success",
 )
-"""Each of the 50 stored initial states of a task is a trial, as in the paper; in LIBERO-90 the first
-20. The paper reports LIBERO-90 for a policy of its own."""
+"""Each of the 50 stored initial states of a task is a trial, as in the paper; in LIBERO-90 each of
+the first 20. The paper trains a separate policy for LIBERO-90."""
