@@ -332,7 +332,7 @@ class EnginePolicy(Policy[SessionT]):
             PolicyError: If the adapter does not fit the model, if the engine did not load all of
                 it, or if the engine needs `weights` and got None; see also `load`.
         """
-        raise NotImplementedError("This engine does not load adapters; send merged weights with load().")
+        raise NotImplementedError("This engine loads no adapters; send merged weights with load().")
 
     @abstractmethod
     def sleep(self) -> None:
