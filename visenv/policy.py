@@ -35,7 +35,8 @@ class Session:
 
     Attributes:
         messages: The messages that the policy sees, including the turns of the policy.
-        advice: The answer of the environment to `Policy.advice_request`, for the next turn.
+        advice: The advice that the environment gave for the next turn, if the policy requests it
+            (`Policy.advice_request`); otherwise None.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Session:
         self.messages.append(Message("assistant", (reply.text,)))
 
     def segments(self) -> tuple[Segment, ...]:
-        """Return the session as training data: an empty tuple if the policy has no tokens."""
+        """Return the session as training data: an empty tuple if the policy samples no tokens."""
         return ()
 
     async def fetch_segments(self) -> tuple[Segment, ...]:
@@ -82,8 +83,9 @@ class Policy(ABC, Generic[SessionT]):
     A policy reads messages. It has no access to the environment, which can run in another process.
 
     Attributes:
-        advice_request: A request for advice that the environment sends with its messages: a
-            demonstration, a random turn, or a description of the turn. None for a model.
+        advice_request: The kind of advice that the policy needs for each turn: a demonstration, a
+            random turn, or a description of the turn. The environment sends the advice with its
+            messages. None (no advice) for a model.
     """
 
     advice_request: AdviceRequest | None = None
@@ -144,9 +146,9 @@ class Adapter(NamedTuple):
     """A LoRA adapter: a change of some weights of a model, ``scale B A`` (arXiv 2106.09685).
 
     Attributes:
-        config: What peft writes to ``adapter_config.json``, JSON-like.
-        weights: The matrices A ``[rank, inputs]`` and B ``[outputs, rank]``, by their names in
-            peft's ``adapter_model.safetensors``.
+        config: The content of peft's ``adapter_config.json``, JSON-like.
+        weights: The matrices A ``[rank, inputs]`` and B ``[outputs, rank]``. The keys are the names
+            in peft's ``adapter_model.safetensors``.
     """
 
     config: Mapping[str, Any]
@@ -162,7 +164,8 @@ class TrainablePolicy(Policy[SessionT]):
     """A policy with weights that a trainer updates; trainers use only this interface.
 
     Attributes:
-        version: Number of weight updates; every sampled token carries the version that sampled it.
+        version: Number of weight updates so far. Every sampled token records the version of the
+            weights that sampled it.
         module: The module that holds all weights. Its `forward` takes the result of `collate` and
             returns `TokenScores` with gradient, so that DeepSpeed can wrap the module.
     """
@@ -172,7 +175,7 @@ class TrainablePolicy(Policy[SessionT]):
 
     @abstractmethod
     def encode(self, episode: Episode) -> Episode:
-        """Return the episode with `segments`, as if this policy had sampled its turns (for SFT)."""
+        """Return the episode with `segments`, as if this policy had sampled the turns (for SFT)."""
 
     @abstractmethod
     def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
@@ -224,15 +227,16 @@ class TrainablePolicy(Policy[SessionT]):
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield every weight with its name in a checkpoint, for `EnginePolicy.load`.
 
-        Tied weights are yielded under each of their
-        names. This default uses the parameter names of `module`.
+        A tied weight is yielded under each of its names. This default implementation uses the
+        parameter names of `module`.
 
         Args:
             whole: Returns a context in which the given parameters are gathered. Under ZeRO-3 each
-                process holds a shard, and a parameter is empty outside the context; all processes
-                must enter it together. Gather a few parameters at a time: they must fit in memory.
-            merge: Whether the adapters that a policy trains are merged into the weights that they
-                change; otherwise they are left out.
+                process holds a shard of a parameter, and the parameter is empty outside the
+                context; all processes must enter the context together. Gather only a few parameters
+                at a time, because they must fit in memory.
+            merge: Whether the LoRA adapters that the policy trains are merged into the weights that
+                they change. If False, the weights are yielded without the adapters.
 
         Yields:
             A name and a weight without gradient, which is valid until the next one is requested.
@@ -245,7 +249,7 @@ class TrainablePolicy(Policy[SessionT]):
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
     ) -> Adapter | None:
-        """Return a copy of the adapter that is trained; None where the weights themselves are.
+        """Return a copy of the adapter that is trained; None if the policy trains no adapter.
 
         Args:
             whole: As in `named_weights`.
@@ -296,11 +300,12 @@ class EnginePolicy(Policy[SessionT]):
         """Load new weights and clear all caches that were computed with the old weights.
 
         An engine that died is restarted first. Turns that are being sampled continue with the new
-        weights; each token carries the version that sampled it.
+        weights; each token records the version of the weights that sampled it.
 
         Args:
-            weights: Names in the checkpoint and full (not sharded) tensors, on any device.
-            version: Version of tokens that are sampled from now on.
+            weights: The name of each weight in the checkpoint and its full (not sharded) tensor, on
+                any device.
+            version: The version that tokens sampled with these weights record.
 
         Raises:
             PolicyError: If a weight is missing, unknown or has another shape, or if the transfer
@@ -313,26 +318,29 @@ class EnginePolicy(Policy[SessionT]):
         version: int,
         weights: Iterable[tuple[str, torch.Tensor]] | None = None,
     ) -> None:
-        """Take over an adapter; nothing sampled with an earlier one is reused.
+        """Load an adapter instead of merged weights; otherwise like `load`.
 
-        Otherwise this method is like `load`.
+        Caches that were computed with an earlier adapter are not used again.
 
         Args:
             adapter: The adapter.
-            version: What tokens sampled from now on carry.
-            weights: The weights that the adapter changes, for an engine that is `stale` or has
-                never been sent them; None keeps those that were sent before.
+            version: The version that tokens sampled with this adapter record.
+            weights: The full weights that the adapter changes. They are required if the engine is
+                `stale` or has never received them; None keeps the weights of an earlier call.
 
         Raises:
-            PolicyError: If the adapter does not fit the model or was not taken over whole; see also
-                `load`.
+            PolicyError: If the adapter does not fit the model, if the engine did not load all of
+                it, or if the engine needs `weights` and got None; see also `load`.
         """
-        raise NotImplementedError("This engine takes whole weights.")
+        raise NotImplementedError("This engine loads no adapters; send merged weights with load().")
 
     @abstractmethod
     def sleep(self) -> None:
-        """Release the accelerator memory of the engine for the trainer; weights may be dropped."""
+        """Release the accelerator memory of the engine for the trainer.
+
+        The engine may drop its weights; they must then be sent with `load` after `wake`.
+        """
 
     @abstractmethod
     def wake(self) -> None:
-        """Allocate the memory again, so that the engine is ready for `load` and for sampling."""
+        """Allocate the memory again that `sleep` released, for `load` and for sampling."""

@@ -2,8 +2,9 @@
 
 An `Executor` runs the environments: in this process, in threads, in processes, or as Ray actors on
 any machine (`visenv.rollout.ray_executor.RayExecutor`). `Replicas` samples with several engines,
-which can run on other machines (`visenv.rollout.ray_engine.RayEngine`). Only these two modules
-import Ray. `EpisodePool` is the vector environment of `gym.make_vec`, for the loops of users.
+which can run on other machines (`visenv.rollout.ray_engine.RayEngine`). Only `ray_executor` and
+`ray_engine` import Ray. `EpisodePool` is the vector environment that `gym.make_vec` returns, for
+training loops that you write yourself.
 """
 
 from visenv.rollout.adapter import Env, EnvAdapter, MakeEnv

@@ -1,8 +1,8 @@
 """EnvAdapter: the interface between an environment with its wrappers and an episode player.
 
-The outermost wrapper decides the rewards and the end of the episode. An adapter sends no
-observations to the player, because observations repeat the messages as arrays. Therefore only small
-values are transferred from an environment in another process.
+The outermost wrapper determines the rewards and the end of the episode. An adapter does not send
+observations to the player, because they only repeat the messages as arrays. Therefore only small
+values are transferred if the environment runs in another process.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class EnvAdapter:
     """Adapts an environment to a player that reads `StepResult` values.
 
     Args:
-        env: The environment with its wrappers, which nothing else uses.
+        env: The environment with its wrappers. No other code may use it.
         defer_all: Whether all reward terms are deferred to `finish`, including those that are not
-            asynchronous. A player that completes the log of an ended episode before it calls
-            `finish` needs this. Terms that are computed in each step, or that an outer wrapper
-            changes, are never deferred.
+            asynchronous. Set it if the player edits the event log after the last step and before
+            `finish`, so that the terms are computed on the edited log. Terms that are computed in
+            each step, or whose reward an outer wrapper changes, are never deferred.
 
     Attributes:
         env: The environment with its wrappers.
@@ -56,7 +56,7 @@ class EnvAdapter:
         self._reward_wrapper = self._defer()
 
     def _defer(self) -> RewardWrapper | None:
-        """Allow deferred rewards where no outer wrapper reads them.
+        """Allow each reward wrapper to defer its rewards, unless an outer wrapper reads them.
 
         Returns:
             The outermost reward wrapper, or None.
@@ -100,7 +100,7 @@ class EnvAdapter:
             Facts about the episode, and the result of the reset.
 
         Raises:
-            ConfigurationError: If a wrapper returns anything else than a pair from `reset`.
+            ConfigurationError: If `reset` of a wrapper does not return a pair.
         """
         self._advisor = None if advice is None else Advisor(advice, self.env, policy_seed)
         started: Any = self.env.reset(seed=seed, options=options)
@@ -114,7 +114,7 @@ class EnvAdapter:
         """Take a turn, and return its result as the outermost wrapper reports it.
 
         Raises:
-            ConfigurationError: If a wrapper returns values from `step` that do not follow the
+            ConfigurationError: If the values that `step` of a wrapper returns do not follow the
                 Gymnasium API.
         """
         with sandbox_waits() as waits:
@@ -149,13 +149,13 @@ class EnvAdapter:
         """Wait for the deferred parts of the last result, and return the complete result.
 
         Raises:
-            ServiceError: If a service still fails after its retries, and the environment raises
-                the error.
+            ServiceError: If a service still fails after its retries, and the environment does not
+                handle the error.
         """
         return background.run(self._finished())
 
     def submit_finish(self) -> Future[StepResult]:
-        """Do the same as `finish` without blocking."""
+        """Return a future of the result of `finish`, without blocking."""
         return background.submit(self._finished())
 
     def info(self) -> EpisodeInfo:
@@ -202,7 +202,7 @@ class EnvAdapter:
         return result._replace(advice=self._advisor.advise())
 
     def _checked(self, step: Any) -> tuple[float, bool, bool, dict[str, Any]]:
-        """Check the types of the values that `step` returned; a wrapper can return anything."""
+        """Check and return the values that `step` of the outermost wrapper returned."""
         if not isinstance(step, tuple) or len(step) != 5:
             raise ConfigurationError(
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
@@ -247,7 +247,8 @@ class EnvAdapter:
         finished = await finish(result)
         if finished.failure is not None:
             return finished
-        # Steps that defer their rewards gave 0, unless a wrapper ended the episode.
+        # `result.reward` is 0 if the environment ended the episode and deferred the reward. If a
+        # wrapper ended the episode, it is the reward of that step.
         return finished._replace(reward=result.reward + finished.reward)
 
 
@@ -256,5 +257,5 @@ def _media_of(base: gym.Env[Any, Any]) -> dict[str, str]:
         return {}
     try:
         return base.media_hashes()
-    except DataError:  # the same error aborts the episode
+    except DataError:  # reading the sample raises the same error, which aborts the episode
         return {}

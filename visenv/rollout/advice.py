@@ -20,7 +20,7 @@ from visenv.types import (
 )
 
 GIVING_UP = "unknown"
-"""The answer of a demonstration that skips the tools."""
+"""The answer in a demonstration that uses no tool and does not guess."""
 
 
 class Advisor:
@@ -49,7 +49,7 @@ class Advisor:
             case DemonstrationRequest(expert_rate=expert_rate):
                 self._answers_directly = self._rng.random() >= expert_rate
             case RandomTurnRequest():
-                # Sampling the original space would change the environment.
+                # Sampling the original space would advance the random numbers of the environment.
                 self._noise = copy.deepcopy(env.action_space)
                 self._noise.seed(seed)
 

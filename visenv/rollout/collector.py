@@ -1,4 +1,4 @@
-"""Collector: play many episodes concurrently; a failure ends only the episode it occurs in."""
+"""Collector: plays many episodes concurrently; a failure ends only the episode it occurs in."""
 
 from __future__ import annotations
 
@@ -30,29 +30,32 @@ class Collector:
     """Plays groups of episodes concurrently; an environment is reused when its episode ends.
 
     Episodes do not wait for each other: an episode continues as soon as its own reply has arrived.
-    The policy batches the replies of a local model. After its last turn an episode gives its slot
-    to the next episode; its deferred reward terms are computed afterwards.
+    A policy with a local model batches the turns of several episodes. After its last turn an
+    episode no longer counts toward `concurrency`, so the next episode can start; the deferred
+    reward terms of the first episode are computed afterwards.
 
-    An environment that raises, hangs or dies aborts its episode and is replaced. An aborted episode
+    If an environment raises an exception, hangs or dies, its episode is aborted and the environment
+    is replaced. An aborted episode
     is played again, with the same sample and the same seeds, up to `retries` times. If all attempts
     fail, the last attempt is returned. A permanent failure (a row that cannot be read) is not
     retried. An exception of the policy other than `PolicyError` and `ServiceError` is raised.
 
     Args:
-        make_env: Makes one environment, or a mixture of several.
+        make_env: A function that makes an environment, or a `Mixture` of several environments.
         policy: The policy that plays.
         sampling: The sampling parameters.
         concurrency: Maximum number of episodes that take turns at the same time.
         executor: Runs the environments; by default in this process, on the event loop.
         retries: Maximum number of retries of an aborted episode.
-        revive: Called after a `PolicyError`, before the episodes that it aborted are played again,
-            and only once if it aborted several. The trainer restarts an engine here and sends the
-            weights to it. The function does nothing if the policy works, and raises `PolicyError`
-            if the policy cannot be restarted.
-        deterministic: Whether the batches of the sampler and the starts of episodes must not depend
+        revive: Called after a `PolicyError` has aborted episodes, before they are played again. If
+            several episodes were aborted at the same time, it is called once. The function that the
+            trainer passes restarts a failed engine and sends the weights to it. A `revive` function
+            must do nothing if the policy works, and must raise `PolicyError` if the policy cannot
+            be restarted.
+        deterministic: If True, the batches of the sampler and the starts of episodes do not depend
             on the time at which the result of a scorer arrives. Episodes with deferred reward terms
-            are then returned when all episodes in flight are complete, and a step that waits for a
-            tool blocks the event loop.
+            are then returned only when all episodes in flight are complete, and a step that waits
+            for a tool blocks the event loop.
 
     Attributes:
         stats: Counts and times of the rollout.
@@ -110,7 +113,7 @@ class Collector:
         """Play one episode for each spec.
 
         Args:
-            specs: The samples, and the places of the episodes in the batch.
+            specs: The samples, and the positions of the episodes in the batch.
             on_episode: Called when an episode ends, for example by a progress bar.
 
         Returns:
@@ -138,8 +141,9 @@ class Collector:
         running in an environment is abandoned.
 
         Args:
-            spec: The sample, and the place of the episode in the batch.
-            rank: Priority among the episodes that wait for a slot: the lowest rank goes first.
+            spec: The sample, and the position of the episode in the batch.
+            rank: Priority among the episodes that wait because of `concurrency`: the lowest rank is
+                played first.
         """
         start = time.monotonic()
         if self._wave is not None:
@@ -173,7 +177,7 @@ class Collector:
         return episode
 
     async def _play_in_slot(self, spec: EpisodeSpec, rank: int) -> tuple[Episode, bool]:
-        """Play once; return the episode and whether its scoring was deferred."""
+        """Play one attempt; return the episode and whether reward terms were deferred."""
         with self.stats.waiting:
             await self._semaphore.acquire(rank)
         held = True
@@ -203,7 +207,11 @@ class Collector:
         return episode, not held
 
     async def _revive_policy(self, known: int) -> None:
-        """Call `revive`, unless the policy was revived since the count was `known`."""
+        """Call `revive`, unless it was called since the failed attempt began.
+
+        Args:
+            known: The number of calls of `revive` when the attempt began.
+        """
         if self._revive is None:
             return
         await self._reviving.acquire()

@@ -1,4 +1,4 @@
-"""Play more episodes than fit into memory: each is passed on when it ends, and then released."""
+"""Play more episodes than fit in memory: each episode is saved when it ends, and then released."""
 
 from __future__ import annotations
 

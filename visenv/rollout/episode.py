@@ -34,12 +34,13 @@ class EpisodeSpec:
     """The position of an episode in a batch: its seed, its group, and its index in the group.
 
     Attributes:
-        seed: Seed of `reset`. If `index` is given, the seed only seeds the sampling.
+        seed: Seed of `reset`, which selects the sample, and of the policy's sampling. If `index` is
+            given, the index selects the sample, and the seed only seeds the sampling.
         group: Index of the group in the batch.
         member: Index of the episode in the group. The members of a group play the same sample with
             different sampling seeds.
-        index: Row of a finite source that is played, instead of the row that the seed selects.
-        env: Name of the environment in a mixture; ``""`` lets the mixture choose it by the seed.
+        index: Row of a finite data source that is played; None plays the row that the seed selects.
+        env: Name of the environment in a mixture; with ``""`` the mixture chooses it by the seed.
     """
 
     seed: int
@@ -62,11 +63,12 @@ async def play(
 ) -> Episode:
     """Play one episode.
 
-    If a sample cannot be read, a policy cannot reply or a service fails, the result is an aborted
-    episode with the failure. No exception is raised, so that one bad row does not end a run.
+    If a sample cannot be read, the policy cannot reply or a service fails, no exception is raised.
+    The result is then an aborted episode with the failure (`Episode.failure`), so that one bad row
+    does not end a run.
 
     Args:
-        env: An environment made by `gym.make`, which nothing else uses.
+        env: An environment made by `gym.make`. No other code may use it during the call.
         policy: The policy that plays.
         spec: The sample, and the position of the episode in a batch.
         sampling: The sampling parameters. Their seed is replaced by one derived from `spec`.
@@ -75,8 +77,8 @@ async def play(
         The finished episode.
 
     Raises:
-        ConfigurationError: If a wrapper of the environment cannot be used, or the policy does not
-            fit the environment.
+        ConfigurationError: If a wrapper of the environment changes observations or violates the
+            Gymnasium API, or if the policy cannot play this kind of environment.
     """
     slot = InlineSlot(EnvAdapter(env), isolate=False)
     return await play_in(slot, policy, spec, sampling or Sampling(), RolloutStats())
@@ -97,8 +99,8 @@ async def play_in(
         policy: The policy that plays.
         spec: The sample, and the position of the episode in a batch.
         sampling: The sampling parameters.
-        stats: Receives counts and times.
-        on_last_turn: Called after the last turn if the episode waits for deferred reward terms.
+        stats: Records counts and times of the episode.
+        on_last_turn: Called after the last turn if deferred reward terms remain to be computed.
     """
     player = _Player(slot, policy, spec, sampling._replace(seed=spec.policy_seed), stats)
     try:

@@ -17,11 +17,11 @@ from visenv.types import Failure
 _log = logging.getLogger(__name__)
 
 _MAX_THREADS = 256
-"""Maximum number of steps with asynchronous tools that wait at the same time."""
+"""Maximum number of steps that wait for asynchronous tools at the same time."""
 
 
 class EnvFailedError(VisenvError):
-    """A slot raises this error if its environment gave no result; `Collector` handles it.
+    """Raised by a slot whose environment failed to return a result; aborts only the episode.
 
     Args:
         failure: The failure.
@@ -36,9 +36,11 @@ class EnvSlot(Protocol):
     """One environment, in any process or on any machine; it plays one episode at a time.
 
     Attributes:
-        usable: Whether the environment can be called; False during a call and after a failure.
-        begun: Whether an episode has begun in the environment; the player sets it.
-        made: Whether `open` returns at once, because the environment is made or could not be made.
+        usable: Whether the environment can be called. False after a failure that the environment
+            cannot recover from; in a slot with a worker, also during a call.
+        begun: Whether a reset of the environment has succeeded; the caller of the slot sets it.
+        made: Whether the environment is made, or could not be made: `open` then returns or raises
+            without waiting.
     """
 
     usable: bool
@@ -46,7 +48,7 @@ class EnvSlot(Protocol):
 
     @property
     def made(self) -> bool:
-        """See above."""
+        """Whether the environment is made, or could not be made; see the attributes."""
         ...
 
     async def open(self) -> None:
@@ -63,12 +65,14 @@ class EnvSlot(Protocol):
 
         Raises:
             EnvFailedError: If the environment raised an exception, took too long, or died.
-            VisenvError: If the environment runs in this process and raised this error on purpose.
+            VisenvError: If the environment raised this error and is called directly (`InlineSlot`).
+                A slot with a worker raises `EnvFailedError` instead, except for a
+                `ConfigurationError`.
         """
         ...
 
     def close(self) -> None:
-        """Close the environment, or abandon it if it is not usable; returns at once."""
+        """Close the environment, or abandon it if it is not usable, without waiting."""
         ...
 
 
@@ -76,8 +80,8 @@ class Executor(Protocol):
     """Makes slots, each with one environment.
 
     Attributes:
-        crowded: Whether room is limited, so that a new environment may have to wait until another
-            one is closed.
+        crowded: Whether resources are limited, so that a new environment may not start until
+            another one is closed.
     """
 
     crowded: bool
@@ -95,14 +99,15 @@ class InlineSlot:
     """A slot whose environment is called on the event loop.
 
     A step blocks the event loop, with one exception: if the environment may wait for an
-    asynchronous tool and `threads` are given, the step runs in a thread while others continue.
+    asynchronous tool and `threads` is given, the step runs in a thread, so that other episodes
+    continue.
 
     Args:
         adapter: The environment.
         isolate: Whether an unexpected exception is logged as a warning and raised as an
-            `EnvFailedError`. If False, it is raised unchanged. Errors of visenv are always raised
-            unchanged.
-        threads: Threads for steps that wait.
+            `EnvFailedError`. If False, the exception is raised unchanged. A `VisenvError` is always
+            raised unchanged.
+        threads: The threads for such steps; None runs all steps on the event loop.
     """
 
     def __init__(
@@ -144,7 +149,7 @@ class InlineSlot:
             raise EnvFailedError(Failure.of(error)) from error
 
     def close(self) -> None:
-        """Close the environment; exceptions of an environment that failed before are ignored."""
+        """Close the environment; if it failed before, exceptions are ignored."""
         if self.usable:
             self._adapter.close()
         else:

@@ -1,7 +1,7 @@
 """Hosts run one environment each: in the process of the caller, or in a child process.
 
-One thread uses a host. Only `kill` may be called from another thread: it ends a call that hangs,
-if the host supports that.
+A host is used by one thread. Only `kill` may be called from another thread: it ends a call that
+hangs, if the host can do that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from visenv.errors import ConfigurationError
 from visenv.types import Failure
 
 _SECONDS_TO_CLOSE = 60.0
-"""A child that needs longer to close its environment is killed."""
+"""Seconds after which a child that is still closing its environment is killed."""
 
 _SECONDS_TO_EXIT = 5.0
 """Seconds to wait for the exit code of a child that has closed its end of the pipe."""
@@ -52,7 +52,7 @@ def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function; return its result, or a `Failure` for whatever it raises."""
     try:
         return function(*args, **kwargs)
-    except BaseException as error:  # noqa: BLE001  a tool's sys.exit() must not end the worker either
+    except BaseException as error:  # noqa: BLE001  sys.exit() in a tool must not end the worker
         return Failure.of(error)
 
 
@@ -115,7 +115,7 @@ class ProcessEnvHost:
             raise ConfigurationError(
                 f"The function that makes the environment cannot be sent to a process: {error}"
             ) from error
-        # Only the child then holds its end of the pipe. `_receive` notices when the child ends.
+        # Only the child keeps its end of the pipe open, so `_receive` notices when the child ends.
         theirs.close()
 
     def open(self) -> Failure | None:
@@ -160,7 +160,7 @@ class ProcessEnvHost:
 
 
 def _serve(make: Make, pipe: Connection) -> None:
-    """Run the child: make the environment, and answer calls until the parent ends or says so."""
+    """Run in the child: make the environment; answer calls until the parent ends or sends None."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the child; the parent handles it
     host = LocalEnvHost(make)
     try:
@@ -173,6 +173,6 @@ def _serve(make: Make, pipe: Connection) -> None:
         pass  # the parent has ended
     finally:
         host.close()
-        # The last garbage collection of Python takes 0.2 s because of all imported modules. Skip
-        # it, because many children may end at once. Exit handlers still run.
+        # Python's last garbage collection takes 0.2 s, because many modules are imported. Skip it,
+        # because many children may end at the same time. Exit handlers still run.
         gc.freeze()

@@ -1,4 +1,4 @@
-"""Mixture: several environments, from which each sample chooses one."""
+"""Mixture: several environments; the seed of a sample determines which one is played."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from visenv.errors import ConfigurationError
 from visenv.rollout.adapter import MakeEnv
 
 _CHOICE = 0x4D1C
-"""Key of the random numbers that choose the environment of a seed."""
+"""Key of the random numbers that choose an environment for a seed."""
 
 _LEAST = 0.05
-"""The smallest factor of a weight: a fifth of the largest factor, 0.25."""
+"""Lower bound of the factor ``p (1 - p)`` of a weight; the largest possible factor is 0.25."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Mixture:
         make_envs: A function for each name that makes one environment.
         weights: The relative frequency of each environment, a positive number.
         by_pass_rate: Whether a trainer multiplies the weight of an environment by
-            ``max(p (1 - p), 0.05)``, where p is its pass rate. Environments that the policy always
-            or never solves are then played less.
+            ``max(p (1 - p), 0.05)``, where p is its pass rate: a running mean of its first headline
+            metric (`VisEnv.headline_metrics`). Environments that the policy always or never solves
+            are then played less.
 
     Raises:
         ConfigurationError: If there is no environment, or if the weights are not positive numbers
@@ -52,7 +53,7 @@ class Mixture:
                 raise ConfigurationError(f"The weight of {name} must be above 0, got {weight}.")
 
     def choose(self, seed: int, pass_rates: Mapping[str, float] | None = None) -> str:
-        """Return the name of the environment that a seed plays.
+        """Return the name of the environment that is played for a seed.
 
         Args:
             seed: The seed of a sample.

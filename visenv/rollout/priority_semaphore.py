@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 class PrioritySemaphore:
     """A semaphore like `asyncio.Semaphore` that serves waiting tasks by rank.
 
-    It can be used by several event loops, one after another.
+    The semaphore can be used in several event loops, one after another.
 
     Args:
         places: Maximum number of tasks that hold the semaphore at the same time.
@@ -22,7 +22,7 @@ class PrioritySemaphore:
         self._order = itertools.count()
 
     async def acquire(self, rank: int = 0) -> None:
-        """Wait for a place; the lowest rank goes first, and within a rank the earliest request."""
+        """Wait for a place; the lowest rank is served first, then the earliest request."""
         if self._free:
             self._free -= 1
             return

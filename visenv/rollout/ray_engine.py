@@ -37,8 +37,9 @@ Shown = tuple[tuple[Message, ...], Context]
 class RayEngine(EnginePolicy["RemoteSession"]):
     """An engine in a Ray actor; a lost engine is started again on any machine of the cluster.
 
-    `Replicas` samples with several of these engines. Weights are sent through this process in
-    parts. A direct transfer from the trainer to the engine is faster where it is possible.
+    `Replicas` samples with several of these engines. Ray copies the weights from this process to
+    the actor, in parts. If the engine can be a vLLM server that receives the weights by NCCL
+    (`VLLMServerPolicy`), that is faster.
 
     Args:
         make: Makes the policy of the engine in the actor. It is sent by cloudpickle.
@@ -51,8 +52,9 @@ class RayEngine(EnginePolicy["RemoteSession"]):
 
     Raises:
         PolicyError: If the actor does not start.
-        ConfigurationError: If an option lets Ray restart the actor by itself. The new actor would
-            sample with the weights of the checkpoint and without its sessions, unnoticed.
+        ConfigurationError: If an option lets Ray restart the actor by itself. Without notice to
+            visenv, the new actor would sample with the initial weights and without the sessions of
+            the old one.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
         if refused := _RESTARTING & options.keys():
             raise ConfigurationError(
                 f"{', '.join(sorted(refused))}: an actor that Ray restarts by itself has lost its "
-                "weights and sessions. Remove the option; `load` restarts a lost engine."
+                "weights and sessions. Remove the options; `load` restarts a lost engine."
             )
         connect()
         self._make = make
@@ -82,7 +84,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
 
     @override
     def open(self, seed: int) -> RemoteSession:
-        """Return a new session; the actor opens its part of it with the first request."""
+        """Return a new session; the first request opens a session of the engine in the actor."""
         session = RemoteSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
@@ -94,8 +96,8 @@ class RayEngine(EnginePolicy["RemoteSession"]):
         """Sample the next turn in the actor; cancelling the task aborts the request.
 
         Raises:
-            PolicyError: If the engine raised it, if the engine is lost, or if the turn took longer
-                than its time limit.
+            PolicyError: If the engine raised a `PolicyError`, if the engine is lost, or if the turn
+                took longer than its time limit.
         """
         shown, session.shown = session.shown, []
         told = (session.number, session.seed, shown, request, sampling)
@@ -167,7 +169,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
             return ray.get(getattr(self._actor, method).remote(*arguments), timeout=limit)
         except GetTimeoutError as error:
             self._lose(self._actor)
-            raise PolicyError(f"The engine: {method} took longer than {limit:g} s.") from error
+            raise PolicyError(f"The engine's {method} took longer than {limit:g} s.") from error
         except RayActorError as error:
             self._lose(self._actor)
             raise PolicyError(f"The engine's actor has ended: {first_line(error)}") from error
@@ -185,10 +187,13 @@ class RemoteSession(Session):
     """A session whose tokens are kept in the actor of the engine.
 
     Args:
-        actor: The engine's actor.
+        actor: The actor of the engine.
         number: Number of the session in the actor.
         seed: Seed of the sampling.
         timeout: Time limit for fetching the tokens, in seconds.
+
+    Attributes:
+        shown: The messages that will be sent to the actor with the next request.
     """
 
     def __init__(self, actor: Any, number: int, seed: int, timeout: float) -> None:
@@ -201,7 +206,7 @@ class RemoteSession(Session):
 
     @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Add messages, which are sent to the actor with the next request."""
+        """Add messages; they are sent to the actor with the next request."""
         super().observe(messages, context)
         self.shown.append((tuple(message.in_memory() for message in messages), context))
 
@@ -227,7 +232,7 @@ class RemoteSession(Session):
                 segments: tuple[Segment, ...] = await asyncio.wrap_future(pending.future())
         except TimeoutError as error:
             raise PolicyError(
-                f"The tokens of an episode took longer than {self._timeout:g} s."
+                f"Fetching the tokens of an episode took longer than {self._timeout:g} s."
             ) from error
         except RayActorError as error:
             raise PolicyError(f"The engine's actor has ended: {first_line(error)}") from error
@@ -235,13 +240,13 @@ class RemoteSession(Session):
 
 
 def _end(actor: Any, number: int) -> None:
-    """Delete a session in its actor; the actor and Ray may have ended already."""
+    """Delete a session in its actor, unless the actor or Ray has ended already."""
     if ray.is_initialized():  # otherwise the call would start Ray
         guarded(actor.end.remote, number)
 
 
 class _FarEngine:
-    """The class of the actor: it holds a policy, its sessions, and a transfer of weights."""
+    """The class of the actor: holds a policy, its sessions, and the current weight transfer."""
 
     def __init__(self, make: Callable[[], EnginePolicy[Any]]) -> None:
         self._policy = make()

@@ -19,7 +19,7 @@ _SECONDS_TO_CLOSE = 5.0
 
 
 def connect() -> None:
-    """Connect to the cluster that ``RAY_ADDRESS`` names, or start one here, unless connected."""
+    """Connect to the cluster of ``RAY_ADDRESS``, or start one here, unless already connected."""
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False)
 
@@ -27,14 +27,16 @@ def connect() -> None:
 class RayExecutor(WorkerExecutor):
     """Runs environments as Ray actors, on any machine that has room.
 
-    The code is the same as for threads and processes. An actor that hangs is killed, the loss of a
-    machine is detected, and in both cases the environment is replaced. The function that makes an
+    Your environments need no other code than for threads and processes. An actor that hangs is
+    killed, and the loss of a machine is detected. In both cases the environment is replaced. The
+    function that makes an
     environment is sent by cloudpickle, so visenv and the data must be installed on every machine.
     If Ray is not connected, the executor connects to the cluster of ``RAY_ADDRESS``, or starts a
     cluster on this machine.
 
-    More episodes may be in flight than the cluster has room for. Each episode takes the environment
-    that is available first, an idle one or a new one.
+    The number of episodes in flight may be larger than the number of environments that the cluster
+    has room for. Each episode takes the environment that is available first: one that becomes idle,
+    or a new one.
 
     Args:
         timeout: Time limit of a reset or a step, in seconds; None sets no limit.
@@ -91,7 +93,7 @@ class RayEnvHost:
 
 
 class _FarHost(LocalEnvHost):
-    """The class of the actor; images in files of its machine are sent as bytes."""
+    """The class of the actor; it sends images that are files on its machine as bytes."""
 
     @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
@@ -100,7 +102,7 @@ class _FarHost(LocalEnvHost):
 
 
 def _sendable(value: Any) -> Any:
-    """Return the result of an `EnvAdapter`, with images in files of this machine read as bytes."""
+    """Return the result of an `EnvAdapter`, with image files of this machine replaced by bytes."""
     if isinstance(value, StepResult):
         messages = tuple(message.in_memory() for message in value.messages)
         hidden = tuple(video.replace_frames(Image.in_memory) for video in value.hidden_frames)

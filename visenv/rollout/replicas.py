@@ -17,7 +17,7 @@ from visenv.policy import EnginePolicy, Session
 from visenv.types import Reply, Sampling, TurnRequest
 
 _PATIENCE = 0.1
-"""Seconds between two checks whether the transfer to an engine has ended."""
+"""Seconds between two checks of whether the transfer to an engine has ended."""
 
 Weight = tuple[str, Any]
 
@@ -25,12 +25,11 @@ Weight = tuple[str, Any]
 class Replicas(EnginePolicy[Session]):
     """Distributes episodes over several engines with the same model and settings.
 
-    An episode is given to the engine with the fewest episodes, and stays there. An engine that is
-    `stale` gets no new episodes until it has received weights, as long as another engine is not
-    stale.
+    A new episode is given to the engine with the fewest episodes, and stays there. An engine that
+    is `stale` gets no new episodes until it has received weights, unless all engines are stale.
 
     Args:
-        engines: The engines. They must sample from the same distribution.
+        engines: The engines. With the same weights, they must sample from the same distribution.
 
     Raises:
         ConfigurationError: If there is no engine.
@@ -46,13 +45,13 @@ class Replicas(EnginePolicy[Session]):
     @property
     @override
     def version(self) -> int:  # type: ignore[override]
-        """Version of the oldest weights that an engine samples with."""
+        """The lowest version of the weights that the engines sample with."""
         return min(engine.version for engine in self.engines)
 
     @property
     @override
     def stale(self) -> bool:  # type: ignore[override]
-        """Whether an engine needs `load`."""
+        """Whether at least one engine needs `load`."""
         return any(engine.stale for engine in self.engines)
 
     @override
@@ -77,11 +76,11 @@ class Replicas(EnginePolicy[Session]):
 
     @override
     def load(self, weights: Iterable[Weight], version: int) -> None:
-        """Send the weights to all engines in parallel; each weight is read once.
+        """Send the weights to all engines in parallel; each weight is read from `weights` once.
 
         Raises:
-            PolicyError: If an engine failed, as in `EnginePolicy.load`. The other engines have the
-                new weights.
+            PolicyError: If an engine failed, as in `EnginePolicy.load`. The engines that did not
+                fail have the new weights.
         """
         with ThreadPoolExecutor(len(self.engines)) as threads:
             lines = [WeightChannel() for _ in self.engines]
@@ -138,10 +137,11 @@ class WeightChannel:
             self._taken.set()
 
     def wait(self, load: Future[None], watch: Callable[[], None] = lambda: None) -> None:
-        """Wait until the engine has loaded the last weight, or loads no more weights.
+        """Wait until the engine has loaded the weight that was put last, or has stopped loading.
 
         Args:
-            load: Is done when the engine loads no more weights.
+            load: The call of `EnginePolicy.load` that reads this queue; it is done when the engine
+                has stopped loading.
             watch: Called about ten times a second; an exception of this function ends the wait.
         """
         while not load.done() and not self._taken.wait(_PATIENCE):

@@ -2,7 +2,7 @@
 
 ::
 
-    run.json            the settings, and the versions and the commit of each process that played
+    run.json            the settings; package versions and commit of each process that played
     episodes.jsonl      the episodes in the order in which they ended (`visenv.episodes`)
     images/
 
@@ -48,7 +48,7 @@ class RunFolder:
         folder: The folder, which is created if it does not exist.
         settings: All settings that the episodes depend on, JSON-like. A folder of a run with other
             settings is refused.
-        details: Further facts for `run.json`, JSON-like. They are not compared.
+        details: Further facts for `run.json`, JSON-like. A run with other details is not refused.
 
     Attributes:
         known: The saved episodes, without messages, by group and member.
@@ -129,7 +129,7 @@ class RunFolder:
             partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     def _sessions(self) -> list[Any]:
-        """Compare the settings, and return the previous sessions of the run.
+        """Compare the settings, and return the provenance of each earlier process of the run.
 
         Raises:
             RunError: If the settings differ, or if the episodes belong to an unknown run.
@@ -151,7 +151,7 @@ class RunFolder:
         return list(found["sessions"])
 
     def _leave(self) -> None:
-        """Release the lock; if no episode was saved, remove the files of this process."""
+        """Release the lock; if no episode is saved, remove the files that this process made."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -173,7 +173,7 @@ def _missing(*paths: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return the content of `run.json`; settings have the names that they have now.
+    """Return the content of `run.json`; settings with names of earlier versions are renamed.
 
     Raises:
         RunError: If the file cannot be read, or has another format.
@@ -206,7 +206,7 @@ def _shown(value: Any) -> str:
 
 
 def _cut_half_line(file: BinaryIO, block: int = 1 << 16) -> None:
-    """Remove an incomplete last line, which remains if a process is killed while it writes."""
+    """Remove an incomplete last line, which a process leaves if it is killed while it writes."""
     end = file.seek(0, 2)
     place = end
     while place > 0:

@@ -1,8 +1,8 @@
 """Slots: the environments of a collector, which are in use, idle or being made.
 
-An episode takes the environment that is available first: one that becomes idle, or a new one. A new
-environment may never become available, because a Ray cluster has no room for it while idle
-environments keep their resources.
+An episode takes the environment that is available first: one that becomes idle, or a new one. A
+full Ray cluster has no room for a new environment while idle environments keep their resources.
+Therefore an idle environment of another name may have to be closed first.
 """
 
 from __future__ import annotations
@@ -19,25 +19,29 @@ from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.executor import EnvFailedError, EnvSlot, Executor
 
 _PATIENCE = 2.0
-"""Seconds that an episode waits for an environment before one of another kind is closed."""
+"""Seconds that an episode waits before an idle environment of another name is closed for it."""
 
 _LONGEST_START = 30.0
-"""Seconds after which freed room counts as lost if no environment has started in it."""
+"""Seconds within which a new environment must start after another one was closed for it.
+
+After that time, a further environment may be closed.
+"""
 
 
 class EnvSlots:
     """Gives environments to episodes, and takes them back.
 
-    It can be used by several event loops, one after another.
+    It can be used in several event loops, one after another.
 
     Args:
         executor: Makes slots.
-        make_envs: A function for each name that makes an environment.
+        make_envs: The functions that make environments, by the names of the environments.
     """
 
     def __init__(self, executor: Executor, make_envs: Mapping[str, MakeEnv]) -> None:
         self._executor = executor
-        self._made_room = -math.inf  # when room was freed for an environment that has not started
+        # When an environment was closed to make room; -inf after a new environment has started.
+        self._made_room = -math.inf
         self._kinds = {
             name: _Kind(executor, make_env, self._may_find_room, self._started)
             for name, make_env in make_envs.items()
@@ -62,9 +66,9 @@ class EnvSlots:
     def give(self, name: str, slot: EnvSlot, *, usable: bool) -> None:
         """Take an environment back.
 
-        An environment that is not usable is closed. If the executor is crowded, a usable
-        environment is closed too if an episode waits for an environment of another name, and has
-        waited longer than all episodes that wait for this name.
+        An environment that is not usable is closed. A usable environment is kept, unless the
+        executor is crowded (`Executor.crowded`) and the episode with the longest wait needs an
+        environment of another name. In that case `slot` is closed to make room.
         """
         kind = self._kinds[name]
         kind.playing -= 1
@@ -81,7 +85,7 @@ class EnvSlots:
             kind.close()
 
     async def _first(self, kind: _Kind, new: EnvSlot | None) -> EnvSlot:
-        """Return the environment of a kind that is available first: `new`, or an older one."""
+        """Return the environment of a kind that is available first: `new`, or one given back."""
         if new is not None:
             kind.open(new)
         taken: asyncio.Future[EnvSlot] = asyncio.get_running_loop().create_future()
@@ -99,15 +103,16 @@ class EnvSlots:
         return taken.result()
 
     def _make_room(self, kind: _Kind) -> None:
-        """Close an idle environment of the other kind that has the most idle environments."""
+        """Close one idle environment, of the other kind with the most idle environments."""
         others = [other.idle for other in self._kinds.values() if other is not kind and other.idle]
         if others:
             self._close_for_room(max(others, key=len).pop())
 
     def _may_make_room(self) -> bool:
-        """Return whether an environment may be closed to make room for another one.
+        """Return whether an environment may be closed to make room for a new one.
 
-        Only one is closed for each environment that starts.
+        After one was closed, no further one is closed until a new environment has started, or until
+        `_LONGEST_START` seconds have passed.
         """
         return self._executor.crowded and not self._is_room_made
 
@@ -124,16 +129,16 @@ class EnvSlots:
         self._made_room = -math.inf
 
     def _is_owed_to_another(self, kind: _Kind) -> bool:
-        """Return whether the episode with the longest wait needs another kind of environment.
+        """Return whether the episode with the longest wait needs an environment of another kind.
 
-        The episode must have waited for more than `_PATIENCE` seconds.
+        False if that episode has not waited for more than `_PATIENCE` seconds.
         """
         longest = min(self._kinds.values(), key=lambda each: each.waits_since)
         waited = time.monotonic() - longest.waits_since
         return longest.waits_since < kind.waits_since and waited > _PATIENCE
 
     def _may_find_room(self) -> bool:
-        """Return whether room for an environment may become free, or has just been freed."""
+        """Return whether room for a new environment was just made, or may become free later."""
         held = any(kind.playing or kind.idle for kind in self._kinds.values())
         return held or self._is_room_made
 
@@ -146,13 +151,14 @@ class _Waiter(NamedTuple):
 
 
 class _Kind:
-    """The environments of one name.
+    """A kind: the environments of one name.
 
     Args:
         executor: Makes slots.
         make_env: Makes an environment.
-        may_find_room: Returns whether other environments may free room for a new one.
-        started: Called when an environment is made, or could not be made.
+        may_find_room: Returns whether a new environment may find room after an attempt to make one
+            exceeded its time limit.
+        started: Called when an environment was made, or could not be made.
 
     Attributes:
         idle: The environments that are not in use.
@@ -178,7 +184,7 @@ class _Kind:
 
     @property
     def is_making_enough(self) -> bool:
-        """Whether more environments are being made than episodes wait."""
+        """Whether the environments being made outnumber the episodes that wait."""
         return len(self._opening) > sum(not each.taken.done() for each in self.waiting)
 
     @property
@@ -221,14 +227,14 @@ class _Kind:
         task = asyncio.current_task()
         try:
             await slot.open()
-        except asyncio.CancelledError:  # the loop ends, and no episode waits any more
+        except asyncio.CancelledError:  # the event loop ends, and no episode waits any more
             slot.close()
             raise
         except EnvFailedError as error:
             is_wanted = self.waits_since < math.inf
             if error.failure.source == "timeout" and is_wanted and self._may_find_room():
-                # There was no room. Try again: an environment that plays will become idle, or its
-                # room will be freed.
+                # There was no room. Try again, because an environment in use may become idle, or
+                # may be closed.
                 slot.close()
                 self.open(self.new())
                 return

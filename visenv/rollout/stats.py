@@ -8,7 +8,11 @@ from types import TracebackType
 
 
 class ConcurrencyGauge:
-    """Measures how many ``with`` blocks of a gauge are active at the same time, and how long."""
+    """Counts the active ``with`` blocks of the gauge, and measures for how long they are active.
+
+    Attributes:
+        now: Number of blocks that are active now.
+    """
 
     def __init__(self) -> None:
         self.now = 0
@@ -22,7 +26,7 @@ class ConcurrencyGauge:
 
     @property
     def seconds(self) -> float:
-        """The sum of the seconds of all blocks."""
+        """The sum over all blocks of the seconds in which the block was active."""
         self._pass()
         return self._sum
 
@@ -33,7 +37,7 @@ class ConcurrencyGauge:
         return self._busy
 
     def _pass(self) -> None:
-        """Add the time since the last change of the count."""
+        """Add the time since the last update to the sums."""
         now = time.monotonic()
         if self.now:
             self._sum += self.now * (now - self._since)
@@ -58,8 +62,8 @@ class RolloutStats:
     """Statistics of the episodes that a `Collector` plays.
 
     Attributes:
-        waiting: Episodes that wait for a free slot.
-        playing: Episodes in flight, including episodes that are being scored.
+        waiting: Episodes that wait because of the limit `concurrency`.
+        playing: Episodes in flight, including episodes that wait for deferred reward terms.
         sampling: Turns that the policy is sampling.
         stepping: Calls of environments.
         scoring: Episodes that wait for deferred reward terms.
@@ -93,7 +97,7 @@ class RolloutStats:
         """Count an aborted attempt.
 
         Args:
-            boundary: Name of the failure.
+            boundary: Name of the failure (`Failure.name`).
             again: Whether the episode is played again.
         """
         self._counts["aborted/" + boundary.replace(" ", "_")] += 1
@@ -120,7 +124,7 @@ class RolloutStats:
               ``tokens_per_second`` (sampled), and ``engine_busy``, the share of these seconds in
               which a turn was being sampled;
             - means over these seconds: ``turns_in_flight``, ``calls_in_flight`` (of environments)
-              and ``waiting`` (episodes that wait for a slot);
+              and ``waiting`` (episodes that wait because of the limit `concurrency`);
             - means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds``,
               ``waiting_seconds``, and ``sandbox_wait_seconds`` (the part of ``env_seconds`` in
               which programs waited for a worker of a sandbox);

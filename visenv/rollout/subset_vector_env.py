@@ -28,7 +28,7 @@ _OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
 
 
 class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
-    """The part of `EpisodePool` that steps any subset; it has the arguments of `EpisodePool`."""
+    """The base class of `EpisodePool`: steps any subset of the environments; same arguments."""
 
     def __init__(
         self,
@@ -65,17 +65,19 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     # ------------------------------------------------------------------ any subset, asynchronously
 
     def submit(self, requests: Mapping[int, str | ResetRequest]) -> None:
-        """Send turns and resets to some environments and return at once.
+        """Send turns and resets to some environments, without waiting for the results.
 
-        `ready` returns the results. If an error is raised, nothing is sent.
+        `ready` returns the results. If one request is invalid, an error is raised and nothing is
+        sent.
 
         Args:
-            requests: A turn of the policy or a `ResetRequest`, by index.
+            requests: A turn of the policy (a string) or a `ResetRequest`, by index of the
+                environment.
 
         Raises:
             EpisodeOverError: If a turn is for an environment that waits for a reset.
-            ConfigurationError: If an index is out of range, or if the last result of an environment
-                was not taken yet.
+            ConfigurationError: If an index is out of range, or if `ready` has not yet returned the
+                last result of the environment.
             TypeError: If a request is neither a string nor a `ResetRequest`.
         """
         for index, request in requests.items():
@@ -94,7 +96,8 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             timeout: Seconds to wait for the first result; None waits until there is one.
 
         Returns:
-            Results by index. Empty if no result arrived in time, or if nothing was submitted.
+            Results by index of the environment. Empty if no result arrived in time, or if nothing
+            was submitted.
 
         Raises:
             ConfigurationError: If an environment refused its reset options. The next call returns
@@ -128,16 +131,16 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
         Args:
             indices: Indices of the environments.
-            seeds: One seed for each environment. A single seed gives all of them the same task (a
-                group).
+            seeds: One seed for each environment, or a single seed, with which all of them play the
+                same sample (a group).
             options: One mapping for all environments, or one for each.
 
         Returns:
             Results by index.
 
         Raises:
-            ConfigurationError: As in `submit`, or if an environment refuses its options, or if the
-                number of seeds differs from the number of environments.
+            ConfigurationError: As in `submit`, if an environment refuses its options, or if the
+                number of seeds or options differs from the number of indices.
         """
         requests = reset_requests(each_seed(seeds, len(indices)), options)
         return self._complete(dict(zip(indices, requests, strict=True)))
@@ -198,7 +201,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._worker_group.replace(index)
 
     def _answer(self, index: int, value: Any) -> EnvResult | ConfigurationError:
-        """Convert the answer of a worker to a result, and update the state of the episode."""
+        """Convert the value that a worker returned to a result, and update the episode's state."""
         request = self._asked.pop(index)
         starts = isinstance(request, ResetRequest)
         turn = 0 if starts else self._turns[index]

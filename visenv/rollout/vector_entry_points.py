@@ -1,4 +1,4 @@
-"""Entry points for ``gym.make_vec``: one function for each registered id, which makes its pool.
+"""Entry points for ``gym.make_vec``: for each registered id, a function that makes its pool.
 
 Gymnasium resolves the entry point ``visenv.rollout.vector_entry_points:visenv/ZoomVQA-v0`` as an
 attribute of this module.

@@ -1,7 +1,7 @@
-"""EpisodePool: the vector environment of every visenv id.
+"""EpisodePool: the vector environment that ``gym.make_vec`` returns for every visenv id.
 
 A turn of a language model takes seconds, and the time of a tool call varies. Therefore no
-environment waits for another: any subset can be stepped, and results are taken as they arrive. A
+environment waits for another: any subset can be stepped, and results are read as they arrive. A
 failure of one environment (an exception, a call that hangs, a dead process) ends only its episode.
 """
 
@@ -32,20 +32,22 @@ class EpisodePool(SubsetVectorEnv):
 
     The autoreset mode is DISABLED: after the end of its episode an environment waits for a reset.
     An automatic reset would discard a turn of the policy, or start a sample that was not chosen. To
-    leave out an environment that waits, do not pass its index to `step_at` and `submit`, and pass
-    None in its place to `step`.
+    leave out an environment that waits for a reset, do not pass its index to `step_at` or `submit`,
+    and pass None as its action to `step`.
 
-    If an environment raises an exception, takes longer than `timeout` or dies, its step is aborted
-    (truncated, reward 0.0, the reason in ``info["aborted"]``, an `Aborted` event). The environment
-    is replaced by a new one, and a late reply is ignored. Errors of visenv (a row that cannot be
-    read) abort the episode too, but keep the environment. Use a pool from one thread only.
+    If an environment raises an exception, takes longer than `timeout` or dies, its step is aborted:
+    the step is truncated, with reward 0.0, the reason in ``info["aborted"]``, and an `Aborted`
+    event. The environment is replaced by a new one, and a late result of the old one is ignored. A
+    `VisenvError` (for example, a row that cannot be read) also aborts the episode, but the
+    environment is not replaced. Use a pool from one thread only.
 
     Args:
         env_id: A registered id.
         num_envs: Number of environments.
-        workers: ``"thread"`` shares the memory of this process (loaded data, model servers) and its
-            interpreter lock; a call that hangs is abandoned. ``"process"`` builds the environment
-            from the JSON of its spec in a child process, which is killed if it hangs.
+        workers: With ``"thread"``, all environments share the memory of this process (loaded data,
+            model servers) and its global interpreter lock; a call that hangs is abandoned. With
+            ``"process"``, each environment is built from the JSON of its spec in a child process,
+            which is killed if a call hangs.
         timeout: Time limit of one call in seconds; None sets no limit. It can be changed between
             calls.
         **kwargs: Options of the environment, as for `gym.make`.
@@ -67,11 +69,12 @@ class EpisodePool(SubsetVectorEnv):
         Args:
             seed: A list, a tuple or an array with one seed for each environment
                 (``[s] * num_envs`` makes one group), or a single seed. From a single seed,
-                independent seeds are derived by `numpy.random.SeedSequence`. They are not
-                ``seed + i``, with which neighboring seeds would share tasks.
+                `numpy.random.SeedSequence` derives an independent seed for each environment. The
+                seeds are not ``seed + i``, because ``reset(seed=1)`` would then share samples with
+                ``reset(seed=0)``.
             options: The options of `VisEnv.reset`: one mapping for all environments, or one for
-                each. With Gymnasium's ``"reset_mask"``, bool ``[num_envs]``, only the environments
-                of the mask are reset.
+                each. With Gymnasium's option ``"reset_mask"``, bool ``[num_envs]``, only the
+                environments whose entry is True are reset.
 
         Raises:
             ConfigurationError: If an environment refuses its options, or if the number of seeds
@@ -113,7 +116,7 @@ class EpisodePool(SubsetVectorEnv):
         """Return the frame of each environment; None if rendering fails.
 
         Raises:
-            ConfigurationError: If results of `submit` were not taken yet.
+            ConfigurationError: If `ready` has not yet returned all results.
         """
         frames = self._call_each("render", [{}] * self.num_envs)
         return tuple(self._frame(index, frame) for index, frame in enumerate(frames))
@@ -122,8 +125,8 @@ class EpisodePool(SubsetVectorEnv):
         """Call a method of every environment, as `gymnasium.vector.SyncVectorEnv.call` does.
 
         Args:
-            name: The name of a method of the environment or of a wrapper. For the name of an
-                attribute, its value is returned.
+            name: The name of a method of the environment or of a wrapper. If it names an attribute
+                that is not callable, the value of the attribute is returned.
             *args: Arguments of the method. They must be picklable if workers are processes.
             **kwargs: Keyword arguments of the method.
 
@@ -133,7 +136,7 @@ class EpisodePool(SubsetVectorEnv):
         Raises:
             VisenvError: If the call fails in an environment, for example because there is no such
                 method.
-            ConfigurationError: If results of `submit` were not taken yet.
+            ConfigurationError: If `ready` has not yet returned all results.
         """
         arguments = {"name": name, "args": args, "kwargs": kwargs}
         return self._results("call_attr", [arguments] * self.num_envs)
@@ -152,7 +155,7 @@ class EpisodePool(SubsetVectorEnv):
 
         Raises:
             ConfigurationError: If the number of values differs from the number of environments, or
-                if results of `submit` were not taken yet.
+                if `ready` has not yet returned all results.
         """
         # A named tuple, such as `EpisodeLimits`, is one value.
         each = values if type(values) in (list, tuple) else [values] * self.num_envs
@@ -167,9 +170,9 @@ class EpisodePool(SubsetVectorEnv):
         """End all workers.
 
         Args:
-            grace: Time limit in seconds in which all workers must close their environments. Then
-                processes are killed, and threads that hang are abandoned. By default 5 s plus
-                0.25 s for each environment.
+            grace: Time limit in seconds for all workers together to close their environments.
+                After it, the remaining processes are killed, and the remaining threads are
+                abandoned. By default 5 s plus 0.25 s for each environment.
             **kwargs: Not used.
         """
         self._worker_group.close(grace)

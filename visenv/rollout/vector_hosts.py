@@ -15,7 +15,7 @@ from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
 
 
 class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
-    """A wrapper of an environment in a pool, with a method for `EpisodePool.call`."""
+    """A wrapper of an environment in a pool; adds the method that `EpisodePool.call` uses."""
 
     def call_attr(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return an attribute of the environment, or the result of calling it if it is a method."""
@@ -33,8 +33,8 @@ def _in_process(spec: EnvSpec) -> EnvHost:
         description = spec.to_json()
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"A process builds {spec.id} from JSON, and an option is not JSON: {error} "
-            "Use workers='thread'."
+            f"workers='process' sends the options of {spec.id} as JSON, and one of them cannot be "
+            f"converted to JSON: {error} Use workers='thread' instead."
         ) from error
     return ProcessEnvHost(partial(_rebuild, description))
 
@@ -48,4 +48,4 @@ def _rebuild(description: str) -> PooledEnv:
 
 
 HOSTS: dict[str, Callable[[EnvSpec], EnvHost]] = {"thread": _in_thread, "process": _in_process}
-"""A function for each kind of worker, which makes its host."""
+"""For each kind of worker, a function that makes its host from the spec of the environment."""

@@ -1,4 +1,4 @@
-"""Convert the arguments of a reset of several environments to one request for each of them."""
+"""Convert the arguments of a reset of several environments to one `ResetRequest` for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def spread_seeds(given: Seeds, count: int) -> list[int | None]:
     """Return a seed for each environment; a single seed is expanded to independent seeds.
 
     Raises:
-        ConfigurationError: If there is not one integer or None for each environment.
+        ConfigurationError: If `given` is not an integer, None, or a sequence that contains one
+            integer or None for each environment.
     """
     if _is_integer(given):
         return list(seeds(np.random.SeedSequence(int(given)), count))  # type: ignore[arg-type]
@@ -35,7 +36,8 @@ def each_seed(given: Seeds, count: int) -> list[int | None]:
     """Return a seed for each environment; a single seed is used for all.
 
     Raises:
-        ConfigurationError: If there is not one integer or None for each environment.
+        ConfigurationError: If `given` is not an integer, None, or a sequence that contains one
+            integer or None for each environment.
     """
     each: Any = given.tolist() if isinstance(given, np.ndarray) and given.ndim else given
     if each is None or _is_integer(each):

@@ -16,10 +16,10 @@ class ResetRequest(NamedTuple):
 
 
 class EnvResult(NamedTuple):
-    """The result of one environment, with the five values of `step`.
+    """The result of a step or a reset of one environment, with the five values of `step`.
 
-    The result of a reset has the reward 0.0 and both flags False. A reset that failed has the
-    result of an aborted step.
+    The result of a reset has the reward 0.0, and `terminated` and `truncated` are False. The result
+    of a failed reset is like that of an aborted step.
     """
 
     observation: Observation

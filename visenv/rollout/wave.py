@@ -2,8 +2,8 @@
 
 The time at which the result of a scorer arrives differs between runs. If the batches of the sampler
 or the start of further episodes depended on that time, two runs would differ. In deterministic
-mode, an episode that waited for a scorer is therefore returned only when all episodes of its wave
-have been scored.
+mode, an episode that waited for a scorer is therefore returned only when all other episodes in
+flight have ended or are held back too. These episodes are a wave.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Order = tuple[int, int]
 class Wave:
     """Counts the episodes that are being played, and releases held episodes in a fixed order.
 
-    An episode enters the wave once, however many attempts it needs, and leaves when it is returned.
+    An episode enters the count once, however many attempts it needs. It leaves the count while it
+    is held, and finally when it is returned.
     """
 
     def __init__(self) -> None:
@@ -32,12 +33,16 @@ class Wave:
         """Remove an episode from the count."""
         self._active -= 1
         if not self._active:
-            # Release later: an immediate release would let the caller, which may be a held episode
-            # itself, continue before all others.
+            # Release in the next iteration of the event loop. `hold` calls this method: with an
+            # immediate release, its own episode would continue before the other held episodes.
             asyncio.get_running_loop().call_soon(self._release)
 
     async def hold(self, order: Order) -> None:
-        """Remove an episode from the count, wait until the count is 0, and add it again."""
+        """Remove an episode from the count, wait until the count is 0, and add the episode again.
+
+        Args:
+            order: The group and the member; episodes are released in this order.
+        """
         released = asyncio.get_running_loop().create_future()
         self._held.append((order, released))
         self.leave()

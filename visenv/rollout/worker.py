@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, Protocol
 from visenv.rollout.hosts import EnvHost
 
 _SECONDS_TO_KILL = 5.0
-"""Seconds to wait for a killed process, which needs that long only on a machine under high load."""
+"""Seconds to wait until a killed process has ended, which takes long only under high load."""
 
 
 class WorkerResult(NamedTuple):
     """The result of one call, which a worker puts into the common queue.
 
     Attributes:
-        worker: The worker. Answers of a worker that has been replaced are ignored.
-        ticket: The number of the call; 0 means that the environment is made.
-        value: The result, or a `Failure`.
+        worker: The worker. Results of a worker that has been replaced are ignored.
+        ticket: The number of the call; 0 is the number of making the environment.
+        value: The result of the call (None for making the environment), or a `Failure`.
     """
 
     worker: Worker
@@ -29,10 +29,10 @@ class WorkerResult(NamedTuple):
 
 
 class ResultQueue(Protocol):
-    """The queue that receives the answers of a worker, in the thread of the worker."""
+    """The queue for the results of a worker; the thread of the worker calls `put`."""
 
     def put(self, answer: WorkerResult, /) -> None:
-        """Add an answer."""
+        """Add a result."""
 
 
 class Worker:
@@ -41,7 +41,7 @@ class Worker:
     Args:
         index: Index of the worker in the pool.
         host: The host of the environment.
-        answers: The queue for the answers, which several workers can share.
+        answers: The queue for the results, which several workers can share.
     """
 
     def __init__(self, index: int, host: EnvHost, answers: ResultQueue) -> None:
@@ -55,7 +55,7 @@ class Worker:
         self._thread.start()
 
     def call(self, ticket: int, method: str, arguments: Mapping[str, Any]) -> None:
-        """Queue a call; its `WorkerResult` carries the ticket."""
+        """Queue a call; its `WorkerResult` has the same ticket."""
         self._calls.put((ticket, method, arguments))
 
     def stop(self) -> None:
@@ -63,7 +63,7 @@ class Worker:
         self._calls.put(None)
 
     def abandon(self) -> bool:
-        """End as soon as possible; return whether the host can end a call that hangs."""
+        """Stop, and end a call that hangs if the host can do that; return whether it can."""
         self.stop()
         return self._host.kill()
 
@@ -91,9 +91,9 @@ def end_workers(workers: Sequence[Worker], grace: float | None = None) -> None:
 
     Args:
         workers: The workers.
-        grace: Time limit for all workers together, in seconds. Then their processes are killed, and
-            threads that hang are abandoned. By default 5 s plus 0.25 s for each worker, because a
-            machine with few cores ends many processes one after another.
+        grace: Time limit for all workers together, in seconds. After it, the remaining processes
+            are killed, and the remaining threads are abandoned. By default 5 s plus 0.25 s for each
+            worker, because a machine with few cores ends many processes one after another.
     """
     if grace is None:
         grace = 5.0 + 0.25 * len(workers)

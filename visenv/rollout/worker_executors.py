@@ -1,7 +1,7 @@
 """Executors that run each environment in a worker of its own: a thread or a process.
 
-The hosts are those of the vector environment. A call that exceeds its time limit returns a failure,
-and its worker is abandoned (a thread) or killed (a process).
+`EpisodePool` uses the same workers and hosts. If a call exceeds its time limit, it returns a
+failure, and its worker is abandoned (a thread) or killed (a process).
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class WorkerSlot:
         self.usable, known = False, answer.done()
         loop = asyncio.get_running_loop()
         late = Failure("timeout", "timeout", f"{what} took longer than {limit} s.")
-        # The timer sets a failure only if no answer has arrived. If the event loop was busy (a
-        # model computes on it), an answer that arrived in time still counts.
+        # The timer sets the failure only if the worker has not answered. The timer can fire late,
+        # because a model computes on the event loop; an answer that arrived before it still counts.
         timer = None if limit is None else loop.call_later(limit, _settle, answer, late)
         try:
             value = await asyncio.wrap_future(answer)
@@ -112,10 +112,10 @@ def _settle(answer: Future[Any], value: Any) -> None:
 
 
 class WorkerExecutor:
-    """Makes slots with workers.
+    """Makes slots whose environments run in workers.
 
     Args:
-        make_host: Makes a host from the function that makes its environment.
+        make_host: Makes a host; its argument is the function that makes the environment.
         timeout: Time limit of a reset or a step, in seconds; None sets no limit.
         start_timeout: Time limit of making an environment, in seconds; None sets no limit.
 
@@ -145,7 +145,7 @@ class WorkerExecutor:
         return slot
 
     def close(self, grace: float | None = None) -> None:
-        """Wait for the workers of closed slots, and end workers that hang; see `end_workers`."""
+        """Wait until the workers of closed slots have ended; see `end_workers`."""
         end_workers(self._workers, grace)
 
 

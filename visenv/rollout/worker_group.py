@@ -15,10 +15,10 @@ from visenv.types import Failure
 
 
 class PendingCall(NamedTuple):
-    """A call without an answer: its ticket, its time limit in seconds, and its deadline.
+    """A call that was not answered yet: its ticket, its time limit in seconds, and its deadline.
 
-    The time limit starts when the environment is made. Otherwise a worker that was just replaced
-    could exceed the limit of its first call while it still makes its environment.
+    If the worker is still making its environment, the time limit starts when the environment is
+    made. Otherwise the first call of a new worker could exceed its time limit before it starts.
     """
 
     ticket: int
@@ -82,8 +82,8 @@ class WorkerGroup:
             timeout: Seconds to wait for the first answer; None waits until there is one.
 
         Returns:
-            Results and `Failure` values by place, including a failure for each call that exceeded
-            its time limit. Empty if nothing arrived in time, or if no call is pending.
+            Results and `Failure` values by place. A call that exceeded its time limit has a
+            `Failure`. Empty if nothing arrived within `timeout`, or if no call is pending.
         """
         until = math.inf if timeout is None else time.monotonic() + timeout
         while self._pending:
@@ -114,8 +114,8 @@ class WorkerGroup:
     def _received(self, until: float) -> dict[int, Any]:
         """Return the answers in the queue.
 
-        If the queue is empty, wait for an answer until the time `until`, or until the first
-        deadline of a call.
+        If the queue is empty, wait for an answer until the time `until` or until the first deadline
+        of a pending call, whichever is earlier.
         """
         nearest = min(until, *(pending.deadline for pending in self._pending.values()), math.inf)
         wait = None if nearest == math.inf else max(0.0, nearest - time.monotonic())
