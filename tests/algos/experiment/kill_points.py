@@ -22,7 +22,7 @@ WORDS = [
     "--phases.warm-up.demonstrations.episodes", "2",
     "--phases.warm-up.demonstrations.batch-size", "2",
     "--phases.rl.steps", "1",
-    "--phases.rl.rollouts.prompts_per_step", "1", "--phases.rl.rollouts.group-size", "2",
+    "--phases.rl.rollouts.prompts_per_step", "1", "--phases.rl.rollouts.num-generations", "2",
     "--phases.rl.rollouts.max-tokens", "8",
     "--evaluation.episodes", "1", "--evaluation.max-tokens", "8",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ WORDS = [
     "--model.options.threads", "1",
     "--phases.warm-up.demonstrations.episodes", "24",
     "--phases.rl.steps", "2", "--phases.rl.rollouts.prompts_per_step", "2",
-    "--phases.rl.rollouts.group-size", "3", "--phases.rl.rollouts.max-tokens", "4",
+    "--phases.rl.rollouts.num-generations", "3", "--phases.rl.rollouts.max-tokens", "4",
 ]  # fmt: skip
 
 

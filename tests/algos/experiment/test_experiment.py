@@ -39,11 +39,11 @@ SMALLEST = [
     "--phases.warm-up.demonstrations.batch-size", "2",
     "--phases.filtered-sft.demonstrations.episodes", "4",
     "--phases.rl.steps", "2",
-    "--phases.rl.rollouts.prompts_per_step", "1", "--phases.rl.rollouts.group-size", "2",
+    "--phases.rl.rollouts.prompts_per_step", "1", "--phases.rl.rollouts.num-generations", "2",
     "--phases.rl.rollouts.max-tokens", "12",
     "--phases.rejection-sampling.steps", "1",
     "--phases.rejection-sampling.rollouts.prompts_per_step", "1",
-    "--phases.rejection-sampling.rollouts.group-size", "2",
+    "--phases.rejection-sampling.rollouts.num-generations", "2",
     "--phases.rejection-sampling.rollouts.max-tokens", "12",
     "--evaluation.episodes", "3", "--evaluation.max-tokens", "12",
 ]  # fmt: skip
