@@ -53,7 +53,7 @@ TURNS: Final = 10
 """Most choices of an episode; the last one must be to answer."""
 LONG: Final = 5
 RETRIES: Final = 2
-"""The default of `RolloutConfig.retries`."""
+"""The default of `RolloutConfig.episode_retries`."""
 FAILURE_RATES: Final = (0.02, 0.1, 0.2, 0.3)
 """The chance that a turn fails."""
 
