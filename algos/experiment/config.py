@@ -76,7 +76,7 @@ class DemonstrationConfig:
     episodes: int = 0
     """Episodes that the oracle plays."""
     expert_rate: float = 1.0
-    """Share of them played with care; in the others the oracle does not look."""
+    """Share of them in which the oracle uses the tools; in the others it does not look."""
     guess: bool = False
     """Whether an oracle that does not look guesses an answer, in place of giving up."""
     files: tuple[Path, ...] = ()

@@ -89,7 +89,7 @@ class OptimizationConfig:
     num_epochs: int = 1
     """How often the episodes of a step are used."""
     num_minibatches: int = 1
-    """Optimizer steps in a pass."""
+    """Optimizer steps in an epoch."""
     tokens_per_batch: int = 16384
     """Most tokens that one forward pass reads; a longer segment goes alone."""
     patches_per_batch: int | None = None

@@ -41,7 +41,7 @@ _TORCH, _MINIBATCHES = 3, 4
 
 
 Revive = Callable[[], Awaitable[None]]
-MakeSupply = Callable[[Shard, Revive], EpisodeSource]
+MakeEpisodeSource = Callable[[Shard, Revive], EpisodeSource]
 """Gets this process's share, and how to restart its engine."""
 
 
@@ -54,7 +54,7 @@ class TrainingLoop:
         config: How long, how fast, and what is saved.
         folder: The run's folder.
         engine: What samples, if not the policy itself.
-        make_supply: Makes what gives this process's episodes.
+        make_episode_source: Makes what gives this process's episodes.
         resume: Whether to go on from the newest checkpoint.
         processes: Who takes part.
         stage: The name of the phase, which is written to ``metrics.jsonl``; ``""`` writes none.
@@ -78,7 +78,7 @@ class TrainingLoop:
         config: TrainerConfig,
         folder: Path,
         engine: EnginePolicy[Any] | None,
-        make_episode_source: MakeSupply,
+        make_episode_source: MakeEpisodeSource,
         resume: bool,
         processes: DistributedContext,
         stage: str,

@@ -20,7 +20,7 @@ from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, R
 from .evaluation import HeldOut
 from .interrupt import sigterm_interrupts
 from .lock import locked
-from .loop import MakeSupply, Revive, TrainingLoop
+from .loop import MakeEpisodeSource, Revive, TrainingLoop
 from .trackers import check_trackers
 
 
@@ -173,7 +173,7 @@ class Trainer:
         """
         self._run(lambda share, _: OfflineSource(episodes, batch_size, self.config.seed, share))
 
-    def _run(self, make_episode_source: MakeSupply) -> None:
+    def _run(self, make_episode_source: MakeEpisodeSource) -> None:
         with ExitStack() as held:
             held.enter_context(sigterm_interrupts())
             if is_first():
@@ -182,7 +182,7 @@ class Trainer:
                 _check_folder(self.folder, self._resume)
             self._run_loop(make_episode_source)
 
-    def _run_loop(self, make_episode_source: MakeSupply) -> None:
+    def _run_loop(self, make_episode_source: MakeEpisodeSource) -> None:
         processes = DistributedContext(self.config.timeout)
         try:
             loop = TrainingLoop(

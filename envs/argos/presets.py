@@ -27,7 +27,7 @@ MAX_FRAMES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgosPreset:
-    """A `ArgosPreset` says what is shown and how it is asked.
+    """An `ArgosPreset` says what is shown and how it is asked.
 
     Attributes:
         prompt: How the task is put.

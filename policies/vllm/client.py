@@ -45,7 +45,7 @@ _FORGOTTEN = "Cache miss"
 
 
 class ServerClient:
-    """A `EngineClient` of a server.
+    """An `EngineClient` of a server.
 
     Args:
         control: Of the server.

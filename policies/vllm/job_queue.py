@@ -1,4 +1,4 @@
-"""Line: a thread that does jobs one after another. Watch: how long the present one takes."""
+"""JobQueue: a thread that does jobs one after another. JobTimer: how long the present one takes."""
 
 from __future__ import annotations
 

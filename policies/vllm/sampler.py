@@ -1,4 +1,4 @@
-"""EngineSampler: the turns of a policy whose engine sits behind a `EngineClient`."""
+"""EngineSampler: the turns of a policy whose engine sits behind an `EngineClient`."""
 
 from __future__ import annotations
 

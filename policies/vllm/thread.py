@@ -34,13 +34,13 @@ _FAREWELL = 30.0
 
 
 class EngineThread:
-    """A `EngineClient` whose engine is in this process.
+    """An `EngineClient` whose engine is in this process.
 
     Args:
         build: Makes the engine; called on its thread.
         context: Most tokens in a conversation.
         timeout: Most seconds for one step of the engine, or for the images of one prompt.
-        transfer_timeout: Most seconds for a weight transfer, a sleep or an wake-up.
+        transfer_timeout: Most seconds for a weight transfer, a sleep or a wake-up.
 
     Attributes:
         context: Most tokens in a conversation.

@@ -157,7 +157,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-from visenv.algos.trainer import Optimization, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.makers import env_maker
 from visenv.registration import load
 
@@ -172,8 +172,9 @@ class Noisy(gym.RewardWrapper):  # a model with random weights earns nothing to 
 
 policy = load("policy", "transformers")(load("model", "tiny")(Path("model"), seed=0), threads=1)
 before = {{name: weight.clone() for name, weight in policy.network.model.state_dict().items()}}
-rollouts = Rollouts(groups=1, num_generations=2, max_tokens=8)
-config = TrainerConfig(steps=2, rollouts=rollouts, optimization=Optimization(learning_rate=1e-3))
+rollouts = RolloutConfig(prompts_per_step=1, num_generations=2, max_tokens=8)
+optimization = OptimizationConfig(learning_rate=1e-3)
+config = TrainerConfig(steps=2, rollouts=rollouts, optimization=optimization)
 Trainer(policy, load("algorithm", "opo")(), config, folder=Path("run")).train(
     lambda: Noisy(make_cards())
 )

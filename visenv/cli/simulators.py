@@ -14,8 +14,8 @@ class SimulatorsCommand:
     """Install the simulators in a virtual environment of their own, or say what is there.
 
     LIBERO, habitat-lab and ai2thor take an older NumPy than visenv. Environments find the virtual
-    environment by itself if it is in its default folder, else by the environment variable
-    VISENV_SIMULATORS.
+    environment by themselves if it is in its default folder. Otherwise the environment variable
+    VISENV_SIMULATORS names its Python interpreter.
     """
 
     action: Annotated[Literal["install", "list"], Positional, arg(metavar="ACTION")]

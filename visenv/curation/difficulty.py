@@ -12,7 +12,7 @@ Both are steps (`visenv.curation.step`) over places (`visenv.curation.places`), 
 measurement goes on where it stopped; a kept place goes out with its ``mean`` score::
 
     AskDifficulty(source, policy).run(row_lines(source), Path("hard.jsonl"))
-    hard = Subset(source, [line.row["index"] for line in JsonLines("hard.jsonl")])
+    hard = SourceSubset(source, [line.row["index"] for line in JsonLines("hard.jsonl")])
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def backend_class(name: str) -> type[ScorerBackend]:
     made = load("scorer", name)
     if not (isinstance(made, type) and issubclass(made, ScorerBackend)):
         raise ConfigurationError(
-            f"The scorer {name!r} must be a subclass of Backend, got {made!r}."
+            f"The scorer {name!r} must be a subclass of ScorerBackend, got {made!r}."
         )
     return made
 

@@ -2,9 +2,9 @@
 
 They run in this order, each on the rows of the one before::
 
-    Draft, FindEntities, Point, Overlay    what there is to point to, drawn on the images
-    Traces, Extract, Score                 rollouts of a teacher, read and scored
-    Verify, Reformat, Mix                  the best of each sample, in the form of a turn
+    DraftAnswers, FindEntities, PointToEntities, DrawOverlay   what there is to point to, drawn
+    Traces, ExtractReferences, ScoreTraces                     rollouts of a teacher, scored
+    Verify, Reformat, Mix                                      the best of each sample, as a turn
 """
 
 from .draft import DraftAnswers

@@ -27,7 +27,7 @@ _ACTION = re.compile(rf"\s*(.*\S)\s*\(start_time={_TIME}, ?end_time={_TIME}\)\.?
 
 
 class VideoAction(NamedTuple):
-    """An `VideoAction` is a movement or change that a video shows.
+    """A `VideoAction` is a movement or change that a video shows.
 
     Attributes:
         action: What happens.

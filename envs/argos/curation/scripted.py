@@ -48,7 +48,7 @@ class ScriptedTeacher(Policy[Session]):
     def __init__(self, expert_rate: float = 1.0, miss: float = 0.0) -> None:
         if not (0 <= expert_rate <= 1 and 0 <= miss <= 1):
             raise ConfigurationError(
-                f"care and miss are from 0 to 1, got {expert_rate!r} and {miss!r}."
+                f"expert_rate and miss are from 0 to 1, got {expert_rate!r} and {miss!r}."
             )
         self.advice_request = DemonstrationRequest(expert_rate=expert_rate, guess=True)
         self._miss = miss

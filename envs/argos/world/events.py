@@ -36,7 +36,7 @@ LEAST_OVERLAP = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class WorldEvent:
-    """An `WorldEvent` happens to one thing or two, from frame `first` to `last`, from 0.
+    """A `WorldEvent` happens to one thing or two, from frame `first` to `last`, from 0.
 
     Attributes:
         kind: A key of `VERBS`.

@@ -59,7 +59,7 @@ Things = Annotated[tuple[Thing, ...], Strict(False)]
 
 
 class FrameSize(NamedTuple):
-    """An `FrameSize` holds the width and the height of a frame, native pixels."""
+    """A `FrameSize` holds the width and the height of a frame, native pixels."""
 
     width: int
     height: int

@@ -26,7 +26,7 @@ class SceneDifficulty:
             signs, which the view shows, tells nothing about the answer.
         detail: Side of the panel that holds the detail, view px.
         frame: Width of a sign's colored frame, view px.
-        details: What is on the signs of a scene: ``"color"`` (stripes) or ``"text"`` (a word).
+        details: What is on the signs of a scene: ``"colour"`` (stripes) or ``"text"`` (a word).
         kinds: Kinds of question, of `KINDS`.
         shapes: Shapes of signs.
         clutter: Of the background, 0 to 1.

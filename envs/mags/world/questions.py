@@ -22,7 +22,7 @@ class SceneDraft(NamedTuple):
 
     Attributes:
         kind: The kind of question.
-        detail: What is on the signs, ``"color"`` or ``"text"``.
+        detail: What is on the signs, ``"colour"`` or ``"text"``.
         question: The question.
         answer: Its answer.
         options: All possible answers.

@@ -103,7 +103,7 @@ def logprobs(
 def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> dict[str, Any]:
     """Videos as the model's own video processor makes them, each in every place where it is shown.
 
-    Positions are ours: `test_positions` compares them with those of the models and of vLLM.
+    Positions are ours: tests/policies/tokens/test_video.py compares them with those of the models.
     """
     firsts = [span for span in segment.videos if span.first_step == 0]
     processor = codec.processor.video_processor

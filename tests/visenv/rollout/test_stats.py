@@ -1,4 +1,4 @@
-"""RolloutStats and Gauge: numbers worked by hand, on a clock that the test turns."""
+"""RolloutStats and ConcurrencyGauge: numbers worked by hand, on a clock that the test turns."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_misspelled_option_is_refused_when_the_handle_is_made() -> None:
         Scorer("openai")
     with pytest.raises(ConfigurationError, match="must be JSON-like"):
         Scorer("openai", model="m", extra={"x": {1, 2}})
-    with pytest.raises(ConfigurationError, match="subclass of Backend"):
+    with pytest.raises(ConfigurationError, match="subclass of ScorerBackend"):
         Scorer("json:dumps")
 
 

@@ -29,7 +29,7 @@ class ScenePreset:
         signs: Number of signs, the asked one included.
         contrast: Of the detail, 0 to 1.
         clutter: Of the background, 0 to 1.
-        stripe_period: Distance of two stripes of the kind ``"color"``, view px.
+        stripe_period: Distance of two stripes of the kind ``"colour"``, view px.
         grain: Amplitude of sensor noise, levels of 255; at most 9, which no detail clips.
         frames: Colors a sign's frame may have, keys of `FRAMES`.
         shapes: Shapes a sign may have, keys of `SHAPES`.
