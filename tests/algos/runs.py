@@ -63,7 +63,7 @@ demonstrations = {{ episodes = 4, batch_size = 2 }}
 [phases.rl]
 algorithm = "grpo"
 steps = {steps}
-rollouts = {{ groups = {groups}, num_generations = 2, max_tokens = 8 }}
+rollouts = {{ prompts_per_step = {groups}, num_generations = 2, max_tokens = 8 }}
 [evaluation]
 every = 1
 episodes = {episodes}

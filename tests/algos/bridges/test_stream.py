@@ -145,7 +145,7 @@ class TestToTrl:
         from visenv.algos.bridges.trl import to_trl
         from visenv.algos.bridges.verl import to_verl
 
-        policy = load("policy", "transformers")(tiny, threads=1)
+        policy = load("policy", "transformers")(tiny, threads=1, video="frames")
         episode = run_here(play(pictures.Films(), policy, EpisodeSpec(0), Sampling(1.0, 4)))
         shown = [frame for turn in episode.turns for frame in turn.messages[0].videos[0].frames]
         assert len(shown) == 4
