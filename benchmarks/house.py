@@ -118,6 +118,19 @@ def show_miniworld(interpreter: str) -> None:
         show(f"MiniWorld 2.1.0, a step, {side} px", Took(*map(float, line.split())))
 
 
+class Script(NamedTuple):
+    """Eight episodes: their seeds, and the turns of the oracle, one action each."""
+
+    seeds: list[int]
+    turns: list[list[str]]
+
+
+def script(env: gym.Env[Any, Any], first: int) -> Script:
+    """Return the episodes of eight seeds."""
+    seeds = list(range(first, first + EPISODES))
+    return Script(seeds, [turns_of(env, seed) for seed in seeds])
+
+
 def turns_of(env: gym.Env[Any, Any], seed: int) -> list[str]:
     """Return the turns of the oracle, one action each."""
     env.reset(seed=seed)
@@ -135,10 +148,10 @@ def play(env: gym.Env[Any, Any], seed: int, turns: list[str]) -> None:
         env.step(turn)
 
 
-def play_together(pool: Any, script: list[list[str]]) -> None:
+def play_together(pool: Any, episodes: Script) -> None:
     """Play all episodes; an episode takes its next turn when its result is there."""
-    pool.reset(seed=list(range(EPISODES)))
-    left = {index: iter(turns) for index, turns in enumerate(script)}
+    pool.reset(seed=episodes.seeds)
+    left = {index: iter(turns) for index, turns in enumerate(episodes.turns)}
     pool.submit({index: next(turns) for index, turns in left.items()})
     while left:
         for index in pool.ready():
@@ -159,22 +172,28 @@ def busy_children() -> float:
 
 
 def show_eight(rounds: int = 3) -> None:
-    """Print how much faster eight episodes are in worker processes than one after another."""
+    """Print how much faster eight episodes are in worker processes than one after another.
+
+    Every round has houses of its own: a process keeps the last houses that it drew.
+    """
     env = gym.make("visenv/House-v0")
-    script = [turns_of(env, seed) for seed in range(EPISODES)]
-    print(f"{EPISODES} episodes of {sorted(map(len, script))} actions, House-v0, 224 px")
+    first, *scripts = [script(env, 100 * number) for number in range(rounds + 1)]
+    for seed in range(90_000, 90_004):  # the houses of the last script are no longer kept
+        env.reset(seed=seed)
     pool: Any = gym.make_vec("visenv/House-v0", num_envs=EPISODES, workers="process")
-    play_together(pool, script)
+    play_together(pool, first)
     bounds, ratios = [], []
-    for _ in range(rounds):
-        each = [took(partial(play, env, seed, script[seed])) for seed in range(EPISODES)]
+    for episodes in scripts:
+        pairs = list(zip(episodes.seeds, episodes.turns, strict=True))
+        each = [took(partial(play, env, *pair)) for pair in pairs]
         alone = Took(*map(sum, zip(*each, strict=True)))
         before = busy_children()
-        together = took(lambda: play_together(pool, script))
+        together = took(partial(play_together, pool, episodes))
         busy = busy_children() - before + together.busy
-        longest = max(episode.busy for episode in each)
-        bounds.append(alone.busy / max(busy / 2, longest))
+        bounds.append(alone.busy / max(busy / 2, *(episode.busy for episode in each)))
         ratios.append(alone.elapsed / together.elapsed)
+        lengths = sorted(map(len, episodes.turns))
+        print(f"{EPISODES} episodes of {lengths} actions, House-v0, 224 px")
         show("  one after another", alone)
         show("  in eight processes", Took(busy, together.elapsed))
     pool.close()

@@ -14,6 +14,7 @@ import argparse
 
 from benchmarks.house_text_policy import play, trained
 from visenv.envs.embodied.attacks import play_blind, play_sighted, play_without_feedback
+from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.tasks import TaskOptions
 
@@ -24,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=100, help="held-out tasks of a row")
     parser.add_argument("--sighted", type=int, default=16, help="those that the sighted plays")
-    parser.add_argument("--training", type=int, default=300, help="tasks to learn from")
+    parser.add_argument("--training", type=int, default=800, help="tasks to learn from")
     wanted = parser.parse_args()
     print(f"{wanted.tasks} tasks a row, sighted {wanted.sighted}; learned from {wanted.training}")
     print(f"{'dialect':8} {'subset':18} {'blind':>7} {'no feedback':>12} {'learned text':>13} "
@@ -36,7 +37,7 @@ def main() -> None:
             options = TaskOptions(dialect, subset, "eval")
             samples = [house_sample(first + seed, options) for seed in range(wanted.tasks)]
             first += wanted.tasks
-            truths = [each.ground_truth for each in samples]
+            truths = [each.truth_as(HouseTruth) for each in samples]
             deaf = sum(play_without_feedback(each, 0) for each in truths) / wanted.tasks
             learned = sum(play(policy, each) for each in samples) / wanted.tasks
             blind, sighted = f"{'-':>7}", f"{'-':>8}"  # without look-alikes there is no choice

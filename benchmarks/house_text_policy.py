@@ -1,22 +1,22 @@
 """TextPolicy: learns from oracle episodes of House which action to take, from texts alone.
 
 `benchmarks/house_attacks.py` reports it beside the players that are not learned. A linear model
-over hashed features scores every action of the list and takes the best one. The features are pairs
-of a word of the context (instruction, last actions, feedback) and a word of the action, whether the
-words of the action occur in the instruction or in earlier actions, and what came of the action
-before. The model sees no image and, when it plays, no ground truth. It is trained by cross-entropy
-over the action of the oracle and some others.
+over hashed features scores every action of the list and takes the best one. A feature is a pair: a
+fact of the context (a word of the instruction, the last actions and whether they were valid, how
+often which verb was used, what is in hand) and a fact of the action (its verb, where the
+instruction mentions its object, whether the object was found or is in hand, its type). The model
+sees no image and, when it plays, no ground truth. It is trained by cross-entropy over the action of
+the oracle and some others.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +25,18 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from visenv.envs.embodied.attacks import INVALID, LIMIT
+from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.source import house_sample
-from visenv.envs.embodied.world.tasks import TaskOptions, next_action
+from visenv.envs.embodied.world.tasks import TaskOptions
 from visenv.types import Sample
 
 BUCKETS = 2**18
-NEGATIVES = 24
+NEGATIVES = 48
 _RECENT = 3
-_EXTRA = 4
-"""Actions of a training episode beyond the length of the oracle's plan."""
-
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _PAIR = 0x9E3779B1
+_FILLERS = {"a", "an", "the", "up", "down", "on", "off", "to", "object", "in", "hand"}
 
 Features = NDArray[np.int64]
 
@@ -66,18 +65,30 @@ class Context:
         """Add an action to the history."""
         self.steps.append(Step(name, ok, feedback))
 
-    def words(self) -> list[str]:
-        """Return the words of the instruction, its pairs of words, and the tagged history."""
-        said = _words(self.instruction)
-        pairs = [f"{one} {other}" for one, other in pairwise(said)]
-        past = [f"{back}{'+' if step.ok else '-'}{word}"
-                for back, step in enumerate(reversed(self.steps[-_RECENT:]))
-                for word in _words(step.name)]  # fmt: skip
-        verbs = Counter(_words(step.name)[0] for step in self.steps if step.ok)
-        done = [f"={verb}{min(count, 4)}" for verb, count in verbs.items()]
-        told = [f"!{word}" for step in self.steps[-1:] if not step.ok
-                for word in _words(step.feedback)]  # fmt: skip
-        return ["", f"#{min(len(self.steps), 9)}", *said, *pairs, *past, *done, *told]
+    @property
+    def held(self) -> str:
+        """The type of the object in hand, as far as the history tells."""
+        held = ""
+        for step in self.steps:
+            verb, kind = parts(step.name)
+            if step.ok and verb == "pick":
+                held = kind
+            elif step.ok and verb in ("put", "drop", "place"):
+                held = ""
+        return held
+
+    def facts(self, mentions: Mapping[str, str]) -> list[str]:
+        """Return what is true of the context."""
+        verbs = Counter(parts(step.name)[0] for step in self.steps if step.ok)
+        done = [f"did {verb} {min(count, 4)}" for verb, count in sorted(verbs.items())]
+        past = [f"{parts(step.name)[0]} {mentions.get(parts(step.name)[1], '')} {step.ok}"
+                for step in self.steps[-2:]]  # fmt: skip
+        last = self.steps[-1] if self.steps else Step("", True, "")
+        told = [] if last.ok else [f"told {word}" for word in _words(last.feedback)]
+        held = f"held {mentions.get(self.held, '')}" if self.held else "held nothing"
+        said = [f"said {word}" for word in _words(self.instruction)]
+        state = f"{past[-1:]} {held}"
+        return ["", f"last {past[-1:]}", f"last two {past}", held, state, *done, *told, *said]
 
 
 @cache
@@ -92,36 +103,49 @@ def _hash(text: str) -> int:
 
 
 @cache
-def _hashes(name: str) -> Features:
-    """Return the hashes of the words of an action."""
-    return np.array([_hash(word) for word in _words(name)], np.int64)
+def parts(name: str) -> tuple[str, str]:
+    """Return the verb of an action and the type of its object: ``("find", "side table")``."""
+    verb, *rest = _words(name) or ("",)
+    return verb, " ".join(word for word in rest if word not in _FILLERS and not word.isdigit())
 
 
-def features(context: Context, names: Sequence[str]) -> list[Features]:
-    """Return the buckets of the features of each action, int64 ``[features]``."""
-    said = {*_words(context.instruction)}
-    past = {word for step in context.steps for word in _words(step.name)[1:]}
-    last = context.steps[-1] if context.steps else Step("start", True, "")
-    last_verb, *last_object = _words(last.name)
-    taken: dict[str, list[bool]] = defaultdict(list)
-    for step in context.steps:
-        taken[step.name].append(step.ok)
-    hashed = np.array([_hash(word) for word in context.words()], np.int64)[:, None] * _PAIR
-    found = []
+def mentioned(instruction: str, names: Sequence[str]) -> dict[str, str]:
+    """Return, for each type of object, whether and as the how-manieth the instruction names it."""
+    said = f" {' '.join(_words(instruction))} "
+    places = {}
+    for kind in sorted({kind for _, kind in map(parts, names)}, key=len, reverse=True):
+        places[kind] = said.find(f" {kind} ") if kind else -1
+        if places[kind] >= 0:  # "desk lamp" does not name a desk
+            said = said.replace(kind, "#" * len(kind))
+    order = sorted((place, kind) for kind, place in places.items() if place >= 0)
+    ranks = {kind: f"m{rank}" for rank, (_, kind) in enumerate(order)}
+    return {kind: ranks.get(kind, "m-") for kind in places}
+
+
+def features(context: Context, names: Sequence[str], listed: Sequence[str]) -> list[Features]:
+    """Return the buckets of the features of each action, int64 ``[features]``.
+
+    Args:
+        context: What was said and done.
+        names: The actions.
+        listed: All actions of the episode.
+    """
+    mentions = mentioned(context.instruction, listed)
+    before = Counter((step.name, step.ok) for step in context.steps)
+    found = [parts(step.name)[1] for step in context.steps if step.ok]
+    last, held = context.steps[-1].name if context.steps else "", context.held
+    facts = np.array([_hash(fact) for fact in context.facts(mentions)], np.int64) * _PAIR
+    made = []
     for name in names:
-        verb, *object_words = _words(name)
-        known = [word for word in object_words if not word.isdigit()]
-        own = [
-            f"said {verb} {sum(word in said for word in known)} of {len(known)}",
-            f"past {verb} {sum(word in past for word in known)} {last_verb} {last.ok}",
-            f"taken {verb} {min(len(taken[name]), 3)} {taken[name][-1:]}",
-            f"last {verb} {last_verb} {object_words == last_object} {last.ok}",
-            f"kind {verb} {last_verb} {known == last_object[: len(known)]} {last.ok}",
-        ]
-        pairs = (hashed ^ _hashes(name)).ravel()  # [context words * action words]
-        alone = np.array([_hash(word) for word in own], np.int64)
-        found.append(np.concatenate([pairs, alone]) % BUCKETS)
-    return found
+        verb, kind = parts(name)
+        where = mentions.get(kind, "")
+        status = (f"{kind == held} {kind in found} {kind == parts(last)[1]} "
+                  f"{min(before[name, True], 2)} {min(before[name, False], 1)}")  # fmt: skip
+        own = [verb, f"{verb} {where}", f"{verb} {where} {status}", f"{verb} {status}",
+               f"{verb} {kind}"]  # fmt: skip
+        hashed = np.array([_hash(fact) for fact in own], np.int64)
+        made.append((facts[:, None] ^ hashed).ravel() % BUCKETS)  # [facts * facts of the action]
+    return made
 
 
 Decision = list[Features]
@@ -160,12 +184,12 @@ class TextPolicy:
     @torch.no_grad()
     def choose(self, context: Context, names: Sequence[str]) -> int:
         """Return the id of the best action."""
-        return int(self.scores(features(context, names)).argmax())
+        return int(self.scores(features(context, names, names)).argmax())
 
 
 def play(policy: TextPolicy, sample: Sample) -> bool:
     """Play a task with the limits of EmbodiedBench; return whether it succeeded."""
-    simulation = HouseSimulation(sample.ground_truth)
+    simulation = HouseSimulation(sample.truth_as(HouseTruth))
     context, invalid = Context(sample.question), 0
     while simulation.steps < LIMIT and invalid < INVALID and not simulation.succeeded:
         index = policy.choose(context, simulation.dialect.names)
@@ -175,50 +199,35 @@ def play(policy: TextPolicy, sample: Sample) -> bool:
     return simulation.succeeded
 
 
-def labeled(
-    sample: Sample, policy: TextPolicy | None, rng: np.random.Generator
-) -> Iterator[Decision]:
-    """Yield what the oracle does in each state of an episode.
+def decisions(sample: Sample, rng: np.random.Generator) -> Iterator[Decision]:
+    """Yield the decisions of the oracle's episode.
 
     Args:
         sample: The task.
-        policy: Who acts (Ross et al. 2011); None for the oracle.
-        rng: Draws the actions that the oracle's is compared with.
+        rng: Draws the actions that the oracle's are compared with.
     """
-    simulation = HouseSimulation(sample.ground_truth)
+    simulation = HouseSimulation(sample.truth_as(HouseTruth))
     context, names = Context(sample.question), simulation.dialect.names
-    most = len(simulation.truth.plan) + _EXTRA
-    while simulation.steps < most and not simulation.succeeded:
-        best = next_action(simulation.dialect, simulation.state, simulation.truth.goal)
-        if not best:
-            return
+    for index in simulation.truth.plan:
         others = rng.choice(len(names), min(NEGATIVES, len(names)), replace=False).tolist()
-        chosen = [best[0], *(other for other in others if other != best[0])]
-        acted = best[0] if policy is None else policy.choose(context, names)
-        if acted not in chosen:
-            chosen.append(acted)
-        yield features(context, [names[index] for index in chosen])
-        ok, detail = simulation.act(acted)
-        context.add(names[acted], ok, detail["feedback"])
+        chosen = [index, *(other for other in others if other != index)]
+        yield features(context, [names[each] for each in chosen], names)
+        ok, detail = simulation.act(index)
+        context.add(names[index], ok, detail["feedback"])
 
 
-def trained(dialect: str, subsets: Sequence[str], tasks: int, epochs: int = 5) -> TextPolicy:
-    """Return a policy that is trained on tasks of the training split.
-
-    It learns from the oracle's episodes, and then also from what the oracle would have done in the
-    policy's own.
+def trained(dialect: str, subsets: Sequence[str], tasks: int, epochs: int = 3) -> TextPolicy:
+    """Return a policy that is trained on the oracle's episodes of the training split.
 
     Args:
         dialect: The dialect.
         subsets: The subsets, in equal shares.
         tasks: How many tasks.
-        epochs: Passes over the decisions, in each of the two rounds.
+        epochs: Passes over the decisions.
     """
     rng = np.random.default_rng(0)
     every = [TaskOptions(dialect, subset, "train") for subset in subsets]
-    samples = [house_sample(seed, every[seed % len(every)]) for seed in range(tasks)]
-    policy, made = TextPolicy(), list[Decision]()
-    for player in (None, policy):
-        made += [each for sample in samples for each in labeled(sample, player, rng)]
-        policy.fit(made, epochs, rng)
+    samples = (house_sample(seed, every[seed % len(every)]) for seed in range(tasks))
+    policy = TextPolicy()
+    policy.fit([each for sample in samples for each in decisions(sample, rng)], epochs, rng)
     return policy

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 import torch
@@ -122,11 +123,12 @@ def _entry(slot: Slot, state: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "start": slot.start,
         "length": slot.length,
-        # A copy: of a view, the whole tensor beneath would be written.
+        # A copy: of a view, the whole tensor beneath would be written. Keys are interned, so that
+        # the file of a resumed run has the same bytes: pickle refers to equal objects by number.
         "values": {
-            key: slot.values_in(value).to("cpu", copy=True) for key, value in values.items()
+            intern(key): slot.values_in(value).to("cpu", copy=True) for key, value in values.items()
         },
-        "numbers": numbers,
+        "numbers": {intern(key): value for key, value in numbers.items()},
     }
 
 

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.house_text_policy import Context, TextPolicy, features, labeled, play
+from benchmarks.house_text_policy import Context, TextPolicy, decisions, features, mentioned, play
+from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.tasks import TaskOptions
 
@@ -22,7 +23,7 @@ def test_policy_learns_to_find_what_the_instruction_names_also_what_it_never_hea
     for right, thing in enumerate(THINGS[:-2]):
         context = Context(f"Bring the {thing} to the sofa.")
         others = [name for place, name in enumerate(NAMES) if place != right]
-        made.append(features(context, [NAMES[right], *others]))
+        made.append(features(context, [NAMES[right], *others], NAMES))
     policy = TextPolicy()
     policy.fit(made, 20, np.random.default_rng(0))
     for right in range(len(THINGS)):
@@ -35,7 +36,7 @@ def test_features_change_with_the_instruction_the_history_and_the_feedback() -> 
         context = Context(said)
         for step in steps:
             context.add(*step)
-        return sorted(features(context, ["pick up the Mug"])[0].tolist())
+        return sorted(features(context, ["pick up the Mug"], ["pick up the Mug"])[0].tolist())
 
     every = [
         seen(),
@@ -48,13 +49,19 @@ def test_features_change_with_the_instruction_the_history_and_the_feedback() -> 
     assert seen() == seen()
 
 
-def test_oracle_s_decisions_begin_with_its_action_and_follow_its_plan() -> None:
+def test_oracle_s_decisions_are_those_of_its_plan() -> None:
     sample = house_sample(0, TaskOptions("alfred", "base", "train"))
-    plan = sample.ground_truth.plan
-    made = [*labeled(sample, None, np.random.default_rng(0))]
+    plan = sample.truth_as(HouseTruth).plan
+    made = [*decisions(sample, np.random.default_rng(0))]
     assert len(made) == len(plan)
-    assert all(2 <= len(actions) <= 26 for actions in made)
+    assert all(2 <= len(actions) <= 50 for actions in made)
 
 
 def test_policy_that_has_learned_nothing_fails_within_the_limits() -> None:
     assert not play(TextPolicy(), house_sample(1, TaskOptions("habitat", "spatial", "eval")))
+
+
+def test_mentions_are_ranked_and_a_longer_name_hides_a_shorter_one() -> None:
+    names = ["find a Desk", "find a DeskLamp", "find a Egg_2", "find a Sofa", "slice the Egg"]
+    said = mentioned("Use the desk lamp to see an egg.", names)
+    assert said == {"desk lamp": "m0", "egg": "m1", "desk": "m-", "sofa": "m-"}

@@ -233,19 +233,6 @@ def test_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ checkpoints
 
 
-def test_checkpoint_of_other_processes_is_refused_and_says_where_its_weights_are(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "run"
-    Trainer(toy.ToyPolicy(), GRPO(), _config(1), folder=folder).train(toy.Echo)
-    path = folder / "checkpoints" / "step_000001" / "state.json"
-    state = json.loads(path.read_text())
-    assert state["written_by"] == {"processes": 1, "weights": "one process"}
-    path.write_text(json.dumps(state | {"written_by": {"processes": 8, "weights": "ZeRO-3"}}))
-    with pytest.raises(RunError, match=r"processes was 8 and is 1; weights .*step_000001/policy"):
-        Trainer(toy.ToyPolicy(), GRPO(), _config(2), folder=folder, resume=True).train(toy.Echo)
-
-
 def test_processes_that_do_not_find_one_another_are_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -137,13 +137,11 @@ def _dots(core: ItemPart, scale: float, ink: Color) -> Iterator[Geom]:
     wide, *_, high = (each * scale for each in core.size)
     deep = core.size[1] * scale if core.shape == "box" else wide
     reach = 0.62 if core.shape == "box" else 0.5  # a disc has no corners
-    along: tuple[float, ...]
-    across: tuple[float, ...]
+    along: tuple[float, ...] = (-1.0, 0.0, 1.0)
+    across: tuple[float, ...] = (-1.0, 1.0)
+    dot = min(reach * max(wide, deep) / 3, reach * min(wide, deep) / 2)
     if max(wide, deep) > 2.5 * min(wide, deep):  # a row along a handle
         along, across, dot = (-1.0, -0.5, 0.0, 0.5, 1.0), (0.0,), 0.7 * min(wide, deep)
-    else:
-        along, across, dot = (-1.0, 0.0, 1.0), (-1.0, 1.0), reach * max(wide, deep) / 3
-        dot = min(dot, reach * min(wide, deep) / 2)
     columns, rows = (along, across) if wide >= deep else (across, along)
     grid = [(wide * reach * right, deep * reach * back) for right in columns for back in rows]
     for right, back in grid:
