@@ -11,6 +11,7 @@ import pytest
 from tests.programs import load_program
 from visenv.envs.arm.world.graded_pairs import world as graded
 from visenv.envs.arm.world.graded_pairs.patterns import GradedResponses, Pattern
+from visenv.types import Sample
 
 pytestmark = [pytest.mark.component("scikit-learn"), pytest.mark.component("opencv")]
 
@@ -26,7 +27,7 @@ def blind() -> ModuleType:
 @pytest.mark.parametrize("place", range(18))
 def test_texts_alone_do_not_tell_the_verdict(blind: ModuleType, place: int) -> None:
     world = list(blind.worlds())[place]
-    drawn = blind.draw(world, TRAINING + TEST, seed=1)
+    drawn = blind.draw(world.source, TRAINING + TEST, seed=1)
     reached = blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])
     assert abs(reached - world.chance) <= 0.05, world
 
@@ -59,5 +60,23 @@ def test_learned_model_finds_looks_that_never_change(
 def _reached(blind: ModuleType, preset: str, candidates: int) -> Any:
     source = graded.GradedPairs(candidates, preset=preset)
     world = blind.World("ArmPreference", preset, candidates, source)
-    drawn = blind.draw(world, TRAINING + TEST, seed=1)
+    drawn = blind.draw(world.source, TRAINING + TEST, seed=1)
     return blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])
+
+
+def test_questions_without_images_do_not_tell_the_answer(blind: ModuleType) -> None:
+    for _, _, source in blind.question_worlds():
+        drawn = blind.draw(source, 600, seed=1)
+        training, test = drawn[:400], drawn[400:]
+        constant = blind.constant_accuracy(training, test)
+        # The standard deviation of an accuracy of 0.2 in 200 questions is 0.03.
+        assert blind.answer_accuracy(training, test) <= constant + 0.09
+
+
+def test_constant_answer_is_the_most_frequent_of_its_kind(blind: ModuleType) -> None:
+    def asked(kind: str, answer: str) -> Sample:
+        return Sample(id="a", question="What?", answers=(answer,), kind=kind)
+
+    training = [asked("color", "red"), asked("color", "red"), asked("color", "blue")]
+    test = [asked("color", "red"), asked("color", "blue"), asked("shape", "red")]
+    assert blind.constant_accuracy(training, test) == pytest.approx(1 / 3)

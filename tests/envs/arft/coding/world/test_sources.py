@@ -115,7 +115,7 @@ def test_world_draws_by_its_plan() -> None:
 def test_world_without_crops_draws_none() -> None:
     world = DistortedWorld(FlagPictures(), {("crop",): 5, ("none",): 1})
     assert {world.sample(np.random.default_rng(seed)).kind for seed in range(20)} == {"none"}
-    with pytest.raises(ConfigurationError, match="but crops"):
+    with pytest.raises(ConfigurationError, match="other than crops"):
         DistortedWorld(FlagPictures(), {("crop",): 1})
     with pytest.raises(ConfigurationError, match="at least one"):
         DistortedRows([clean()], {})
