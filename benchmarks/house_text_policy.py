@@ -163,7 +163,8 @@ class TextPolicy:
         """Return a score for each action, float32 ``[actions]``."""
         ends = np.cumsum([0, *(len(each) for each in actions[:-1])])
         flat = torch.from_numpy(np.concatenate(actions))
-        return self.weights(flat, torch.from_numpy(ends))[:, 0]
+        summed: torch.Tensor = self.weights(flat, torch.from_numpy(ends))  # [actions, 1]
+        return summed[:, 0]
 
     def fit(self, made: Sequence[Decision], epochs: int, rng: np.random.Generator) -> None:
         """Train with SparseAdam on batches of 16 decisions."""
