@@ -24,7 +24,7 @@ def example() -> ModuleType:
 
 def _run(folder: Path, model: str) -> list[str]:
     options = ["--model", model, "--folder", str(folder), "--preset", "tiny", "--steps", "2"]
-    command = [str(EXAMPLE), *options, "--groups", "3"]
+    command = [str(EXAMPLE), *options, "--prompts-per-step", "3"]
     done = run_python(*command, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     return shlex.split(done.stdout)

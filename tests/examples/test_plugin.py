@@ -197,7 +197,7 @@ def test_plugin_that_raises_in_its_constructor_is_named(runner: Runner) -> None:
     said = runner.visenv("rollout", ENV, *options, status=1)
     assert said == (
         "visenv: The policy 'card-counter' of the package 'visenv-cards' cannot be made: "
-        "ValueError: mistakes must be between 0 and 1, got 5 (policy.py, line 32)\n"
+        "ValueError: mistakes must be between 0 and 1, got 5 (policy.py, line 33)\n"
     )
 
 

@@ -55,7 +55,7 @@ def test_environment_that_knows_no_ground_truth_is_named() -> None:
     assert episode.failure == Failure(
         "policy",
         "PolicyError",
-        "Demonstration needs an environment that extends VisEnv, got Foreign.",
+        "DemonstrationRequest needs an environment that extends VisEnv, got Foreign.",
     )
 
 
