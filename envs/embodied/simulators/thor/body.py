@@ -26,7 +26,7 @@ class Result(NamedTuple):
     message: str = ""
 
 
-class Actor(Protocol):
+class ActionExecutor(Protocol):
     """Carries out ai2thor's actions."""
 
     def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
@@ -43,7 +43,7 @@ class Body:
         reachable: The positions where the agent can stand.
     """
 
-    def __init__(self, actor: Actor, scene: Scene, reachable: Sequence[Point]) -> None:
+    def __init__(self, actor: ActionExecutor, scene: Scene, reachable: Sequence[Point]) -> None:
         self.actor = actor
         self.scene = scene
         self.reachable = list(reachable)

@@ -1,4 +1,4 @@
-"""Player: ai2thor's `Controller`, and the player that it started."""
+"""Runs ai2thor's `Controller` and the player that it started."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STALE_S = 600.0
 _LOG_BYTES = 2000
 
 
-class Player:
+class PlayerProcess:
     """A player that was started by ai2thor, and carries out its actions.
 
     The pipes and the log are deleted as soon as both sides have opened them, so that nothing is

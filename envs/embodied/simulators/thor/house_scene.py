@@ -1,4 +1,4 @@
-"""HouseScene: a house as a scene of AI2-THOR: poses, metadata of objects, and actions on them.
+"""Serves a house as a scene of AI2-THOR: poses, metadata of objects, and actions on them.
 
 The agent stands at the standpoints of the fixtures. From one of them it can use, and `visible`
 reports, the fixture and what is in it unless it is closed. What is nearest to the middle of its
@@ -21,7 +21,7 @@ Answer = tuple[str, Any]
 """Why an action failed, ``""`` if it did not; and what it returns."""
 
 
-class HouseScene(HouseMetadata):
+class ThorHouse(HouseMetadata):
     """Serves one house.
 
     The arguments and attributes are those of `HouseMetadata`.
@@ -143,20 +143,20 @@ class HouseScene(HouseMetadata):
         return _answer(operation(name))
 
 
-_ACTIONS: Mapping[str, Callable[[HouseScene, Mapping[str, Any]], Answer]] = {
-    "GetReachablePositions": HouseScene.reachable,
-    "TeleportFull": HouseScene.teleport,
-    "PickupObject": HouseScene.pick_up,
-    "PutObject": HouseScene.put_down,
-    "DropHandObject": HouseScene.drop,
-    "OpenObject": HouseScene.open_up,
-    "CloseObject": HouseScene.close_up,
-    "ToggleObjectOn": HouseScene.turn,
-    "ToggleObjectOff": HouseScene.turn,
-    "SliceObject": HouseScene.slice,
-    "SetObjectToggles": HouseScene.set_toggles,
-    "SetStateOfAllObjects": HouseScene.set_states,
-    "SetObjectPoses": HouseScene.set_poses,
+_ACTIONS: Mapping[str, Callable[[ThorHouse, Mapping[str, Any]], Answer]] = {
+    "GetReachablePositions": ThorHouse.reachable,
+    "TeleportFull": ThorHouse.teleport,
+    "PickupObject": ThorHouse.pick_up,
+    "PutObject": ThorHouse.put_down,
+    "DropHandObject": ThorHouse.drop,
+    "OpenObject": ThorHouse.open_up,
+    "CloseObject": ThorHouse.close_up,
+    "ToggleObjectOn": ThorHouse.turn,
+    "ToggleObjectOff": ThorHouse.turn,
+    "SliceObject": ThorHouse.slice,
+    "SetObjectToggles": ThorHouse.set_toggles,
+    "SetStateOfAllObjects": ThorHouse.set_states,
+    "SetObjectPoses": ThorHouse.set_poses,
     "Pass": lambda scene, action: ("", None),
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...world.render import HouseRenderer
 from ...world.tasks import TaskOptions, make_task
 from .fifo import Link
-from .house_scene import HouseScene
+from .house_scene import ThorHouse
 
 PROCEDURAL = "Procedural"
 """The scene in which ai2thor builds houses."""
@@ -36,7 +36,7 @@ class HousePlayer:
     def __init__(self, side: int, smooth: bool) -> None:
         self.side = side
         self.smooth = smooth
-        self.scene: HouseScene | None = None
+        self.scene: ThorHouse | None = None
         self.scene_name = PROCEDURAL
         self._renderer: HouseRenderer | None = None
 
@@ -45,7 +45,7 @@ class HousePlayer:
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each
                   for key, each in options.items()}  # fmt: skip
         house = make_task(seed, TaskOptions(**fields)).house
-        self.scene, self._renderer = HouseScene(house), HouseRenderer(house)
+        self.scene, self._renderer = ThorHouse(house), HouseRenderer(house)
 
     def answer(self, action: Mapping[str, Any]) -> tuple[str, Any]:
         """Carry out an action; return why it failed, ``""`` if it did not, and its result."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .actions import all_actions, parse_action
 from .body import Result
-from .controller import Player
+from .controller import PlayerProcess
 from .scene import Point, Scene
 from .skills import Skills
 
@@ -30,7 +30,7 @@ class ThorSimulator:
             ImportError: If ai2thor is not installed.
             SetupError: If there is no player.
         """
-        self.player = Player(options)
+        self.player = PlayerProcess(options)
         return {"ai2thor": version("ai2thor"), "player": self.player.pid}
 
     def reset(self, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class ThorSimulator:
         }
 
 
-def restore_scene(player: Player, scene: Mapping[str, Any]) -> Mapping[str, Any]:
+def restore_scene(player: PlayerProcess, scene: Mapping[str, Any]) -> Mapping[str, Any]:
     """Load a scene and bring its objects to where ALFRED's annotation has them.
 
     Returns:

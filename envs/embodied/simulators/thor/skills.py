@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .actions import Skill
-from .body import Actor, Body, Result
+from .body import ActionExecutor, Body, Result
 from .scene import Point, Scene
 from .tracker import Tracker
 
@@ -39,7 +39,7 @@ class Skills(Body):
     """
 
     def __init__(
-        self, actor: Actor, scene: Scene, reachable: Sequence[Point], forgets: bool = False
+        self, actor: ActionExecutor, scene: Scene, reachable: Sequence[Point], forgets: bool = False
     ) -> None:
         super().__init__(actor, scene, reachable)
         self.forgets = forgets
