@@ -41,8 +41,8 @@ ENGINE_FILES: Final = frozenset({"policies/vllm/worker.py"})
 
 DOCUMENTED: Final = frozenset(
     {
-        # vLLM: SamplingParams, RequestOutput.
-        *("FINAL_ONLY", "extra_args", "outputs", "prompt_token_ids", "request_id"),
+        # vLLM: SamplingParams, RequestOutput, LoRARequest.
+        *("FINAL_ONLY", "extra_args", "outputs", "prompt_token_ids", "request_id", "lora_int_id"),
         # accelerate, DeepSpeed and torch.distributed.
         *("Init", "initialize", "MIN"),
         *("GatheredParameters", "deepspeed_plugin", "free_memory"),

@@ -91,15 +91,15 @@ def test_private_names_without_an_entry_are_found() -> None:
 
 
 def start_processes() -> None:
-    import_module("visenv.algos.trainer.distributed").Processes(timeout=1.0)
+    import_module("visenv.algos.trainer.distributed").DistributedContext(timeout=1.0)
 
 
 def start_zero() -> None:
-    import_module("visenv.algos.trainer.zero").Partitioned(None, None, None)
+    import_module("visenv.algos.trainer.zero").ZeroBackend(None, None, None)
 
 
 def start_world() -> None:
-    with import_module("visenv.policies.vllm.process_groups").World().entered():
+    with import_module("visenv.policies.vllm.process_groups").EngineProcessGroups().entered():
         raise AssertionError("an engine starts")
 
 

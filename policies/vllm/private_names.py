@@ -53,6 +53,10 @@ WORKER_NAMES: Final = (
         "loads weights with it, from tensors or from a folder",
         parameters=("weights_iterator", "weights_path"),
     ),
+    PrivateName(
+        _WORKER + "lora_model_runner_mixin:LoRAModelRunnerMixin.lora_manager",
+        "reads the LoRA adapter that a worker holds",
+    ),
     *members(
         "vllm.lora.",
         "reads the LoRA adapter that a worker holds",
