@@ -379,7 +379,7 @@ def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> N
 
 
 def test_environment_that_cannot_be_made_says_why() -> None:
-    with pytest.raises(VisenvError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(VisenvError, match="unexpected keyword argument 'color'"):
         gym.make_vec(toy.register(), num_envs=2, color="red")
 
 
