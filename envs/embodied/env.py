@@ -151,7 +151,7 @@ class HouseEnv(RebuiltPrompt):
     def close(self) -> None:
         """Close the environment and what plays its world."""
         super().close()
-        self.act.close()
+        self.act.world.close()
 
     # ------------------------------------------------------------------ hooks of VisEnv
 

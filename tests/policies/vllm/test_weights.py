@@ -235,7 +235,7 @@ def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
         taken += 1
         ended = step()
         if taken == 5:
-            thread._steps.put(partial(thread._load, delivery, 9))
+            thread._steps.put(partial(thread._load, delivery, None, 9))
         return ended
 
     monkeypatch.setattr(engine, "step", counted)
