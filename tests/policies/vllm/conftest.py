@@ -28,18 +28,6 @@ WARNINGS = (
 )
 
 
-STARTED: list[VLLMPolicy] = []
-"""Engines of this process."""
-
-
-@pytest.hookimpl(trylast=True)  # after fixtures, which may need one
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Stop them after the last test here: an engine keeps a GiB, and others need it."""
-    if nextitem is None or not nextitem.path.is_relative_to(HERE):
-        for policy in STARTED:
-            policy.close()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
@@ -104,26 +92,34 @@ def small() -> dict[str, Any]:
     return SMALL
 
 
-@pytest.fixture(scope="session")
-def start() -> Callable[..., VLLMPolicy]:
-    """Starts engines; all are stopped at the end."""
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[..., VLLMPolicy]]:
+    """Start engines, which are closed after the last test of the file.
+
+    Engines of one process share vLLM's process groups, which some files destroy, and an engine
+    keeps a GiB.
+    """
     from visenv.policies.vllm import VLLMPolicy
+
+    started: list[VLLMPolicy] = []
 
     def start(folder: Path, **options: Any) -> VLLMPolicy:
         given: Any = SMALL | options
-        STARTED.append(VLLMPolicy(folder, **given))
-        return STARTED[-1]
+        started.append(VLLMPolicy(folder, **given))
+        return started[-1]
 
-    return start
+    yield start
+    for policy in started:
+        policy.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def vllm3(start: Callable[..., VLLMPolicy], qwen3_folder: Path) -> VLLMPolicy:
     """Shared by tests that put its weights back."""
     return start(qwen3_folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def vllm2_5(start: Callable[..., VLLMPolicy], qwen2_5_folder: Path) -> VLLMPolicy:
     """Shared by tests that leave its weights alone."""
     return start(qwen2_5_folder)
