@@ -267,7 +267,10 @@ def _read_points(attributes: str, inner: str) -> tuple[list[Point], int]:
 
 
 def _coordinate(text: str | None) -> float | None:
-    if text is None or _COORDINATE.fullmatch(text.strip()) is None:
+    if text is None:
+        return None
+    text = text.strip()  # `float` does not accept all white space that `strip` removes
+    if _COORDINATE.fullmatch(text) is None:
         return None
     value = float(text)
     return value if math.isfinite(value) else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +83,8 @@ def test_points_are_read_with_labels() -> None:
         ('<point x="12px" y="1">a</point>', (), 1),
         ('<point x="1" y="inf">a</point>', (), 1),
         ('<point x="1e999" y="1">a</point>', (), 1),
+        ('<point x="8\x1f" y="\u30001">a</point>', (Point(8, 1, "a"),), 0),
+        ('<point x="8\x1f2" y="1">a</point>', (), 1),
         ('<point x="-3" y="1">a</point>', (Point(-3, 1, "a"),), 0),
         ('<point x="1e308" y="1">a</point>', (Point(1e308, 1, "a"),), 0),
         ('<point x="1">a</point>', (), 1),
@@ -203,6 +207,13 @@ def test_points_of_any_text_are_read(text: str) -> None:
     descriptions = [note.description for note in found.frames]
     descriptions += [note.description for note in found.spans]
     assert all(description in text for description in descriptions)
+
+
+@given(st.text("".join(filter(str.isspace, map(chr, range(0x3001)))) + "18.e+-", max_size=6))
+def test_coordinate_of_any_digits_and_white_space_is_a_number_or_dropped(text: str) -> None:
+    found = read_references(f'<point x="{text}" y="2">a</point>')
+    assert len(found.points) + found.dropped == 1
+    assert all(math.isfinite(point.x) for point in found.points)
 
 
 @given(
