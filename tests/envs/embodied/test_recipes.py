@@ -14,12 +14,13 @@ from visenv.grammar import ParsedTurn, ToolCall
 pytestmark = pytest.mark.component("torch", "transformers")
 
 
-def test_tiny_recipe_has_a_blind_control_and_more_sft() -> None:
+def test_tiny_recipe_has_fair_controls_and_a_blind_one() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("embodied_tiny"), [])
-    assert [*recipe.phases] == ["warm-up", "rl", "more-sft"]
-    assert recipe.phases["more-sft"].as_long_as == "rl"
+    assert [*recipe.phases] == ["warm-up", "rl", "filtered-sft", "rejection-sampling"]
+    assert recipe.phases["filtered-sft"].as_long_as == "rl"
+    assert recipe.phases["rejection-sampling"].steps == recipe.phases["rl"].steps
     assert recipe.evaluation.controls == ("no_vision",)
     house = recipe.environments["house"]
     assert house.evaluation_options["split"] == "eval"

@@ -35,5 +35,7 @@ def test_tiny_recipe_compares_the_curriculum_with_controls() -> None:
     recipe = read_recipe(recipe_path("mags_rl_tiny"), [])
     phases = recipe.phases
     assert phases["direct"].steps == phases["stage1"].steps + phases["stage2"].steps
-    assert [name for name, phase in phases.items() if phase.control] == ["direct", "more-sft"]
+    controls = [name for name, phase in phases.items() if phase.control]
+    assert controls == ["direct", "filtered-sft", "rejection-sampling"]
+    assert phases["rejection-sampling"].steps == phases["direct"].steps
     assert recipe.evaluation.controls == ("random_boxes", "no_crops")
