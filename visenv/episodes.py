@@ -168,7 +168,7 @@ def read_episodes(
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
-    """Return the episode as one JSON object, with images as the hash of their pixels (`save_images`).
+    """Return the episode as one JSON object, with images as hashes (`save_images`).
 
     The wall times of turns are omitted, so that equal episodes give equal objects: the output of a
     curation step does not depend on its duration. Files of episodes contain them
@@ -205,9 +205,7 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
 
 
 def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
-    """Write the images that do not exist yet to ``folder/<sha256>.png``, lossless; return the
-    paths.
-    """
+    """Write the missing images to ``folder/<sha256>.png``, lossless, and return all paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
     for image in images:

@@ -10,8 +10,7 @@
     ├── EpisodeError                        an episode violates one of its invariants
     ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
     ├── ToolError                           a tool rejects a call; the policy reads the text
-    ├── ServiceError                        a judge, tool server or simulator failed after all
-    retries
+    ├── ServiceError                        a judge, tool server or simulator failed
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
     ├── RunError                            a run folder or a checkpoint cannot be used
     └── DivergedError                       a loss or a gradient is not a finite number
@@ -123,6 +122,4 @@ class DivergedError(VisenvError):
 
 
 class SamplerError(DivergedError):
-    """Raised when sampler and trainer compute too different probabilities for newly sampled
-    tokens.
-    """
+    """Raised when sampler and trainer give new tokens too different probabilities."""

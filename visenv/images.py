@@ -39,17 +39,13 @@ class Window(NamedTuple):
         return cls(0, 0, *size)
 
     def inside(self, outer: Window) -> Window:
-        """Return this window, which is relative to `outer`, in the coordinates of `outer`'s
-        image.
-        """
+        """Return this window of the window `outer` in the coordinates of `outer`'s image."""
         left, top = outer.left, outer.top
         return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
 
 
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
-    """Return the largest ``(width, height)`` with this aspect ratio and at most `max_pixels`
-    pixels.
-    """
+    """Return the largest ``(width, height)`` of this aspect ratio within `max_pixels` pixels."""
     width, height = size
     if width * height <= max_pixels:
         return size

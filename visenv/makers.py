@@ -158,7 +158,7 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # a reader never finds a partly written model
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # the final name is complete
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder

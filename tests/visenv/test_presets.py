@@ -61,7 +61,7 @@ def test_preset_takes_new_values_of_its_fields() -> None:
         ({"turns": "3"}, "turns must be a whole number from 1 up, got '3'."),
         ({"turns": None}, "turns must be a whole number from 1 up, got None."),
         ({"view_side": -1}, "view_side must be a whole number from 1 up, got -1."),
-        ({"world": 3}, "world must be a text, got 3."),
+        ({"world": 3}, "world must be a string, got 3."),
     ],
 )
 def test_value_of_the_wrong_type_is_refused(changes: dict[str, Any], message: str) -> None:

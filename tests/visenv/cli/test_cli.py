@@ -119,7 +119,7 @@ MISTAKES = {
     ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
     ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
     ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
-    ("eval",): "Name an environment, a file of episodes, or --compare A B",
+    ("eval",): "Give an environment, a file of episodes, or --compare A B",
     ("eval", "--compare", "a", "b.jsonl"): "There is no file of episodes",
     ("view", "runs/nothing"): "There is no run folder runs/nothing",
 }
