@@ -19,7 +19,7 @@ from visenv.registration import known_names, load, title_of
 _logger = logging.getLogger(__name__)
 _OWN = re.compile(r"([A-Za-z_][\w.]*:(?!hub:)[A-Za-z_]\w*):")  # module:Class before the folder
 _opened: WeakValueDictionary[str, RowSource] = WeakValueDictionary()
-_last: list[RowSource] = []  # kept for the environment after a check of its options
+_last: list[RowSource] = []  # for the second environment after a check of options
 
 
 def open_data(text: str) -> RowSource:

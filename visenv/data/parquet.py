@@ -12,7 +12,7 @@ from visenv.errors import ConfigurationError, DataError
 
 
 class _Group(NamedTuple):
-    """Locates a row group: its file, its number in it, and its first row overall and in the file."""
+    """Locates a row group: its file, its number in it, and its first row in total and in it."""
 
     file: Path
     number: int

@@ -251,7 +251,7 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     printed, problem = rescored()
     assert printed == ""
     assert "DataError" in problem
-    assert "has another image_0 than the episode was played with." in problem
+    assert "has another image_0 than in the episode." in problem
     photo.unlink()
     printed, problem = rescored()
     assert printed == ""
