@@ -1,4 +1,4 @@
-"""A card as Markdown: the same text for the terminal and for the documentation."""
+"""Formats a card as Markdown, for the terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def card_markdown(card: EnvCard, picture: str = "") -> str:
 
     Args:
         card: The card.
-        picture: Markdown of a picture that stands below the summary.
+        picture: Markdown of a picture, which is placed below the summary.
     """
     summary, _, body = _ARGUMENTS.sub("", card.description).partition("\n\n")
     sections = {
@@ -65,7 +65,7 @@ def _terms(card: EnvCard) -> str:
 
 
 def _scores(card: EnvCard) -> str:
-    """Return the table of the players, with 95 % intervals."""
+    """Return the table of the players' scores, with 95 % intervals."""
     if not card.scores:
         return ""
     names = ["reward", *card.metrics]

@@ -1,4 +1,4 @@
-r"""The 19 text checks of MM-IFEngine and ARM-Thinker: whether a response keeps to a constraint.
+r"""Implements the 19 text checks of MM-IFEngine and ARM-Thinker for constraints on a response.
 
 ::
 
@@ -10,9 +10,10 @@ r"""The 19 text checks of MM-IFEngine and ARM-Thinker: whether a response keeps 
         {"lower_bound": 80, "upper_bound": 120},
     )
 
-Three dialects. ``strict``, the default, is what the constraint says. ``arm`` and ``mmif`` answer
-what the public code of ARM-Thinker and of MM-IFEngine (VLMEvalKit's copy) answers, to be comparable
-with what they published. The numbers are those of the papers' table and of `CHECKS`.
+There are three dialects. ``strict``, the default, checks the constraint as it is worded. ``arm``
+and ``mmif`` return the results of the public code of ARM-Thinker and of MM-IFEngine (VLMEvalKit's
+copy), for comparisons with their published numbers. The numbers of the checks are those of the
+papers' table and of `CHECKS`.
 
 =================== ============================ ========================== ========================
 what                strict                       arm                        mmif
@@ -48,18 +49,19 @@ no number (19)      as 18, list markers too:     digits between word        as a
                     is not                       is one, ``3rd`` is not     sentence's end is none
 =================== ============================ ========================== ========================
 
-Each dialect has its own rules for arguments (`visenv.checks.arguments`). ``strict`` refuses what
-can only be a mistake; ``arm`` and ``mmif`` answer as the public code does: bounds in the wrong
-order or below zero fit no number, an empty list of keywords or substrings is kept, and an empty
-text occurs everywhere, begins and ends everything, and as a keyword counts boundaries of words.
+Each dialect has its own rules for arguments (`visenv.checks.arguments`). ``strict`` refuses
+arguments that can only be a mistake. ``arm`` and ``mmif`` accept them, as the public code does: no
+number satisfies bounds in the wrong order or below zero, every response satisfies an empty list of
+substrings (check 7) or keywords (check 15), and an empty text occurs in every text, at its
+beginning and its end, and as a keyword counts the boundaries of words.
 
-In every dialect bounds are inclusive, and "each …" is true of a text without any.
+In every dialect bounds are inclusive, and checks of "each …" pass for a text without any.
 
-Sentences are split by NLTK's Punkt, with its trained parameters where they are installed
-(``python -m nltk.downloader punkt_tab``), otherwise with a small set of ours; `sentence_splitter`
-tells which. Scores that are to be compared with published ones need the trained set. Punkt takes
-about a millisecond for 200 words, and NLTK seconds to be imported, by the first check of sentences.
-A text with more than 10,000 marks that may end a sentence raises a `DataError`.
+Sentences are split by NLTK's Punkt, with its trained parameters if they are installed (``python -m
+nltk.downloader punkt_tab``), otherwise with a small set of visenv; `sentence_splitter` returns
+which are used. Scores for comparison with published scores need the trained set. Punkt takes about
+a millisecond for 200 words, and the first check of sentences imports NLTK, which takes seconds. A
+text with more than 10,000 marks that may end a sentence raises a `DataError`.
 """
 
 from visenv.checks.sentences import SentenceSplitter, sentence_splitter, split_sentences
