@@ -146,7 +146,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     Raises:
         RuntimeError: If a coroutine on the background loop calls this function: the loop would wait
             for itself. Use ``await`` there.
-        BaseException: What the coroutine raised, with its traceback.
+        BaseException: The exception that the coroutine raised, with its traceback.
     """
     return _background.run(coroutine)
 

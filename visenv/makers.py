@@ -58,9 +58,6 @@ def env_maker(
     The environment is made once here, so that invalid options raise immediately. A data set of the
     Hugging Face Hub is pinned to the commit that its revision currently refers to.
 
-    The environment is made once here, so that mistakes show at once. A data set of the Hugging Face
-    Hub is fixed at the commit that its revision stands for now.
-
     Args:
         name: The environment; see `env_spec`.
         options: Arguments of the environment, as a mapping or as ``key=value`` strings.

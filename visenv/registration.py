@@ -283,7 +283,7 @@ def load(kind: str, name: str) -> Any:
             ``"module:Id"``; see `env_spec`.
 
     Raises:
-        UnknownNameError: If there is no such name; names the nearest.
+        UnknownNameError: If there is no such name; suggests the nearest.
         ConfigurationError: If the object cannot be imported; the message names the missing extra.
     """
     if kind == "environment":
@@ -296,7 +296,7 @@ def _path_of(kind: str, name: str) -> str:
     """Return the object of a name as ``"module:attribute"``, without importing it.
 
     Raises:
-        UnknownNameError: If there is no such name; names the nearest.
+        UnknownNameError: If there is no such name; suggests the nearest.
         ConfigurationError: If two packages add the same name.
     """
     table = TABLES[kind]
@@ -344,7 +344,7 @@ def env_spec(name: str) -> EnvSpec:
             (Gymnasium's form), or ``"module:Class"``.
 
     Raises:
-        UnknownNameError: If there is no such environment; names the nearest.
+        UnknownNameError: If there is no such environment; suggests the nearest.
         ConfigurationError: If the module or the package cannot be imported.
     """
     for each in (name if "/" in name else f"{NAMESPACE}/{name}", name):

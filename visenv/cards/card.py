@@ -65,7 +65,7 @@ class EnvCard:
         episode: An episode of the oracle, or None if none was played.
         problem: The reason why no episode could be played, or ``""``.
         scores: A row of means for each player of `PLAYERS`; empty if no episode was played.
-        metrics: The metrics that the table of scores shows beside the reward.
+        metrics: The metrics that the table of scores shows in addition to the reward.
     """
 
     env_id: str

@@ -15,9 +15,6 @@ class CardCommand:
 
     The oracle, a random player and a blind player play held-out episodes for the table of scores,
     and one episode of the oracle is shown.
-
-    The oracle, a random player and a blind player play held-out episodes, and one episode of the
-    oracle is shown.
     """
 
     env: EnvName

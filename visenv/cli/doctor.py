@@ -13,10 +13,6 @@ class DoctorCommand:
     Each layer of the isolation is tested, and then test programs try forbidden operations. If one
     of them succeeds, the exit status is 1, and environments that run code refuse to start.
     Simulators, their interpreter and OpenGL are listed; it is no error if they are missing.
-
-    Each layer of the isolation is tried, then programs try what no program may. Ends with status 1
-    if something is wrong; then environments that run code refuse to. Simulators, their interpreter
-    and OpenGL are listed; what is missing of them is no fault.
     """
 
     isolation: Literal["auto", "namespaces", "landlock"] = "auto"

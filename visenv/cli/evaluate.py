@@ -30,11 +30,6 @@ class EvaluateCommand:
     over samples. Rows that cannot be read are listed, and so are episodes that were aborted after a
     failure; neither are part of the means. With --out, each episode is written when it ends. If the
     command is killed, run it again: it plays the missing episodes.
-
-    The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
-    over samples. Rows that cannot be read are listed, as are episodes that a failure aborted;
-    neither counts in the means. With --out, each episode is written when it ends; after a kill, the
-    same command plays what is missing.
     """
 
     env: Annotated[str, Positional, arg(metavar="ENV")] = ""

@@ -25,8 +25,6 @@ class ListCommand:
 
     Names that an installed package adds are listed with the name of the package, which is not
     imported.
-
-    What an installed package adds is listed with the name of the package, and is not imported.
     """
 
     def run(self) -> None:

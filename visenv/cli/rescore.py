@@ -21,9 +21,6 @@ class RescoreCommand:
 
     Each sample is read again from its data source, or generated again from its seed, and must equal
     the sample that was played. Verdicts of judges are read from the file.
-
-    Each sample is read from its data source again, or generated again from its seed, and must be
-    the one that was played. Verdicts of judges are taken from the file.
     """
 
     file: Annotated[Path, tyro.conf.Positional]

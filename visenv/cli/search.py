@@ -16,9 +16,6 @@ class SearchBuildCommand:
     Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches the index. If
     embedding is interrupted, the same command resumes it. Lines that cannot be read are skipped and
     listed.
-
-    Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches it. Embedding
-    that was interrupted goes on where it was. Lines that cannot be read are left out and named.
     """
 
     corpus: Annotated[Path, Positional]

@@ -41,12 +41,6 @@ class SuiteCommand:
     mean. A column without a folder is not played, and the table then has no average. Suites of
     embodied tasks also play every policy without vision. With --out, the episodes of each column
     are saved in a separate folder, and the same command resumes an interrupted run.
-
-    Every row of every data set is played, or as many samples as the suite says. Rows that cannot be
-    used, such as one whose image is missing, are listed and are in no mean. A column whose folder
-    is not given is not played, and the table then has no average. Suites of embodied tasks play
-    every policy without vision, too. With --out, the episodes of each column are saved in a folder
-    of its own, and the same command goes on after a kill.
     """
 
     name: Annotated[str, Positional, arg(metavar="SUITE")]

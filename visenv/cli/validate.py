@@ -23,10 +23,6 @@ class ValidateCommand:
     hostile texts, the maximum reward for the oracle, the minimum for empty and random turns, and
     rescoring. All checks run, even after a check has failed; the exit status is 1 if a check
     failed.
-
-    The checks are those of `visenv.testing`: Gymnasium's own checker, determinism, pickling,
-    hostile texts, the reward of the oracle at the top, of empty and random turns at the bottom, and
-    rescoring. Every check runs, also after one has failed; the exit status is 1 if any has.
     """
 
     env: EnvName

@@ -17,9 +17,6 @@ class ViewCommand:
 
     The page is RUN/report.html. The folder RUN/report/ contains the episodes, which the page loads
     on demand. To move a report, move the whole folder of the run.
-
-    The page is RUN/report.html. Beside it RUN/report/ holds the episodes, which the page loads when
-    they are looked at. To move a report, move the whole folder of the run.
     """
 
     run_folder: Annotated[Path, Positional, arg(metavar="RUN")]

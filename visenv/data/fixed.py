@@ -19,10 +19,6 @@ class FixedSamples:
 
         FixedSamples(MagsWorld("complex"), range(20))
 
-    A sample is the one that an environment with this world makes by ``reset(seed=seed)``::
-
-        FixedSamples(MagsWorld("complex"), range(20))
-
     Args:
         world: The world.
         seeds: One seed for each sample, whole numbers from 0 up.

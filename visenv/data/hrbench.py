@@ -92,9 +92,6 @@ class HRBench(RowSource):
 
         With ``compat="r1_vlm"`` only the bare letter counts, because that code compares the two
         strings. (It compares the whole turn, including tags, so that its score is always 0.)
-
-        ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
-        (it compares the whole turn, tags included, so that nothing ever is right there).
         """
         (label,) = sample.answers
         if compat:

@@ -32,12 +32,6 @@ class HubSource(RowSource):
 
     A subclass sets the two class attributes and implements `_sample`.
 
-    The first of `patterns` that any file matches says which files are read. In parquet (needs the
-    extra ``data``), image columns hold encoded images or lists of them, and are read when their row
-    is asked for; in JSON they hold paths, relative to the folder or to its ``images/``.
-
-    A subclass sets the two class attributes and writes `_sample`.
-
     Attributes:
         patterns: Patterns of the files, relative to the folder, in order of preference.
         image_columns: The columns with images, in the order in which they are shown. If there are

@@ -28,8 +28,6 @@ def download(place: str) -> Path:
 
     The name of the folder is the commit of the revision.
 
-    The name of the folder is the commit that the revision stands for.
-
     Args:
         place: ``"hub:owner/name"``, which means the branch ``main``, or
             ``"hub:owner/name@revision"``, where the revision is a branch, a tag or a commit.

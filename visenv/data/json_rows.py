@@ -77,10 +77,8 @@ def written_list(value: Any) -> list[Any]:
 
     Only literals are parsed; no code is executed.
 
-    Nothing is evaluated: only literals are read.
-
     Raises:
-        DataError: If it is no list.
+        DataError: If the value is not a list.
     """
     if isinstance(value, str):
         try:

@@ -37,17 +37,6 @@ def open_data(text: str) -> RowSource:
     share one index. Rows that cannot be used are counted in a warning and listed in
     ``source.problems``.
 
-    ``name:folder`` or ``name:folder?option=value&option=value``; the options are the arguments of
-    the data set's class, as text. The folder may be a data set of the Hugging Face Hub
-    (`visenv.data.hub_snapshot`), and the name ``module:Class``::
-
-        textvqa:<folder>            textvqa:<folder>?split=val
-        vstar:<folder>              hrbench:<folder>?size=8k
-        vstar:hub:owner/name        mypackage.data:Charts:<folder>
-
-    While a source is in use, the same text gives the same object, so that many environments share
-    one index. Rows that cannot be used are counted in a warning and listed in ``source.problems``.
-
     Raises:
         UnknownNameError: If there is no such data set, option or value; suggests the nearest.
         ConfigurationError: If no folder is given, or the class of the data set fails.

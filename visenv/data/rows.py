@@ -75,19 +75,6 @@ class RowSource(ABC):
 
     The most recent samples are kept, so that a group of episodes shares one decoded image.
 
-    What a row says, and whether its image files exist, is checked when the source is opened; a row
-    that fails is left out and listed in `problems`. What an image holds is looked at when its row
-    is asked for: the header alone, so nothing of a decompression bomb is decoded. A row that fails
-    then is listed too, and raises.
-
-    A subclass sets `ground_truth`. Its samples are made inside `_listing`, so that a value that the
-    constructor of the ground truth refuses is a problem of its row.
-
-    A source whose answers are scored has a method ``score(answer, sample, compat)``; one whose
-    samples are about documents has a `library`.
-
-    The samples last asked for are kept, so that a group of episodes shares one decoded image.
-
     Attributes:
         ground_truth: The type of `Sample.ground_truth` of all rows.
         splits: Values of the argument ``split`` of the data set, if it has one.
@@ -169,8 +156,6 @@ class RowSource(ABC):
         """Catch an error in the block, and list it as the problem of the row at `place`.
 
         The error is a `DataError`, or the `ValidationError` of a ground truth.
-
-        It is a `DataError`, or the `ValidationError` of a ground truth.
         """
         try:
             yield

@@ -58,10 +58,6 @@ class TsvFile:
     never closed, the record ends before the next line that is a complete record by itself, so that
     the rest of the file can still be read.
 
-    One record is in memory at a time. A quoted field may hold tabs and line ends; a quote that is
-    never closed does not swallow the file, since the next line that is a whole record by itself
-    begins a new one.
-
     Args:
         path: The file, UTF-8.
 

@@ -15,15 +15,12 @@ def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tup
     Only the header is read. If the video has more than `most` frames, the first and the last frame
     are included.
 
-    Nothing but the header is read. The first and the last frame are among them, if there are more
-    than `most`.
-
     Args:
         path: The file.
         most: Maximum number of frames.
 
     Raises:
-        ImageError: If the file is missing or is no video.
+        ImageError: If the file is missing or is not a video.
         DataError: If the file has no frame, or an unknown frame rate.
     """
     facts = video_facts(str(path))
@@ -36,7 +33,7 @@ def frame_numbers(facts: VideoFacts, name: str, most: int) -> list[int]:
     """Return the numbers of the frames to show, evenly spaced.
 
     Raises:
-        DataError: If there is no frame, or the frame rate is not known.
+        DataError: If there is no frame, or the frame rate is unknown.
     """
     if facts.frames < 1 or not facts.rate:
         raise DataError(

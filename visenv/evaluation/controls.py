@@ -1,11 +1,11 @@
 """Defines controls: environments without a part, which show how much a policy depends on it.
 
 =====================  ==========================================================================
-``no_image``           no message contains an image or a video: the blind control ``no_tool``
-there is no tool, and one turn ``shuffled_results``   each successful tool call shows the result of
-a call in another episode ``random_crop``        the tool cuts at a random place (tasks that declare
-it: `VisEnv.controls`) =====================
-==========================================================================
+``no_image``           no message contains an image or a video: the blind control
+``no_tool``            there is no tool, and one turn
+``shuffled_results``   each successful tool call shows the result of a call in another episode
+``random_crop``        the tool cuts at a random place (tasks that declare it: `VisEnv.controls`)
+=====================  ==========================================================================
 
 A task declares in `VisEnv.controls` the controls that its own options implement. The others are
 wrappers that work with every `VisEnv`. All controls are part of the environment's spec, so that

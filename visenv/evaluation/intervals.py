@@ -51,8 +51,6 @@ def mean(values: Sequence[float], clusters: Clusters = None) -> Mean:
 
     Without repeats the interval is ``± 1.96 s / sqrt(n)``, where s is the sample standard
     deviation.
-
-    Without repeats the interval is ``± 1.96 s / sqrt(n)``, s being the sample standard deviation.
     """
     if not values:
         return NOTHING

@@ -53,8 +53,6 @@ class Rescorer:
 
         An aborted episode has no reward and is returned unchanged.
 
-        An aborted episode is returned as it is: it has no reward.
-
         Raises:
             ConfigurationError: If the episode does not contain the spec of its environment, or the
                 effect of a wrapper outside of the reward cannot be repeated.

@@ -34,11 +34,6 @@ def soft_score(
     With fewer than `best` references, the mean is over all of them. An answer longer than
     `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
-    Answer and references are first brought into the form in which the VQA score compares them
-    (`visenv.rewards.vqa.normalize_answer`), so that the two scores never contradict one another.
-    With fewer than `best` references, the mean is over those there are. An answer longer than
-    `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
-
     Args:
         answer: The answer of the policy.
         references: The accepted answers; TextVQA has ten.

@@ -30,12 +30,6 @@ class RewardWrapper(RestorableWrapper):
     A plain `step` waits for asynchronous terms. A `Collector` defers them: it sets `defers` and
     calls `finish` if the result of the last step is `pending`.
 
-    Terms are paid for a truncated episode too (a well-formed turn is worth something). An aborted
-    episode gets 0; a term that cannot be computed (`ServiceError`) aborts it.
-
-    A plain `step` waits for asynchronous terms. A `Collector` defers them: it sets `defers` and
-    calls `finish` after a last step whose result is `pending`.
-
     Args:
         env: The environment.
         terms: The terms, which are computed in order. All unweighted values are in

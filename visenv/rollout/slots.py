@@ -33,8 +33,6 @@ class EnvSlots:
 
     The object can be used in several event loops, one after another.
 
-    It can be used in several event loops, one after another.
-
     Args:
         executor: Makes slots.
         make_envs: The functions that make environments, by the names of the environments.
@@ -194,8 +192,6 @@ class _Kind:
         """Return when the first waiting episode began to wait, by `time.monotonic`.
 
         The result is infinite if no episode waits.
-
-        It is infinite if no episode waits.
         """
         return min((each.since for each in self.waiting if not each.taken.done()), default=math.inf)
 

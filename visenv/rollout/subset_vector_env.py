@@ -67,7 +67,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def submit(self, requests: Mapping[int, str | ResetRequest]) -> None:
         """Send turns and resets to some environments, without waiting for the results.
 
-        `ready` returns the results. If one request is invalid, an error is raised and nothing is
+        `ready` returns the results. If one request is invalid, an error is raised and no request is
         sent.
 
         Args:

@@ -161,9 +161,6 @@ class ModelThread:
 
     `ThreadPoolExecutor` is unsuitable: at exit the interpreter waits for its threads, and a judge
     that hangs would prevent the exit.
-
-    `ThreadPoolExecutor` is unsuitable: at exit the interpreter waits for its threads, and a judge
-    that hangs would keep the process alive.
     """
 
     def __init__(self) -> None:

@@ -26,9 +26,6 @@ class MicroBatcher:
     fewer than `max_concurrency` batches are in flight. Requests are sent in the order of their
     arrival.
 
-    A batch leaves when it is full, or when its oldest request has waited `max_delay`, as soon as
-    fewer than `max_concurrency` batches are in flight. Requests leave in the order they came.
-
     Args:
         run: Answers a batch. If it raises, the exception is raised for each request of the batch.
         max_batch_size: Maximum number of requests in a batch.

@@ -64,9 +64,6 @@ class DiskCache:
     read-only, values are not cached, but verdicts are still returned. SQLite's locks do not work on
     every network file system.
 
-    A damaged file is set aside with a warning, and a new one is begun. A full or read-only disk
-    costs the cache and never a verdict. SQLite's locks do not work on every network file system.
-
     Args:
         folder: The folder of the file, which is created if it does not exist.
         max_bytes: Maximum size of the file; beyond it, the oldest values are deleted.

@@ -136,10 +136,6 @@ class ChatClient:
     retried (`retried`). A request that waits for a retry still counts as a request in flight. The
     client can be pickled, works from any event loop, and keeps no connection open.
 
-    Rate limits (429), server errors (5xx), time-outs, broken connections and unreadable bodies are
-    tried again (`retried`). A request keeps its place among the concurrent ones while it waits. The
-    client pickles, works from any event loop, and holds no connection.
-
     Args:
         base_url: See `ChatEndpoint`.
         key_variable: See `ChatEndpoint`.

@@ -139,9 +139,6 @@ def items_from_samples(samples: Sequence[Sample], seed: int = 0) -> list[JudgeIt
     The wrong answer and the other options are answers of other samples, if possible of the same
     kind. Samples without answers, or without a possible wrong answer, are left out.
 
-    The wrong answer, and the other options, are answers of other samples, of the same kind where
-    there are any. Samples without answers, or for which no wrong answer is to be had, are left out.
-
     Args:
         samples: Samples whose answers are exact.
         seed: Seed of the choice of wrong answers.

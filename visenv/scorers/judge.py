@@ -28,8 +28,6 @@ class Judge(Generic[T]):
 
     A judge is frozen, and can be pickled if its parser can.
 
-    A judge is frozen, and pickles if its reader does.
-
     Args:
         scorer: A scorer that answers `Generate`.
         prompt: The user message, with fields in braces, as ``"{image} Is {answer} right?"``.

@@ -29,8 +29,6 @@ class JsonScore:
 
     A Markdown fence around the object is allowed, but no other text.
 
-    A Markdown fence around the object is allowed, other text is not.
-
     Args:
         key: The key.
         low: The smallest allowed number.
@@ -116,8 +114,6 @@ def json_reply(text: str) -> dict[str, Any]:
     """Return the JSON object in a reply, which must contain exactly one.
 
     A Markdown fence around the object is allowed, but no other text.
-
-    A Markdown fence around the object is allowed, other text is not.
 
     Raises:
         ReplyError: If the reply is anything else, a key occurs twice, or a number is not finite.

@@ -31,9 +31,6 @@ class ScoreRequest:
     The fields must determine the value of the request. A field may contain JSON-like values,
     `Image`, `Message`, NumPy arrays, bytes, and frozen dataclasses of these.
 
-    A field may hold JSON-like values, `Image`, `Message`, NumPy arrays, bytes, and frozen
-    dataclasses of these.
-
     Attributes:
         kind: The name of the class in digests, so that the class may be renamed.
     """
@@ -52,8 +49,6 @@ class Generate(ScoreRequest):
     """Requests a reply of a language model. The value is ``{"text": str, "finish_reason": str}``.
 
     The reason is ``"stop"``, ``"length"`` or another string of the server.
-
-    The reason is ``"stop"``, ``"length"`` or another word of the server.
 
     Attributes:
         messages: The conversation, including images.
@@ -77,9 +72,6 @@ class LogProbs(ScoreRequest):
 
     The value is a list of floats in nats, one for each token: log P(token | messages, earlier
     tokens of the reply). The end-of-turn token after the reply is not included.
-
-    The value is a list of floats in nats: log P(token | messages, earlier tokens of the reply).
-    The end-of-turn token after the reply is not counted.
 
     Attributes:
         messages: The conversation before the reply, including images.
@@ -125,9 +117,6 @@ class HitMasks(ScoreRequest):
 
     The value is a list of bools, one for each point, because masks themselves would be too large to
     be saved with an episode.
-
-    The value is a list of bools, one for each point: masks themselves would be too large to save
-    with an episode.
 
     Attributes:
         image: The image.

@@ -35,10 +35,6 @@ class Scorer:
     is sent to a worker process uses the instance of the process that pickled it, unless its backend
     is a server or cheap to create.
 
-    Equal handles of a process use one shared instance, which batches and caches. A handle that goes
-    to a worker process uses the instance of the process that pickled it, unless its backend is a
-    server or cheap to build.
-
     Args:
         backend: A key of `visenv.registration.SCORERS`, or ``"module:Class"``.
         deterministic: Whether the answer of a backend in this process must not depend on the batch.

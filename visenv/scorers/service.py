@@ -86,9 +86,6 @@ class ScorerService:
     The answer comes from the first of these that has it: the memory, an equal request that is in
     flight, the cache on disk, the backend.
 
-    A request is answered from memory, from an equal request that is under way, from the cache on
-    disk, or by the backend: in that order.
-
     Args:
         name: The scorer's name, for error messages.
         made: The backend's class.

@@ -100,11 +100,6 @@ class Tool(Generic[ArgumentsT]):
     `open` starts therefore remains open between episodes. Only a tool that raised `ServiceError` is
     closed after the episode and opened again for the next one.
 
-    The environment calls `open` before its first episode and `close` when it is closed; in between,
-    each episode begins with `reset` and ends with `end_episode`. A simulator or a connection that
-    `open` starts therefore stays open between episodes. Only a tool that raised `ServiceError` is
-    closed after the episode and opened again for the next one.
-
     Attributes:
         name: The name by which the policy calls it.
         description: One paragraph for the prompt.
@@ -128,9 +123,6 @@ class Tool(Generic[ArgumentsT]):
 
         An asynchronous call runs on the event loop of `visenv.background`. A plain `step` waits for
         it; a `Collector` plays other episodes in the meantime.
-
-        An asynchronous call runs on the event loop of `visenv.background`. A plain `step` waits for
-        it; a `Collector` plays other episodes meanwhile.
 
         Raises:
             ToolError: If the tool rejects the call; the text is shown to the policy.

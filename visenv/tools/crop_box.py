@@ -35,14 +35,6 @@ def fit_box(
     ``"pad_thin_side"`` only lengthens the short side, to at least a hundredth of the long side, and
     therefore refuses no box in an image whose sides have at least `min_side` pixels.
 
-    The box is clamped to the image, and grows around its middle until both sides have `min_side`
-    pixels, shifted inside where it would leave the image. Its edges are rounded outwards.
-
-    ``"keep_aspect"`` is the public code's way: it refuses a box that is too thin to begin with
-    (`MOST_ASPECT`), and one whose long side, grown in proportion, no longer fits the image.
-    ``"pad_thin_side"`` lengthens the short side alone, up to a hundredth of the long one where that
-    is more, and so refuses nothing in an image of at least `min_side` pixels a side.
-
     Args:
         box: ``[left, top, right, bottom]`` in pixels, fractions allowed.
         size: ``(width, height)`` of the image.

@@ -87,7 +87,7 @@ def video_facts(path: str) -> VideoFacts:
     """Return the data of the header of a video file.
 
     Raises:
-        ImageError: If the file is missing or is no video.
+        ImageError: If the file is missing or is not a video.
     """
     with _lock:
         return _reader(path).facts()
@@ -103,7 +103,7 @@ def decode_frame(path: str, number: int) -> Pixels:
         number: The number of the frame, from 0.
 
     Raises:
-        ImageError: If the file is no video, or has no such frame.
+        ImageError: If the file is not a video, or has no such frame.
     """
     with _lock:
         for _ in range(2):  # some decoders cannot go back once they have read the last frame

@@ -33,10 +33,6 @@ class Image:
     Use `from_file`, `from_bytes` or `from_pixels`. A file is opened when its size or its pixels are
     first read; the decoded array is kept, read-only, and shared by all users. Two handles are equal
     if their pixels are equal.
-
-    Use `from_file`, `from_bytes` or `from_pixels`. A file is opened when its size or its pixels are
-    first asked for; the decoded array is kept, read-only, and shared by all who ask. Two handles
-    are equal when their pixels are.
     """
 
     __slots__ = (
@@ -150,9 +146,6 @@ class Image:
 
         A video frame that was not decoded in full size before is not kept in that size: 32 frames
         of 640 by 480 pixels need 29 MB. It is decoded again if its full size is requested later.
-
-        A video frame that nobody has asked for in full is not kept: 32 of them are 29 MB of 640 by
-        480 pixels. It is decoded again if somebody asks for it later.
 
         Args:
             size: ``(width, height)``, no larger than this image.

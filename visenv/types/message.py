@@ -73,9 +73,6 @@ class Message(NamedTuple):
 
         If the text itself contains a marker, a blank is inserted into it, so that the number of
         markers equals the number of images; `parts` contains the unchanged text.
-
-        A marker that foreign text contains is broken by a blank, so that the number of markers
-        equals the number of images; `parts` keeps the text as it was.
         """
         return flatten((self,))[0]
 

@@ -62,9 +62,6 @@ class VideoSpan(NamedTuple):
     each step of its grid, with text between the runs (Qwen3-VL). In the latter case there is one
     span for each run.
 
-    Some models show a video as one run of placeholders (Qwen2.5-VL), others as one run for each
-    step of its grid, with text between the runs (Qwen3-VL). The latter is one span for each run.
-
     Attributes:
         offset: Index of the first placeholder token.
         length: Number of placeholder tokens: the product of `grid` over the merge size squared.

@@ -19,10 +19,6 @@ class StepResult(NamedTuple):
     new result (``result._replace(...)``) into a new ``info``. If a wrapper changes the reward or
     the end of an episode in the return values of `step`, the player uses those.
 
-    `VisEnv` puts it into ``info["step"]``. It is immutable: a wrapper that changes something puts a
-    new value (``result._replace(...)``) into a new ``info``. Where a wrapper changes the reward or
-    the end of an episode in the values that `step` returns, the player takes those.
-
     Attributes:
         messages: Chat messages added since the last action, in order; empty after the last turn.
         events: The events of this step, in order.

@@ -19,9 +19,6 @@ class Video:
     A policy whose model has video tokens sends the frames as one video. Other policies, and the
     plain observation, show the frames as images.
 
-    A policy whose model has video tokens sends the frames as one video; other policies, and the
-    plain observation, show the frames as images.
-
     Attributes:
         frames: The frames in order, all of one size. At least one.
         times: Seconds from the start of the video, one for each frame, increasing.

@@ -31,9 +31,6 @@ class RecordedBackend(ScorerBackend):
     The file has one JSON object per line: ``{"digest", "model", "value"}``. All lines must have the
     same model.
 
-    The file has one JSON object a line: ``{"digest", "model", "value"}``. All of its lines are of
-    one model.
-
     Args:
         file: The file; if it does not exist and there is an inner scorer, the file is created.
         inner: The scorer to record, as its description or as a string for `Scorer.parse`. If None,

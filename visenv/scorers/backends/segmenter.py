@@ -39,9 +39,6 @@ class SegmenterBackend(LocalModelBackend):
     Each prompt gives one mask, and a point is tested against the union of the masks. An image is
     embedded once for all its requests, and unions of masks are kept for further points.
 
-    Each prompt gives one mask, and the union of the masks counts. An image is embedded once for all
-    requests about it, and a union of masks is kept for further points.
-
     Args:
         model: A folder, or a name on the Hugging Face hub.
         device: PyTorch device.
