@@ -107,7 +107,7 @@ def append_episode(path: str | Path, episode: Episode) -> None:
     """Append an episode to a file, which is created if it does not exist.
 
     Images are written before the line that refers to them. A process that is killed while it writes
-    leaves at most half a line; a full disk leaves the file as it was.
+    leaves at most an incomplete last line; if the disk is full, the file remains unchanged.
 
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
@@ -196,7 +196,7 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
         images: The folder of its images.
 
     Raises:
-        DataError: If the record is not an episode, or an image is missing.
+        DataError: If the record is not a valid episode, or an image is missing.
     """
     try:
         return _episode(record, _Images(images, {}))
@@ -317,7 +317,7 @@ def _episode(record: Mapping[str, Any], images: _Images) -> Episode:
             raise ValueError(f"{name} does not fit into 64 bits")
     for texts in (record["answers"], *(record[name].values() for name in _TEXT_MAPPINGS)):
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("an answer, a note or a hash is no text")
+            raise TypeError("an answer, a note or a hash is not a string")
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         return tuple([_message(each, images) for each in records])

@@ -87,7 +87,7 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
 
 
 def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:
-    """Return the images, all shrunk by one factor if they have more than `max_pixels` together.
+    """Return the images; shrink all by one factor if they exceed `max_pixels` together.
 
     Args:
         images: Images of any size.

@@ -90,10 +90,12 @@ def check_count(option: str, value: object, least: int = 1) -> None:
     """Check that the value of an option is a whole number of at least `least`.
 
     Raises:
-        ConfigurationError: If it is not.
+        ConfigurationError: If the value is not such a number.
     """
     if type(value) is not int or value < least:
-        raise ConfigurationError(f"{option} must be a whole number from {least} up, got {value!r}.")
+        raise ConfigurationError(
+            f"{option} must be a whole number of at least {least}, got {value!r}."
+        )
 
 
 def _check(option: str, value: object, annotation: Any) -> None:

@@ -36,7 +36,7 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.arm:make_doc", "judge responses about a document, page by page (ARM-Thinker)"
     ),
     "visenv/ArmIF-v0": EnvEntry(
-        "visenv.envs.arm:make_if", "judge whether a text keeps to a constraint (ARM-Thinker)"
+        "visenv.envs.arm:make_if", "judge whether a text satisfies a constraint (ARM-Thinker)"
     ),
     "visenv/ArmPreference-v0": EnvEntry(
         "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
@@ -51,7 +51,7 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.arft:make_coding", "repair an image by code, then answer (Visual-ARFT)"
     ),
     "visenv/ArftSearch-v0": EnvEntry(
-        "visenv.envs.arft:make_search", "search for what an image does not tell (Visual-ARFT)"
+        "visenv.envs.arft:make_search", "search for facts that an image does not show (Visual-ARFT)"
     ),
     "visenv/MagsZoom-v0": EnvEntry(
         "visenv.envs.mags:make", "name boxes, see them enlarged, then answer (Mags-RL)"
@@ -69,10 +69,11 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.embodied:make_house", "plan and act in a procedural house (EmbodiedBench)"
     ),
     "visenv/EBAlfred-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_alfred", "household tasks in the words of ALFRED, over House"
+        "visenv.envs.embodied:make_eb_alfred",
+        "household tasks with the actions of ALFRED, in House",
     ),
     "visenv/EBHabitat-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_habitat", "rearrangement as in EB-Habitat, over House"
+        "visenv.envs.embodied:make_eb_habitat", "rearrangement tasks as in EB-Habitat, in House"
     ),
 }
 
@@ -354,7 +355,7 @@ def env_spec(name: str) -> EnvSpec:
         return _spec_in_module(name)
     plugin = plugins.find("environment", name)
     if plugin is None:
-        advice = "An environment of your own is named module:Id or module:Class."
+        advice = "The name of your own environment is module:Id or module:Class."
         raise UnknownNameError("environment", name, known_names("environment"), advice)
     plugins.import_attribute(plugin.path, plugin.title)
     if name not in gym.registry:  # importing the package may have registered it

@@ -169,7 +169,7 @@ def _facts(env: VisEnv) -> dict[str, str]:
         "Limits": ", ".join(f"{key} {value:,}" for key, value in limits.items()),
         "Tools": ", ".join(f"`{tool}`" for tool in env.tools) or "none",
         "Headline metrics": ", ".join(f"`{each}`" for each in env.headline_metrics),
-        "Controls of its own": ", ".join(f"`{each}`" for each in env.controls) or "none",
+        "Controls of the task": ", ".join(f"`{each}`" for each in env.controls) or "none",
     }
 
 

@@ -56,10 +56,10 @@ def _presets(presets: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _terms(card: EnvCard) -> str:
     if card.top is None:
-        return "The result of the task is paid as it is, from 0 to 1; there are no named terms."
+        return "The reward is the score of the task, from 0 to 1; it has no named terms."
     rows = [(f"`{name}`", f"{weight:g}", summary) for name, weight, summary in card.terms]
     columns = 3 if any(term.summary for term in card.terms) else 2
-    header = ("term", "weight", "what it pays for")[:columns]
+    header = ("term", "weight", "description")[:columns]
     table = _table(header, [row[:columns] for row in rows])
     return f"With the default options; the largest possible reward is {card.top:g}.\n\n{table}"
 
@@ -74,7 +74,7 @@ def _scores(card: EnvCard) -> str:
     note = (
         f"Means over {episodes} held-out episodes with the default options, with 95 % intervals. "
         "`oracle` knows the ground truth. `random` writes noise and random well-formed turns. "
-        "`blind` never looks and calls no tool: it answers at once with a random one of the "
+        "`blind` sees no image and calls no tool: it immediately gives a random one of the "
         "possible answers."
     )
     return f"{note}\n\n{_table(('policy', *(f'`{name}`' for name in names)), rows)}"
@@ -88,7 +88,7 @@ def _means(row: SummaryRow, names: Sequence[str]) -> Iterator[str]:
 
 def _episode(card: EnvCard) -> str:
     if card.problem:
-        return f"No episode could be played where this card was made: {card.problem}"
+        return f"No episode could be played on the machine that made this card: {card.problem}"
     return "" if card.episode is None else transcript(card.episode)
 
 

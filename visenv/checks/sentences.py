@@ -111,7 +111,7 @@ def _trained(folder: PathPointer) -> PunktParameters:
         return load_punkt_params(folder)
     except (LookupError, OSError, ValueError) as error:
         raise DataError(
-            f"{folder} is not a whole punkt_tab: {error}. Install it again with "
+            f"{folder} is not a complete punkt_tab: {error}. Install it again with "
             "`python -m nltk.downloader punkt_tab`, or remove it."
         ) from error
 

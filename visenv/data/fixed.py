@@ -21,7 +21,7 @@ class FixedSamples:
 
     Args:
         world: The world.
-        seeds: One seed for each sample, whole numbers from 0 up.
+        seeds: One seed for each sample, a whole number of at least 0.
 
     Raises:
         ConfigurationError: If there is no seed, a seed occurs twice, or a seed is invalid.

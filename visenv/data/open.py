@@ -61,7 +61,7 @@ def _open(text: str) -> RowSource:
     made: Callable[..., RowSource] = load("data set", name)
     place, _, query = text[len(name) + 1 :].partition("?")
     if not place:
-        raise ConfigurationError(f"Name the folder of the data set, {name}:<folder>; got {text!r}.")
+        raise ConfigurationError(f"Give the folder of the data set, {name}:<folder>; got {text!r}.")
     folder = str(download(place)) if place.startswith(PREFIX) else place
     source = _made(name, made, folder, _options(name, query, made))
     if folder != place:

@@ -59,7 +59,7 @@ def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str
 
     Args:
         source: A source; a source that declares no type passes the check.
-        accepted: The types that are accepted with their subclasses; none accepts any.
+        accepted: The accepted types, including their subclasses; if empty, any type is accepted.
         reader: The name of the reader, for the error.
 
     Raises:
@@ -82,7 +82,7 @@ def check_truth(sample: Sample, accepted: tuple[type, ...], reader: str) -> None
 
     Args:
         sample: A sample.
-        accepted: The types that are accepted with their subclasses; none accepts any.
+        accepted: The accepted types, including their subclasses; if empty, any type is accepted.
         reader: The name of the reader, for the error.
 
     Raises:

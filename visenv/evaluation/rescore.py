@@ -163,7 +163,7 @@ class _Payment(NamedTuple):
 
 
 def _payments(turn: Turn, last: bool) -> Iterator[_Payment]:
-    """Yield the payments of a turn.
+    """Yield the events of a turn in the groups that were rewarded together.
 
     If a wrapper ended the episode, the step was rewarded first, and then its end.
     """

@@ -38,8 +38,8 @@ def soft_score(
         answer: The answer of the policy.
         references: The accepted answers; TextVQA has ten.
         best: The number of most similar references to average over.
-        compat: ``"r1_vlm"`` gives two texts that are both empty after normalization a similarity of
-            0, as the public code does; otherwise it is 1.
+        compat: With ``"r1_vlm"``, two texts that are both empty after normalization have a
+            similarity of 0, as in the public code; otherwise 1.
 
     Raises:
         DataError: If there is no reference.

@@ -139,8 +139,8 @@ class ChatClient:
     Args:
         base_url: See `ChatEndpoint`.
         key_variable: See `ChatEndpoint`.
-        timeout: Seconds for one attempt.
-        retries: Further attempts after the first.
+        timeout: Time limit of one attempt in seconds.
+        retries: Maximum number of further attempts after the first.
         concurrency: Maximum number of requests in flight.
 
     Raises:
@@ -221,7 +221,7 @@ def _check_url(base_url: str) -> None:
         )
     if parts.username or parts.password or parts.query:
         raise ConfigurationError(
-            f"base_url for {parts.hostname} holds credentials or a query; URLs end up in logs. "
+            f"base_url for {parts.hostname} contains credentials or a query; URLs are logged. "
             "Put the key into an environment variable and pass its name as key_variable."
         )
 

@@ -68,7 +68,7 @@ class EpisodeVerdicts:
             return None
         raise ServiceError(
             scorer.name,
-            "the episode holds no verdict on this request; name a judge to ask for a new one.",
+            "the episode has no verdict on this request; set ask_missing (--ask) to request one.",
         )
 
     def record(self, scorer: Scorer, verdict: Verdict) -> None:

@@ -40,7 +40,7 @@ class ToolCalled(NamedTuple):
 
     Attributes:
         turn: The number of the turn, from 0.
-        tool: The name that the policy gave, ``""`` if it gave none.
+        tool: The name of the tool in the call, ``""`` if the call has no name.
         arguments: The parsed arguments, JSON-like.
         ok: Whether the tool returned a result.
         reason: The reason why it did not, otherwise ``""``.

@@ -24,7 +24,7 @@ class Sample:
         kind: A label by which results are grouped, for example ``"color"`` or
             ``"direct_attributes"``.
         ground_truth: Further ground truth, a frozen dataclass of the family
-            (`visenv.types.ground_truth`), or None if nothing more is known.
+            (`visenv.types.ground_truth`), or None if there is none.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Sample:
         """Return `ground_truth`, which must be of the type `kind`; ``kind()`` if it is None.
 
         Raises:
-            DataError: If it is of another type, or None and `kind` has fields without a default.
+            DataError: If it has another type, or is None and `kind` has fields without a default.
         """
         truth = self.ground_truth
         if isinstance(truth, kind):

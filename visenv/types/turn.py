@@ -21,8 +21,8 @@ class TurnRequest(NamedTuple):
         stop: Stop strings; the turn ends after any of them and contains it.
         regex: A regular expression that the text after the prefill must match, or None.
         max_tokens: Maximum number of tokens to sample, or None for the policy's own limit.
-        context: ``"append"`` continues the conversation; ``"replace"`` starts a new one (a new
-            Segment) from this turn's messages.
+        context: ``"append"`` continues the conversation; ``"replace"`` starts a new conversation (a
+            new Segment) from this turn's messages.
     """
 
     prefill: str = ""

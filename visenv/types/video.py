@@ -20,7 +20,7 @@ class Video:
     plain observation, show the frames as images.
 
     Attributes:
-        frames: The frames in order, all of one size. At least one.
+        frames: The frames in order, at least one, all of the same size.
         times: Seconds from the start of the video, one for each frame, increasing.
 
     Raises:

@@ -116,7 +116,7 @@ def test_rescore_refuses_a_missing_verdict_unless_it_may_ask(tmp_path: Path) -> 
     last = episode.turns[-1]
     events = tuple(each for each in last.events if not isinstance(each, Scored))
     without = replace(episode, turns=(*episode.turns[:-1], replace(last, events=events)))
-    with pytest.raises(ServiceError, match="holds no verdict"):
+    with pytest.raises(ServiceError, match="has no verdict"):
         Rescorer().rescore(without)
     assert paid(Rescorer(ask_missing=True).rescore(without)) == paid(episode)
 
