@@ -106,7 +106,7 @@ MISTAKES = {
     ("rollout", ENV, "--policy", "scripted"): "needs the option 'turns': add --policy-option turns",
     ("rollout", ENV, "--policy", "openai"): "needs the option 'model': add --policy-option model=V",
     ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",
-    ("rollout", "mine/X-v0"): "named module:Id or module:Class",
+    ("rollout", "mine/X-v0"): "is module:Id or module:Class",
     ("rollout", "CartPole-v1"): "CartPoleEnv does not extend VisEnv",
     ("rollout", ENV, "--episodes", "0"): "--episodes must be at least 1, got 0",
     ("rollout", ENV, "--num-generations", "-1"): "--num-generations must be at least 1",
