@@ -53,7 +53,7 @@ class EventLoopThread:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # has no effect unless the wait itself was interrupted, as by Ctrl-C
+            future.cancel()  # has an effect only if the wait was interrupted (Ctrl-C)
             raise
 
     def stop(self) -> None:
@@ -64,7 +64,7 @@ class EventLoopThread:
 
     def forget(self) -> None:
         """Reset the object in a forked child process, which has no copy of the thread."""
-        # The parent's loop stays referenced. Collecting it here would unregister its file
+        # A reference to the parent's loop is kept. Deleting the loop here would unregister its file
         # descriptors from the epoll object that parent and child share.
         _inherited.append(self._loop)
         self.__init__(self._name)  # type: ignore[misc]
@@ -169,7 +169,7 @@ def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def wait(future: Future[T]) -> T:
-    """Wait for a future of `submit` from any event loop, the background loop included."""
+    """Wait for a future of `submit` from any event loop, including the background loop."""
     return await asyncio.wrap_future(future)
 
 

@@ -178,7 +178,7 @@ class VisEnv(gym.Env[Observation, str]):
     # ------------------------------------------------------------------ hooks that a task fills in
 
     def initial_messages(self) -> list[Message]:
-        """Return the first messages of the episode about `self.sample`; may store images."""
+        """Return the first messages of an episode with `self.sample`; this may store images."""
         raise NotImplementedError
 
     def turn_request(self) -> TurnRequest:
@@ -572,7 +572,7 @@ class VisEnv(gym.Env[Observation, str]):
         return self.grammar.render(parts, names)
 
     def _within_pixels(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Shrink the images of one observation to their common budget, also in the store."""
+        """Shrink the images of one observation to their total budget, also in the store."""
         budget = self.limits.observation_pixels
         if budget is None:
             return messages

@@ -72,7 +72,7 @@ class UnknownNameError(ConfigurationError, KeyError):
 
 
 class DataError(VisenvError):
-    """Raised when a row or a file of a data set cannot be read; the message says which."""
+    """Raised when a row or a file of a data set cannot be read; the message names it."""
 
 
 class ImageError(DataError):

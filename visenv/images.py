@@ -17,7 +17,7 @@ QWEN_PIXELS = 12_845_056
 """16,384 visual tokens of 28x28 pixels: the default maximum of a Qwen2.5-VL processor."""
 
 ARM_PIXELS = 4096 * 28 * 28
-"""3,211,264: ``image_max_pixels`` of ARM-Thinker's public SFT recipe."""
+"""3,211,264 pixels: ``image_max_pixels`` of ARM-Thinker's public SFT recipe."""
 
 
 class Window(NamedTuple):

@@ -312,7 +312,7 @@ def _path_of(kind: str, name: str) -> str:
 
 
 def known_names(kind: str) -> list[str]:
-    """Return the names of visenv's own table, and those that installed packages add."""
+    """Return the names in visenv's own table, and the names that installed packages add."""
     added = [plugin.name for plugin in plugins.installed(kind)]
     return [*dict.fromkeys([*TABLES[kind], *added])]
 

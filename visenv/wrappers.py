@@ -23,7 +23,7 @@ from visenv.errors import ConfigurationError
 from visenv.types import Message, StepResult
 
 _PASSES_STEPS_ON = (PassiveEnvChecker, OrderEnforcing)
-"""Wrappers that override `step` and return what the environment returns."""
+"""Wrappers that override `step` and return the unchanged values of the environment."""
 
 
 class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):

@@ -25,7 +25,7 @@ def arguments_of(maker: Callable[..., Any]) -> str:
 
 
 def _arguments_list(docstring: str) -> str:
-    """Return the ``Args:`` of a Google-style docstring as a Markdown list."""
+    """Return the ``Args:`` section of a Google-style docstring as a Markdown list."""
     _, _, rest = docstring.partition("Args:\n")
     section = re.split(r"\n(?=\S)", rest)[0]
     return inspect.cleandoc(_ARGUMENT.sub(r"- **`\1`**:", section).replace("\n    ", "\n"))

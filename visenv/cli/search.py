@@ -84,7 +84,7 @@ class SearchQueryCommand:
     """Search, and print the passages that are found."""
 
     engine: Annotated[str, Positional]
-    """For example words:<index>, meaning:<index> or serper."""
+    """The engine, for example words:<index>, meaning:<index> or serper."""
     query: Annotated[str, Positional]
     """The query."""
     passages: int = 4

@@ -207,7 +207,7 @@ def existing_folder(folder: str | Path) -> Path:
 
 
 def contents(folder: Path, most: int = 12) -> str:
-    """Return what a folder contains, for an error message."""
+    """Return a list of the files in a folder, for an error message."""
     names = sorted(each.name + "/" * each.is_dir() for each in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(names[:most]) or "nothing") + more
@@ -312,5 +312,5 @@ def lettered(options: Sequence[str]) -> list[str]:
 
 
 def as_choices(question: str, options: Sequence[str]) -> str:
-    """Return a multiple-choice question as text, one lettered option in a line."""
+    """Return a multiple-choice question as text, with one lettered option per line."""
     return "\n".join([question, *lettered(options), "Answer with the letter of the right option."])

@@ -122,7 +122,7 @@ class TsvFile:
 
 
 def fields_of(record: bytes) -> list[str]:
-    """Return the fields of a record without their quotes, in time linear in its length."""
+    """Return the fields of a record without their quotes; the time is linear in its length."""
     return [_unquoted(field) for field in _split(record)[0]]
 
 

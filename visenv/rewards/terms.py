@@ -125,7 +125,7 @@ class RewardContext:
 
 
 def of_log(score: Callable[[EventLog, Sample], float]) -> TermFunction:
-    """Return the term function of a plain function of the events and the sample."""
+    """Convert a function of the events and the sample to a term function."""
     return partial(_of_log, score)
 
 

@@ -157,7 +157,7 @@ class Scorer:
         return verdict
 
     async def _hash_and_ask(self, request: ScoreRequest, log: VerdictLog | None) -> Verdict:
-        # Decoding and hashing a large image must not block the loop.
+        # Decoding and hashing a large image would block the event loop.
         request_digest = await asyncio.to_thread(digest, request)
         verdict = self._recall(request_digest, log)
         return verdict or await self._ask(request, request_digest, log)

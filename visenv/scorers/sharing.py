@@ -84,7 +84,7 @@ class ScorerServer:
         atexit.register(self._remove, folder)  # runs before the loop is stopped
 
     def close_inherited(self) -> None:
-        """Close a forked child's copies of the sockets, or clients would not see the parent end."""
+        """Close a forked child's copies of the sockets, so that clients notice the parent's end."""
         for writer in self._writers:
             _close_inherited(writer)
         os.close(self._socket.detach())

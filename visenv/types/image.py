@@ -91,7 +91,7 @@ class Image:
         """Return a handle to an array, uint8 ``[height, width, 3]``; it is frozen, not copied.
 
         Raises:
-            ImageError: If the array is not a non-empty uint8 RGB image.
+            ImageError: If the array is not a uint8 RGB image with at least one pixel.
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
             raise ImageError(

@@ -131,12 +131,12 @@ async def _encoded(messages: Sequence[Message]) -> list[dict[str, Any]]:
     def encode() -> list[dict[str, Any]]:
         return [message.openai() for message in messages]
 
-    # Writing PNG files takes long enough to block the loop.
+    # Encoding PNG files would block the event loop.
     return await asyncio.to_thread(encode) if all_images(messages) else encode()
 
 
 def _tail(prompt: Any, tokens: Sequence[int]) -> list[float]:
-    """Return the log-probabilities of the prompt's last tokens, which must be these tokens."""
+    """Return the log-probabilities of the prompt's last tokens, which must equal `tokens`."""
     try:
         tail = zip(prompt[len(prompt) - len(tokens) :], tokens, strict=True)
         return [float(entry[str(token)]["logprob"]) for entry, token in tail]
