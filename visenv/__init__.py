@@ -1,4 +1,4 @@
-"""visenv: environments for training vision-language models to act over many turns.
+"""visenv provides environments for training vision-language models to act over many turns.
 
     import gymnasium as gym
     import visenv                                # registers the ids
@@ -6,8 +6,8 @@
     env = gym.make("visenv/ZoomVQA-v0")
     observation, info = env.reset(seed=0)
 
-Importing this module registers the environments and loads nothing heavy; every public name below is
-loaded when it is first used.
+Importing this module registers the environments and is fast: every public name below is loaded when
+it is first used.
 """
 
 from __future__ import annotations

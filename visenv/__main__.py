@@ -1,4 +1,4 @@
-"""Run a command of visenv: ``python -m visenv`` is ``visenv``.
+"""Runs a command of visenv: ``python -m visenv`` is the same as ``visenv``.
 
 ``accelerate launch -m visenv train ...`` starts one such process for each GPU.
 """

@@ -1,4 +1,4 @@
-"""The Algorithm contract: two pure functions, a page each, that any trainer can run."""
+"""Defines the interface of an algorithm: two pure functions that any trainer can call."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 class Batch:
     """Holds some segments of one optimizer step, as tensors.
 
-    A step may be cut into several batches; `total_tokens` and `total_segments` count the whole
-    step, so that losses of its batches add up to the loss of the step.
+    A step may be split into several batches. `total_tokens` and `total_segments` are the counts of
+    the whole step, so that the losses of its batches add up to the loss of the step.
 
     Attributes:
-        logprobs: float ``[segments, length]``, under the present weights, with gradient.
-        old_logprobs: float ``[segments, length]``, under the weights the step began with, as the
-            trainer computes them: the denominator of the probability ratio.
-        sampling_logprobs: float ``[segments, length]``, as the sampler reported them, maybe another
-            engine with other rounding, or older weights; equal to `old_logprobs` where the trainer
-            did not compute those itself.
-        reference_logprobs: float ``[segments, length]``, or None when no reference is kept.
+        logprobs: float ``[segments, length]``, under the current weights, with gradient.
+        old_logprobs: float ``[segments, length]``, under the weights at the start of the step, as
+            the trainer computes them: the denominator of the probability ratio.
+        sampling_logprobs: float ``[segments, length]``, as the sampler reported them. The sampler
+            may be another engine with other rounding, or may have older weights. If the trainer
+            does not compute `old_logprobs` itself, both are equal.
+        reference_logprobs: float ``[segments, length]``, or None if there is no reference model.
         entropy: float ``[segments, length]``, nats, without gradient.
         advantages: float ``[segments, length]``.
-        mask: bool ``[segments, length]``, True for sampled tokens; all else is ignored.
-        total_tokens: Sampled tokens in the whole step.
-        total_segments: Segments in the whole step.
+        mask: bool ``[segments, length]``, True for sampled tokens; all other tokens are ignored.
+        total_tokens: Number of sampled tokens in the whole step.
+        total_segments: Number of segments in the whole step.
     """
 
     logprobs: torch.Tensor
@@ -51,11 +51,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Holds what `Algorithm.loss` returns.
+    """Holds the return value of `Algorithm.loss`.
 
     Attributes:
-        value: float ``[]``, with gradient; the batch's share of the step's loss.
-        metrics: Plain numbers to log; each the batch's share, so that shares add up.
+        value: float ``[]``, with gradient; the part of the step's loss that this batch contributes.
+        metrics: Numbers to log. Each is the part that this batch contributes; the numbers of all
+            batches of the step add up.
     """
 
     value: torch.Tensor
@@ -63,10 +64,10 @@ class Loss:
 
 
 class Algorithm(ABC):
-    """Defines group credit and a loss: write these two methods and pass an instance to the trainer.
+    """Computes advantages and a loss; subclasses implement these two methods.
 
     Attributes:
-        needs_reference: Whether `Batch.reference_logprobs` must be filled.
+        needs_reference: Whether the algorithm needs `Batch.reference_logprobs`.
     """
 
     needs_reference: bool = False
@@ -76,7 +77,8 @@ class Algorithm(ABC):
         """Return the advantage of every episode, group by group.
 
         Args:
-            groups: Episodes of one sample each, aborted ones already left out.
+            groups: Groups of episodes; a group has episodes of one sample, without aborted
+                episodes.
 
         Returns:
             For each group, for each episode, an array of shape ``[]`` (one advantage for all its
@@ -85,4 +87,4 @@ class Algorithm(ABC):
 
     @abstractmethod
     def loss(self, batch: Batch) -> Loss:
-        """Return the loss to minimize; a pure function of the batch."""
+        """Return the loss to minimize, as a pure function of the batch."""

@@ -1,8 +1,8 @@
-"""One event loop in a daemon thread, for coroutines that outlive or span the caller's own loop.
+"""Runs an event loop in a daemon thread, for coroutines that outlive the caller's loop.
 
-Deferred reward terms and asynchronous tools run here, also where the caller has no event loop. Code
+Deferred reward terms and asynchronous tools run here, also if the caller has no event loop. Code
 that already runs in an event loop (a Jupyter cell, a collector) may call `run` as well, because the
-coroutine runs in the other thread.
+coroutine runs in another thread.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 class EventLoopThread:
-    """An event loop in a daemon thread of its own; the thread starts with the first coroutine.
+    """Runs an event loop in its own daemon thread, which starts with the first coroutine.
 
-    A forked child starts its own thread.
+    A forked child process starts its own thread.
 
     Args:
         name: The thread's name.
@@ -53,18 +53,18 @@ class EventLoopThread:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # has no effect unless the wait itself was interrupted, as by Ctrl-C
+            future.cancel()  # has an effect only if the wait was interrupted (Ctrl-C)
             raise
 
     def stop(self) -> None:
-        """Cancel what still runs; wait briefly, since a blocked coroutine must not hold up exit."""
+        """Cancel the running coroutines and wait briefly; a blocked one must not delay the exit."""
         if self._loop is not None and self._stop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(timeout=1.0)
 
     def forget(self) -> None:
-        """Begin again in a forked child, which has no copy of the thread."""
-        # The parent's loop stays referenced. Collecting it here would unregister its file
+        """Reset the object in a forked child process, which has no copy of the thread."""
+        # A reference to the parent's loop is kept. Deleting the loop here would unregister its file
         # descriptors from the epoll object that parent and child share.
         _inherited.append(self._loop)
         self.__init__(self._name)  # type: ignore[misc]
@@ -114,7 +114,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """Start a coroutine on the background loop, and return when it waits for the first time.
 
-    What the coroutine reads before its first ``await`` is therefore the state at this call.
+    Before its first ``await``, the coroutine therefore reads the state at the time of this call.
 
     Args:
         coroutine: The coroutine; nothing else may await it.
@@ -146,15 +146,15 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     Raises:
         RuntimeError: If a coroutine on the background loop calls this function: the loop would wait
             for itself. Use ``await`` there.
-        BaseException: What the coroutine raised, with its traceback.
+        BaseException: The exception that the coroutine raised, with its traceback.
     """
     return _background.run(coroutine)
 
 
 def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on an event loop of its own, and block until it is done.
+    """Run a coroutine on a new event loop, and block until it is done.
 
-    It works like `asyncio.run`, also where the calling thread runs an event loop (Jupyter): then
+    It works like `asyncio.run`, but also if the calling thread runs an event loop (Jupyter): then
     the new loop runs in another thread. An interrupt (Ctrl-C) cancels the coroutine.
     """
     try:
@@ -169,7 +169,7 @@ def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def wait(future: Future[T]) -> T:
-    """Wait for a future of `submit` from any event loop, the background loop included."""
+    """Wait for a future of `submit` from any event loop, including the background loop."""
     return await asyncio.wrap_future(future)
 
 

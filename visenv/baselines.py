@@ -1,4 +1,4 @@
-"""The texts that a family gives to the baseline policies."""
+"""This module defines the texts that a family passes to the baseline policies."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class BaselinePrompts(NamedTuple):
-    """What a baseline says to the policy that it wraps.
+    """Holds the instructions that a baseline gives to the policy that it wraps.
 
     Attributes:
-        answer: To answer at once.
-        reason: To think, and then to answer.
-        look: To look before the answer: to say what the image shows, before a search; or to answer
-            and to name a box, before a second look.
+        answer: The instruction to answer immediately.
+        reason: The instruction to think first and then answer.
+        look: The instruction to look before the answer: to describe the image before a search, or
+            to answer and to name a box before a second look.
     """
 
     answer: str

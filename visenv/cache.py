@@ -1,4 +1,4 @@
-"""A cache of the values used last, shared by the threads of a process."""
+"""This module provides a cache of recently used values, shared by the threads of a process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ValueT = TypeVar("ValueT")
 
 
 class SharedCache(Generic[KeyT, ValueT]):
-    """A `cachetools.LRUCache` behind a lock, for objects that threads share and that pickle.
+    """Holds a `cachetools.LRUCache` and a lock, for objects that threads share or that are pickled.
 
-    A pickled cache is empty when it is read back. So is the cache of a forked process, because
-    another thread may have held the lock, or have been changing the values, during the fork.
+    A pickled cache is empty when it is loaded. The cache of a forked process is also empty, because
+    another thread may have held the lock or changed the values during the fork.
 
     Args:
-        maxsize: Most that all values together may have of what `getsizeof` returns.
+        maxsize: Maximum sum of the sizes (`getsizeof`) of all values.
         getsizeof: Returns the size of a value; by default 1, so that `maxsize` is a number of
-            values. It must be a function of a module, so that the cache pickles.
+            values. It must be a function of a module, so that the cache can be pickled.
     """
 
     def __init__(self, maxsize: int, getsizeof: Callable[[ValueT], int] | None = None) -> None:
@@ -38,10 +38,10 @@ class SharedCache(Generic[KeyT, ValueT]):
         self._process = os.getpid()
 
     def get(self, key: KeyT, make: Callable[[], ValueT]) -> ValueT:
-        """Return the value of `key`, and make it by `make` if it is not in the cache.
+        """Return the value of `key`; if it is not in the cache, create it with `make`.
 
-        A value larger than the whole cache is returned and not kept. An exception of `make` passes
-        through. Two threads that ask for the same missing key may both make it, so that no thread
+        A value larger than the whole cache is returned but not stored. Exceptions of `make` are
+        raised. Two threads that request the same missing key may both create it, so that no thread
         waits for another.
         """
         if self._process != os.getpid():

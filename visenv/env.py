@@ -1,8 +1,9 @@
-"""VisEnv: the loop that every environment shares; a task fills in a few hooks.
+"""Defines `VisEnv`, the episode loop of all environments; a task implements a few hooks.
 
-`reset` picks a sample, prepares the tools and shows the initial messages. `step` parses a turn with
-the grammar, carries out its tool calls or takes its answer, and shows the result. The text of a
-policy never makes `step` raise: a malformed turn becomes an event and a message, and costs a turn.
+`reset` selects a sample, prepares the tools and shows the initial messages. `step` parses a turn
+with the grammar, executes its tool calls or records its answer, and shows the result. The text of a
+policy never makes `step` raise: a malformed turn becomes an event and a message, and counts as a
+turn.
 """
 
 from __future__ import annotations
@@ -54,24 +55,25 @@ from visenv.types.empty import EMPTY
 
 
 class Observation(TypedDict):
-    """Holds what is new since the last action: text with one marker per image, and the images."""
+    """Holds the new text since the last action, with one marker per image, and the new images."""
 
     text: str
     images: tuple[Pixels, ...]
 
 
 class EpisodeLimits(NamedTuple):
-    """The limits of an episode.
+    """Holds the limits of an episode.
 
     Attributes:
-        turns: Turns of the policy.
-        invalid_actions: Malformed turns and failed calls before the episode is truncated.
-        tool_characters: Characters shown of one text that a tool returns, or of its error.
-        image_pixels: Pixels of one image shown; larger images are shrunk.
-        env_steps: Environment steps of all tool calls together (`ToolResult.env_steps`), for
-            simulators in which one turn takes several steps.
-        observation_pixels: Pixels of all images of one observation together; if they have more,
-            all of them are shrunk by one factor.
+        turns: Maximum number of turns of the policy.
+        invalid_actions: Number of malformed turns and failed calls at which the episode is
+            truncated.
+        tool_characters: Maximum number of characters shown of one text or error of a tool.
+        image_pixels: Maximum number of pixels of one image; larger images are shrunk.
+        env_steps: Maximum number of environment steps of all tool calls together
+            (`ToolResult.env_steps`), for simulators in which one turn takes several steps.
+        observation_pixels: Maximum number of pixels of all images of one observation together; if
+            they have more, all of them are shrunk by one factor.
     """
 
     turns: int
@@ -85,10 +87,10 @@ class EpisodeLimits(NamedTuple):
 class VisEnv(gym.Env[Observation, str]):
     """Base class of all environments.
 
-    A task passes its parts to the constructor and overrides `initial_messages`, `turn_request`,
-    `task_score` and `oracle_turn`. The other hooks have defaults: `is_done`, `end_episode`,
-    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `direct_turn`,
-    `random_answer`, `metrics` and `media_hashes`.
+    A task passes its components to the constructor and overrides `initial_messages`,
+    `turn_request`, `task_score` and `oracle_turn`. The other hooks have defaults: `is_done`,
+    `end_episode`, `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`,
+    `direct_turn`, `random_answer`, `metrics` and `media_hashes`.
 
     Args:
         source: The samples.
@@ -96,29 +98,31 @@ class VisEnv(gym.Env[Observation, str]):
         tools: The tools that the policy can call.
         limits: The limits of an episode.
         render_mode: ``"ansi"`` (the conversation), ``"rgb_array"`` (the last image shown) or None.
-        on_abort: What a `ServiceError` does: ``"truncate"`` ends the episode with reward 0 and the
-            reason in ``info["aborted"]``; ``"raise"`` raises the error.
+        on_abort: The effect of a `ServiceError`: ``"truncate"`` ends the episode with reward 0 and
+            the reason in ``info["aborted"]``; ``"raise"`` raises the error.
 
     Attributes:
-        ground_truths: The types of `Sample.ground_truth` that the task can play, subclasses
-            included; `NoneType` stands for samples without one. None named: any.
-        controls: Controls of an evaluation that options of the task turn on, as the options of each
-            by name, for example ``{"random_crop": {"zoom": "random"}}``
+        ground_truths: The types of `Sample.ground_truth` that the task supports, subclasses
+            included; `NoneType` means samples without a ground truth. If empty, all types are
+            supported.
+        controls: Controls of an evaluation that are set by options of the task: the options of each
+            control by its name, for example ``{"random_crop": {"zoom": "random"}}``
             (`visenv.evaluation.controls`).
-        headline_metrics: The metrics that a table of results shows, the most important one first,
-            which decides the best weights of a training run and is the pass rate of a mixture.
+        headline_metrics: The metrics that a table of results shows. The first one is the most
+            important: it selects the best weights of a training run and is the pass rate of a
+            mixture.
         presets: The named presets of the task, which are instances of one frozen dataclass
             (`visenv.presets`); the card shows them as a table.
-        change_result: Changes the result of a tool, given its name, before it is shown and logged;
-            set by a control. None changes nothing.
+        change_result: A function of a tool's name and result that changes the result before it is
+            shown and logged; set by a control. None changes nothing.
 
     Raises:
-        ConfigurationError: If an argument has a value it cannot have, or the source declares
-            another type of ground truth.
+        ConfigurationError: If an argument has an invalid value, or the source declares a type of
+            ground truth that the task does not support.
 
-    Observations are ``Dict(text=Unicode, images=Sequence(RgbImage))`` and hold only what is new.
-    ``info`` holds ``"step"`` (a `StepResult`), ``"aborted"`` and ``"truncated_by"`` (reasons,
-    empty if there is none).
+    Observations are ``Dict(text=Unicode, images=Sequence(RgbImage))`` and contain only the new
+    content. ``info`` contains ``"step"`` (a `StepResult`), ``"aborted"`` and ``"truncated_by"``
+    (reasons, empty if there is none).
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # noqa: RUF012
@@ -174,15 +178,15 @@ class VisEnv(gym.Env[Observation, str]):
     # ------------------------------------------------------------------ hooks that a task fills in
 
     def initial_messages(self) -> list[Message]:
-        """Return the first messages of the episode about `self.sample`; may store images."""
+        """Return the first messages of an episode with `self.sample`; this may store images."""
         raise NotImplementedError
 
     def turn_request(self) -> TurnRequest:
-        """Return the request for turn `self.turn`, the first being 0."""
+        """Return the request for turn `self.turn`; the first turn is 0."""
         raise NotImplementedError
 
     def task_score(self) -> float:
-        """Return the bare result of an episode that terminated, 0 to 1, from `self.log`."""
+        """Return the score of an episode that terminated, 0 to 1, from `self.log`."""
         raise NotImplementedError
 
     def oracle_turn(self) -> ParsedTurn:
@@ -194,33 +198,33 @@ class VisEnv(gym.Env[Observation, str]):
     def is_done(self) -> bool:
         """Return whether the task is done, which terminates the episode.
 
-        It is called after each turn, and between two calls of a turn. The default is that an answer
-        was given; a simulator also looks at its goal.
+        This method is called after each turn, and between two calls of a turn. By default the task
+        is done when the policy has answered; a simulator also checks its goal.
         """
         return self.log.answer is not None
 
     def end_episode(self) -> None:
-        """End the episode without closing the environment: tools and simulators stay open."""
+        """End the episode without closing the environment: tools and simulators remain open."""
         while self._begun_tools:
             self.tools[self._begun_tools.pop(0)].end_episode()
 
     def check_turn(self, turn: ParsedTurn) -> str:
-        """Return why a well-formed turn is malformed for this task, or ``""``.
+        """Return the reason why a well-formed turn is malformed for this task, or ``""``.
 
-        The text is shown to the policy, and nothing of the turn is acted on.
+        The text is shown to the policy, and no part of the turn is executed.
         """
         return ""
 
     def reject_call(self, call: ToolCall) -> str:
-        """Return why a call is not carried out in turn `self.turn`, or ``""``."""
+        """Return the reason why a call is not executed in turn `self.turn`, or ``""``."""
         return ""
 
     def stop_calls(self, called: ToolCalled) -> str:
-        """Return why the remaining calls of the turn are not carried out, or ``""``.
+        """Return the reason why the remaining calls of the turn are not executed, or ``""``.
 
-        It is called after each call but the last of a turn. By default the remaining calls stop
-        when the task is done or the limit of environment steps is reached; a failed call
-        (``called.ok`` is False) does not stop them.
+        This method is called after each call of a turn except the last. By default the remaining
+        calls are not executed if the task is done or the limit of environment steps is reached; a
+        failed call (``called.ok`` is False) does not stop them.
         """
         if self.is_done():
             return "the task is done"
@@ -229,28 +233,29 @@ class VisEnv(gym.Env[Observation, str]):
         return ""
 
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
-        """Return the task's own events for a turn (points, time spans, plans) to log.
+        """Return the task's own events of a turn (points, time spans, plans), which are logged.
 
-        It is called after the calls or the answer of the turn, before rewards read the log. An
-        override may be an ``async def``, for example to ask a scorer: a plain `step` waits for it,
-        a `Collector` defers it until the episode is scored. Such a coroutine should read
+        This method is called after the calls or the answer of the turn, before rewards read the
+        log. An override may be an ``async def``, for example to ask a scorer: a plain `step` waits
+        for it, a `Collector` defers it until the episode is scored. Such a coroutine should read
         `self.turn` and other state before its first ``await``.
         """
         return ()
 
     def turn_notice(self) -> tuple[Part, ...]:
-        """Return what is shown before turn `self.turn`, after the result of the turn before."""
+        """Return the content to show before turn `self.turn`, after the last result."""
         return ()
 
     def direct_turn(self, answer: str) -> ParsedTurn:
-        """Return the next turn of a demonstrator that gives this answer without using a tool.
+        """Return the next turn of a demonstration that gives this answer without using a tool.
 
-        It answers at once by default. A task in which a turn cannot answer overrides it.
+        By default the turn answers immediately. A task in which this turn cannot answer overrides
+        the method.
         """
         return self.oracle_turn()._replace(calls=(), answer=answer)
 
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return an answer that a policy without knowledge might give."""
+        """Return an answer that a policy without knowledge could give."""
         return str(rng.integers(0, 100))
 
     def metrics(self) -> dict[str, float]:
@@ -258,9 +263,9 @@ class VisEnv(gym.Env[Observation, str]):
         return {}
 
     def media_hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of the sample's media in native size, by name.
+        """Return the SHA-256 of the sample's media at their original size, by name.
 
-        A saved episode holds them, so that it is only scored again with the same media.
+        A saved episode contains these hashes, so that it is only rescored with the same media.
         """
         return {f"image_{place}": each.sha256 for place, each in enumerate(self.sample.images)}
 
@@ -274,8 +279,8 @@ class VisEnv(gym.Env[Observation, str]):
 
         Args:
             seed: The seed; equal seeds give equal episodes, to the byte.
-            options: ``{"sample": Sample}`` or ``{"index": int}`` picks the sample; otherwise the
-                seed does.
+            options: ``{"sample": Sample}`` or ``{"index": int}`` selects the sample; otherwise the
+                seed selects it.
 
         Raises:
             ConfigurationError: If `options` cannot be used with this source, or the sample has a
@@ -297,7 +302,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take one whole turn of the policy, the requested prefill included.
+        """Play one whole turn of the policy, which includes the requested prefill.
 
         Raises:
             EpisodeOverError: If the episode has ended or none was started.
@@ -354,13 +359,13 @@ class VisEnv(gym.Env[Observation, str]):
 
     @override
     def close(self) -> None:
-        """Close the tools; the environment can be reset again."""
+        """Close the tools; the environment can still be reset again."""
         self._leave_episode()
         self._close_tools(self._open_tools.copy())
 
     @override
     def render(self) -> Any:
-        """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
+        """Return the conversation so far, or the last shown image, uint8 ``[height, width, 3]``."""
         if self.render_mode == "ansi":
             return "\n\n".join(f"[{each.role}]\n{each.plain()}" for each in self._conversation)
         if self.render_mode == "rgb_array":
@@ -372,24 +377,24 @@ class VisEnv(gym.Env[Observation, str]):
 
     @property
     def turns_left(self) -> int:
-        """Return the number of turns that the policy still has, the coming one included."""
+        """Return the number of turns that the policy still has, including the next one."""
         return self.limits.turns - self.turn
 
     @property
     def has_late_events(self) -> bool:
-        """Return whether deferred events have not been logged yet."""
+        """Return whether there are deferred events that have not been logged yet."""
         return bool(self._late)
 
     @property
     def waits(self) -> bool:
-        """Return whether `step` may wait, for a tool call or `turn_events`."""
+        """Return whether `step` may block, for a tool call or `turn_events`."""
         asynchronous = any(tool.is_async for tool in self.tools.values())
         return asynchronous or (not self.defers and inspect.iscoroutinefunction(self.turn_events))
 
     async def finish(self, result: StepResult) -> StepResult:
         """Wait for deferred events, then score the episode.
 
-        A player that set `defers` calls it for a last result that is `pending`.
+        A player that has set `defers` calls this method if the last result is `pending`.
 
         Args:
             result: The result of the last step.
@@ -398,7 +403,7 @@ class VisEnv(gym.Env[Observation, str]):
             The result with reward, metrics and all events.
 
         Raises:
-            ServiceError: If a service that the events need failed beyond its retries.
+            ServiceError: If a service that the events need still failed after its retries.
         """
         late, self._late = self._late, []
         for place, events in reversed(late):
@@ -415,8 +420,8 @@ class VisEnv(gym.Env[Observation, str]):
             terminated: Whether the wrapper terminated the episode instead of truncating it.
 
         Returns:
-            The result without request, with the metrics and, for a truncation, a `Truncated` event
-            with the reason ``"wrapper"``.
+            The result without a request, with the metrics and, for a truncation, a `Truncated`
+            event with the reason ``"wrapper"``.
         """
         self._over = True
         reason = "" if terminated else "wrapper"
@@ -431,7 +436,7 @@ class VisEnv(gym.Env[Observation, str]):
     # ------------------------------------------------------------------ inside
 
     def _prepare_tools(self) -> None:
-        """Prepare the tools for an episode; open those that are not open."""
+        """Prepare the tools for an episode, and open the tools that are not open."""
         for name, tool in self.tools.items():
             if name not in self._open_tools:
                 tool.open()
@@ -444,14 +449,14 @@ class VisEnv(gym.Env[Observation, str]):
             self._begun_tools.append(name)
 
     def _close_tools(self, names: set[str]) -> None:
-        """Close all these tools, also if one of them raises."""
+        """Close all tools with these names, even if one of them raises."""
         with ExitStack() as stack:
             for name in sorted(names, reverse=True):
                 stack.callback(self.tools[name].close)
             self._open_tools -= names
 
     def _leave_episode(self) -> None:
-        """End the present episode, if there is one; a reset that fails leaves none behind."""
+        """End the current episode, if there is one; if a reset fails, there is no episode."""
         self._over = True
         for _, events in self._late:
             events.cancel()
@@ -460,15 +465,15 @@ class VisEnv(gym.Env[Observation, str]):
         if hasattr(self, "sample"):
             del self.sample
             self.end_episode()
-        # A simulator or a connection that failed is opened again for the next episode. To close it
-        # may fail as well.
+        # A simulator or a connection that failed is opened again for the next episode. Closing it
+        # may also fail.
         if self._failed_tools:
             failed, self._failed_tools = self._failed_tools, set()
             with suppress(ServiceError):
                 self._close_tools(failed)
 
     def _take(self, action: str) -> tuple[Part, ...]:
-        """Parse a turn, act on it, log it, and return what to show for it."""
+        """Parse a turn, execute it, log it, and return the content to show in response."""
         turn = self.grammar.parse(action)
         self.log.append(TurnTaken(self.turn, action, turn.thought))
         parts = self._act(turn)
@@ -567,7 +572,7 @@ class VisEnv(gym.Env[Observation, str]):
         return self.grammar.render(parts, names)
 
     def _within_pixels(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Shrink the images of one observation to their common budget, also in the store."""
+        """Shrink the images of one observation to their total budget, also in the store."""
         budget = self.limits.observation_pixels
         if budget is None:
             return messages
@@ -601,7 +606,7 @@ class VisEnv(gym.Env[Observation, str]):
 
 
 async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
-    """Return the events of a turn, after the verdicts of the scorers that were asked for them."""
+    """Return the events of a turn; the verdicts of the requested scorers come first."""
     verdicts = EpisodeVerdicts(turn, "", None)
     with using(verdicts):
         found = await events
@@ -609,11 +614,12 @@ async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Itera
 
 
 def observe(messages: Sequence[Message]) -> Observation:
-    """Return the observation that holds these messages."""
+    """Return the observation that contains these messages."""
     text, images = flatten(messages)
     if not images:
         return {"text": text, "images": ()}
-    # Copies: what a caller does to an observation must not reach the episode's memory.
+    # The arrays are copied: changes that a caller makes to an observation must not change the
+    # episode.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
 
 

@@ -1,12 +1,12 @@
-"""Episodes on disk: one JSON object per line, arrays exact to the bit, images stored once.
+"""Reads and writes episodes: one JSON object per line, exact arrays, images stored once.
 
 ::
 
     episodes.jsonl
     images/<sha256>.png     named by the hash of the pixels, lossless; frames of videos included
 
-An episode that is read equals the one that was written in every field, NaN log-probabilities
-included, and has passed every invariant of `Episode` and `Segment` again.
+An episode that is read equals the written episode in every field, including NaN log-probabilities,
+and all invariants of `Episode` and `Segment` are checked again.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from visenv.types import (
 )
 
 FORMAT = 2
-"""Written into every line. Format 1 had neither the environment's spec nor typed failures.
+"""The format number in every line. Format 1 had neither the environment's spec nor typed failures.
 
-The first files of format 2 lack what is in `_ADDED`, which is then empty or None.
+The first files of format 2 lack the fields of `_ADDED`, which are then empty or None.
 """
 
 _WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
@@ -54,7 +54,7 @@ _TEXT_MAPPINGS = ("term_notes", "media")
 _NUMBER_MAPPINGS = ("terms", "metrics")
 _MAPPINGS = (*_TEXT_MAPPINGS, *_NUMBER_MAPPINGS)
 _LARGEST = 2**63 - 1
-"""Of `group`, `member` and `index`: other formats hold them in 64 bits."""
+"""Maximum of `group`, `member` and `index`: other formats store them in 64 bits."""
 _TYPES: dict[str, type | UnionType] = {
     **dict.fromkeys(_WORDS, str),
     **dict.fromkeys(_NUMBERS, int),
@@ -67,24 +67,24 @@ _TURN_TYPES = {"text": str, "reward": float | int, "finish_reason": str}
 _TIMES = ("sampling_seconds", "env_seconds")
 _TURN_FACTS = (*_TIMES, "advantage")
 _ADDED: dict[str, Any] = {"term_weights": {}, **dict.fromkeys(_TURN_FACTS)}
-"""Fields of episodes and turns that the first files of format 2 lack, with their values there."""
+"""Fields of episodes and turns that the first files of format 2 lack, with their default values."""
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
 _SETTINGS = {"merge": int, "temperature": float | int, "processor": str}
 _BROKEN = (
     *(ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError),
     VisenvError,
 )
-"""The errors that reading a line can raise, whatever its content."""
+"""The errors that reading a line can raise, whatever the line contains."""
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
-    """Write a file of episodes, and the images that are not there yet; replaces an old file.
+    """Write a file of episodes and the images that do not exist yet; replace an old file.
 
     The file appears under its name only when it is complete.
 
     Args:
-        path: The file; its folder is made, images go to ``images/`` in it.
-        episodes: What to write.
+        path: The file. Its folder is created, and images are written to ``images/`` in it.
+        episodes: The episodes.
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
@@ -94,7 +94,8 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         replacing(path) as partial,
-        # Python writes each code point by itself: half a surrogate pair comes back as it was.
+        # Half of a surrogate pair is written and read back as it is, because Python encodes each
+        # code point separately.
         partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file,
     ):
         for episode in episodes:
@@ -103,13 +104,13 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
 
 
 def append_episode(path: str | Path, episode: Episode) -> None:
-    """Add an episode to the end of a file, which is begun if there is none.
+    """Append an episode to a file, which is created if it does not exist.
 
-    Images are written before the line that names them. A process that is killed while it writes
-    leaves at most half a line; a full disk leaves the file as it was.
+    Images are written before the line that refers to them. A process that is killed while it writes
+    leaves at most an incomplete last line; if the disk is full, the file remains unchanged.
 
     Args:
-        path: The file; its folder is made, images go to ``images/`` in it.
+        path: The file. Its folder is created, and images are written to ``images/`` in it.
         episode: The episode to add.
 
     Raises:
@@ -139,18 +140,19 @@ def read_episodes(
         path: The file.
         messages: Whether to read messages, hidden frames and segments as well. Without them no
             image is opened, and episodes are as `Episode.without_messages` returns them.
-        check_pixels: Whether the pixels of each image are compared with the hash that the episode
-            holds. Without it no image is opened: a file that was changed is not noticed, and one
-            that is missing or broken raises `ImageError` when its pixels or size are asked for.
+        check_pixels: Whether the pixels of each image are compared with the hash in the episode. If
+            False, no image is opened: a changed file is not noticed, and a missing or broken file
+            raises `ImageError` when its pixels or size are read.
 
     Raises:
-        DataError: At a line that is broken or breaks an invariant, and with `check_pixels` at one
-            that lacks an image; it names the file and the line.
+        DataError: If a line is broken or violates an invariant, or with `check_pixels` if one of
+            its images is missing; the message contains the file and the line number.
     """
     path = Path(path)
     if not path.is_file():
         raise DataError(f"There is no file of episodes {path}.")
-    # Episodes share an image while one of them is in use; a reader that keeps none stays small.
+    # Episodes share an image while one of them is in use; so the memory use remains small if the
+    # caller keeps no episode.
     images = _Images(path.parent / "images", WeakValueDictionary(), check_pixels)
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -166,10 +168,11 @@ def read_episodes(
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
-    """Return the episode as one JSON object, images by the hash of their pixels (`save_images`).
+    """Return the episode as one JSON object, with images as hashes (`save_images`).
 
-    The wall times of turns are left out, so that equal episodes give equal objects: what a curation
-    step writes does not depend on how long it took. Files of episodes hold them (`write_episodes`).
+    The wall times of turns are omitted, so that equal episodes give equal objects: the output of a
+    curation step does not depend on its duration. Files of episodes contain them
+    (`write_episodes`).
     """
     return {
         "format": FORMAT,
@@ -186,14 +189,14 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
 
 
 def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
-    """Invert `episode_to_json`, and check every invariant again.
+    """Return the episode that `episode_to_json` wrote, and check every invariant again.
 
     Args:
         record: The JSON object.
         images: The folder of its images.
 
     Raises:
-        DataError: If it holds no episode, or lacks an image.
+        DataError: If the record is not a valid episode, or an image is missing.
     """
     try:
         return _episode(record, _Images(images, {}))
@@ -202,7 +205,7 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
 
 
 def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
-    """Write the images that are not there yet to ``folder/<sha256>.png``, lossless; their paths."""
+    """Write the missing images to ``folder/<sha256>.png``, lossless, and return all paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
     for image in images:
@@ -270,7 +273,7 @@ def _segment_record(segment: Segment) -> dict[str, Any]:
 
 
 def _encode(array: NDArray[Any], dtype: str) -> str:
-    """Return the Base64 text of the array's bytes, little-endian."""
+    """Return the bytes of the array, little-endian, as Base64 text."""
     return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")
 
 
@@ -285,7 +288,7 @@ def _write_image(path: Path, image: Image) -> None:
 
 
 class _Images(NamedTuple):
-    """The images of a folder: one handle for all episodes, its pixels checked once."""
+    """Holds the images of a folder: one object for all episodes, whose pixels are checked once."""
 
     folder: Path
     known: MutableMapping[str, Image]
@@ -314,7 +317,7 @@ def _episode(record: Mapping[str, Any], images: _Images) -> Episode:
             raise ValueError(f"{name} does not fit into 64 bits")
     for texts in (record["answers"], *(record[name].values() for name in _TEXT_MAPPINGS)):
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("an answer, a note or a hash is no text")
+            raise TypeError("an answer, a note or a hash is not a string")
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         return tuple([_message(each, images) for each in records])
@@ -361,7 +364,7 @@ def _numbers(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(name: str, value: Any) -> float | None:
-    """Return a number as a float, NaN and infinity included, which then adds up to a float."""
+    """Return a number as a float, including NaN and infinity, so that sums are floats too."""
     if not isinstance(value, float | int | None):
         raise TypeError(f"{name} holds {type(value).__name__}")
     return None if value is None else float(value)

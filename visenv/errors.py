@@ -1,23 +1,23 @@
-"""Every exception visenv raises, and nothing else.
+"""Defines all exceptions of visenv.
 
 ::
 
     VisenvError
-    ├── ConfigurationError (ValueError)     an option has a value it cannot have
-    │   └── UnknownNameError (KeyError)     a name that is not registered; names the nearest
-    ├── DataError                           a row or a file cannot be read; says which
-    │   └── ImageError                      an image cannot be decoded, or is too large to try
-    ├── EpisodeError                        an episode breaks one of its invariants
-    ├── EpisodeOverError (ResetNeeded)      step() on an episode that has ended
-    ├── ToolError                           a tool refuses; its text goes back to the policy
-    ├── ServiceError                        a judge, tool server or simulator failed beyond retries
+    ├── ConfigurationError (ValueError)     an option has an invalid value
+    │   └── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
+    ├── DataError                           a row or a file cannot be read; names it
+    │   └── ImageError                      an image cannot be decoded, or is too large to decode
+    ├── EpisodeError                        an episode violates one of its invariants
+    ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
+    ├── ToolError                           a tool rejects a call; the policy reads the text
+    ├── ServiceError                        a judge, tool server or simulator failed
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
     ├── RunError                            a run folder or a checkpoint cannot be used
-    └── DivergedError                       a loss or a gradient is no longer a finite number
-        └── SamplerError                    the sampler disagrees with the trainer on its own tokens
+    └── DivergedError                       a loss or a gradient is not a finite number
+        └── SamplerError                    sampler and trainer disagree about sampled tokens
 
-What a policy writes never raises out of `step`: it becomes an event and a message. `ToolError` is
-caught by the environment, `ServiceError` aborts the episode; the others reach the caller.
+The text of a policy never makes `step` raise: it becomes an event and a message. The environment
+catches `ToolError`, and `ServiceError` aborts the episode; all other errors reach the caller.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from visenv.old_names import suggestion
 
 
 class VisenvError(Exception):
-    """Base of every error visenv raises on purpose."""
+    """Base class of all errors that visenv raises on purpose."""
 
 
 class ConfigurationError(VisenvError, ValueError):
-    """Raised when an option has a value it cannot have."""
+    """Raised when an option has an invalid value."""
 
 
 class UnknownNameError(ConfigurationError, KeyError):
-    """Raised when a name is not among the known ones; the message names the nearest.
+    """Raised when a name is unknown; the message suggests the nearest known name.
 
-    For the old name of a setting it is the new one (`visenv.old_names`).
+    For the old name of a setting, the message suggests the new name (`visenv.old_names`).
 
     Args:
-        kind: What the name should be one of.
+        kind: The kind of thing that the name refers to, for example ``"policy"``.
         given: The name.
         known: The known names.
-        advice: A sentence that is added at the end.
+        advice: A sentence that is appended to the message.
     """
 
     def __init__(self, kind: str, given: str, known: Iterable[str], advice: str = "") -> None:
@@ -64,7 +64,7 @@ class UnknownNameError(ConfigurationError, KeyError):
 
     @override
     def __str__(self) -> str:
-        return self._message  # KeyError would print the repr
+        return self._message  # KeyError.__str__ would return the repr
 
     @override
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
@@ -72,15 +72,15 @@ class UnknownNameError(ConfigurationError, KeyError):
 
 
 class DataError(VisenvError):
-    """Raised when a row or a file of a data set cannot be read; the message says which."""
+    """Raised when a row or a file of a data set cannot be read; the message names it."""
 
 
 class ImageError(DataError):
-    """Raised when an image cannot be decoded, or holds too many pixels to try."""
+    """Raised when an image cannot be decoded, or has too many pixels to be decoded."""
 
 
 class EpisodeError(VisenvError):
-    """Raised when an episode or a segment breaks one of its invariants."""
+    """Raised when an episode or a segment violates one of its invariants."""
 
 
 class EpisodeOverError(VisenvError, gymnasium.error.ResetNeeded):
@@ -88,15 +88,15 @@ class EpisodeOverError(VisenvError, gymnasium.error.ResetNeeded):
 
 
 class ToolError(VisenvError):
-    """Raised by a tool that refuses a call; the text is shown to the policy."""
+    """Raised by a tool that rejects a call; the text is shown to the policy."""
 
 
 class ServiceError(VisenvError):
-    """Raised when a service an episode needs (judge, server, simulator) failed beyond its retries.
+    """Raised when a service of an episode (judge, server, simulator) failed after all retries.
 
     Args:
-        boundary: The boundary that was crossed, for example ``"judge"`` or ``"search"``.
-        reason: What went wrong, for a person.
+        boundary: The service that failed, for example ``"judge"`` or ``"search"``.
+        reason: The cause, in words for a person.
     """
 
     def __init__(self, boundary: str, reason: str) -> None:
@@ -110,16 +110,16 @@ class ServiceError(VisenvError):
 
 
 class PolicyError(VisenvError):
-    """Raised when a policy cannot give a reply: its server, its tokens or its chat template."""
+    """Raised when a policy cannot reply because of its server, its tokens or its chat template."""
 
 
 class RunError(VisenvError):
-    """Raised when a run folder or a checkpoint cannot be used; the message says what to do."""
+    """Raised when a run folder or a checkpoint cannot be used; the message says how to fix it."""
 
 
 class DivergedError(VisenvError):
-    """Raised when training meets a loss or a gradient that is not finite; says where it stopped."""
+    """Raised when a loss or a gradient is not finite; the message says at which step."""
 
 
 class SamplerError(DivergedError):
-    """Raised when sampler and trainer give freshly sampled tokens too different probabilities."""
+    """Raised when sampler and trainer give new tokens too different probabilities."""

@@ -1,4 +1,4 @@
-"""Atomic writing: no reader ever finds half of a file."""
+"""Writes files atomically: no reader finds a partly written file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if the block ends without an error.
 
-    Where it does not, `path` stays as it was and nothing is left behind. Each process has a path of
-    its own, so that two may write the same file.
+    If the block raises, `path` remains unchanged and the temporary file is deleted. Each process
+    uses its own temporary path, so that two processes can write the same file.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:

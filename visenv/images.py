@@ -1,4 +1,4 @@
-"""Cutting, and resizing within a pixel budget, the same everywhere."""
+"""Crops images, and resizes them to a pixel budget."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import PIL.Image
 
 QWEN_PIXELS = 12_845_056
-"""16,384 visual tokens of 28x28 pixels: the most a Qwen2.5-VL processor takes by default."""
+"""16,384 visual tokens of 28x28 pixels: the default maximum of a Qwen2.5-VL processor."""
 
 ARM_PIXELS = 4096 * 28 * 28
-"""3,211,264: ``image_max_pixels`` of ARM-Thinker's public SFT recipe."""
+"""3,211,264 pixels: ``image_max_pixels`` of ARM-Thinker's public SFT recipe."""
 
 
 class Window(NamedTuple):
-    """A box in whole pixels; right and bottom are exclusive."""
+    """Represents a box in whole pixels; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -35,17 +35,17 @@ class Window(NamedTuple):
 
     @classmethod
     def whole(cls, size: tuple[int, int]) -> Window:
-        """Return the window of a whole image of that size."""
+        """Return the window that covers a whole image of this size."""
         return cls(0, 0, *size)
 
     def inside(self, outer: Window) -> Window:
-        """Return this window of a window in the coordinates of `outer`'s image."""
+        """Return this window of the window `outer` in the coordinates of `outer`'s image."""
         left, top = outer.left, outer.top
         return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
 
 
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
-    """Return the largest ``(width, height)`` of the same aspect that holds at most `max_pixels`."""
+    """Return the largest ``(width, height)`` of this aspect ratio within `max_pixels` pixels."""
     width, height = size
     if width * height <= max_pixels:
         return size
@@ -54,13 +54,13 @@ def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
 
 
 def size_with_long_side(size: tuple[int, int], side: int) -> tuple[int, int]:
-    """Return ``(width, height)`` of the same aspect whose longer side is `side` pixels."""
+    """Return ``(width, height)`` with this aspect ratio, whose longer side has `side` pixels."""
     scale = side / max(size)
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
 def shrink(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Shrink by averaging areas, so that no detail survives as aliasing.
+    """Shrink an image by averaging areas, which avoids aliasing.
 
     Args:
         pixels: uint8 ``[height, width, 3]``.
@@ -75,9 +75,9 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
     """Return the image itself, or a shrunk copy with at most `max_pixels` pixels.
 
     Args:
-        image: Of any size.
-        max_pixels: Most pixels.
-        side: Longest side, pixels; None sets no limit.
+        image: An image of any size.
+        max_pixels: Maximum number of pixels.
+        side: Maximum length of the longer side in pixels; None sets no limit.
     """
     size = image.size
     if side is not None and max(size) > side:
@@ -87,17 +87,18 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
 
 
 def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:
-    """Return the images, all shrunk by one factor if they have more than `max_pixels` together.
+    """Return the images; shrink all by one factor if they exceed `max_pixels` together.
 
     Args:
         images: Images of any size.
-        max_pixels: Maximum number of pixels of all of them, each repeat counted.
+        max_pixels: Maximum number of pixels of all images together; an image that occurs twice
+            counts twice.
     """
     areas = [image.size[0] * image.size[1] for image in images]
     total = sum(areas)
     if total <= max_pixels:
         return list(images)
-    # One pixel is the least that an image can have.
+    # An image has at least one pixel.
     return [
         fit(image, max(1, area * max_pixels // total))
         for image, area in zip(images, areas, strict=True)
@@ -105,7 +106,7 @@ def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:
 
 
 def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int]) -> Window:
-    """Return the same part of the image at another size, at least a pixel wide and high."""
+    """Return the same part of the image at another size, at least one pixel wide and high."""
     across, down = new_size[0] / size[0], new_size[1] / size[1]
     left = min(round(window.left * across), new_size[0] - 1)
     top = min(round(window.top * down), new_size[1] - 1)
@@ -115,12 +116,12 @@ def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int
 
 
 def cut(image: Image, window: Window) -> PIL.Image.Image:
-    """Return the window as a Pillow image: its pixels are copied once, those around it never."""
+    """Return the window as a Pillow image; only the pixels of the window are copied."""
     import PIL.Image
 
     rows = np.ascontiguousarray(image.pixels[window.top : window.bottom])
     stride = 3 * image.size[0]
     first, last = 3 * window.left, (len(rows) - 1) * stride + 3 * window.right
-    # Pillow's raw decoder steps over what lies between two rows of the window.
+    # Pillow's raw decoder skips the pixels between two rows of the window.
     data = rows.reshape(-1)[first:last]
     return PIL.Image.frombuffer("RGB", window.size, data, "raw", "RGB", stride, 1)

@@ -1,4 +1,4 @@
-"""Environments and policies from words, as the command line and the recipes are given them."""
+"""Makes environments and policies from the names and options of the command line and of recipes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from visenv.rollout import Env
 
 
 def env_id(name: str) -> str:
-    """Return the id of the environment that `env_spec` finds under `name`."""
+    """Return the id of the environment that `env_spec` finds by `name`."""
     return env_spec(name).id
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
-    """Return ``["preset=tiny", "tool_calls=1"]`` as keyword arguments; values are JSON or text.
+    """Return options such as ``["preset=tiny", "tool_calls=1"]`` as keyword arguments.
+
+    Values are parsed as JSON, or else are strings.
 
     Raises:
         ConfigurationError: If a word is not of the form ``key=value``.
@@ -51,14 +53,14 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 def env_maker(
     name: str, options: Sequence[str] | Mapping[str, Any] = (), data: str | Source | None = None
 ) -> Callable[[], Env]:
-    """Return a function that makes an environment; it pickles.
+    """Return a function that makes an environment; the function can be pickled.
 
-    The environment is made once here, so that mistakes show at once. A data set of the Hugging Face
-    Hub is fixed at the commit that its revision stands for now.
+    The environment is made once here, so that invalid options raise immediately. A data set of the
+    Hugging Face Hub is pinned to the commit that its revision currently refers to.
 
     Args:
-        name: The environment, see `env_spec`.
-        options: Arguments of the environment, by name or as ``key=value`` words.
+        name: The environment; see `env_spec`.
+        options: Arguments of the environment, as a mapping or as ``key=value`` strings.
         data: The argument ``data``: the name of a data set, or a source.
 
     Raises:
@@ -107,9 +109,9 @@ def make_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:
 
 @contextmanager
 def _making(kind: str, name: str, flag: str, given: Mapping[str, Any]) -> Iterator[None]:
-    """Turn what a constructor raises into one sentence that names what was to be made.
+    """Convert an exception of a constructor to a `ConfigurationError` that names the object.
 
-    Errors of visenv pass, since they are such sentences already.
+    Errors of visenv are raised unchanged, because their messages are clear already.
     """
     try:
         yield
@@ -143,27 +145,27 @@ def check_arguments(
 
 
 def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
-    """Return the checkpoint of that name: a folder or a hub name as it is; a tiny model is built.
+    """Return a checkpoint by name: a folder or a hub name is returned; a tiny model is built.
 
     Args:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
-        folder: Where a tiny model is built, unless it is there already.
-        seed: Of its weights.
+        folder: The folder in which a tiny model is built, unless it exists.
+        seed: Seed of the weights of a tiny model.
     """
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # no reader finds half a model
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # the final name is complete
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder
 
 
 def held_out_data(data: str) -> str | None:
-    """Return the held-out split of a data set, with its other options; None if it has none.
+    """Return the held-out split of a data set, with its other options, or None if it has none.
 
     Args:
-        data: A data set by name, see `visenv.data.open.open_data`.
+        data: The name of a data set; see `visenv.data.open.open_data`.
     """
     place, _, query = data.partition("?")
     splits = getattr(load("data set", data_set_name(data)), "splits", ())

@@ -1,9 +1,9 @@
-"""Names that settings had before, with those they have now.
+"""Maps the old names of settings to their new names.
 
-A recipe, or an option of the command line, with an old name is refused; the error suggests the new
-name. What a run wrote under old names is still read: `recipe.json`, `run.json`
-and the state of checkpoints (`with_new_names`). Events, ground truths and saved episodes have kept
-their names.
+A recipe or a command-line option with an old name is refused; the error suggests the new name.
+Files that an earlier run wrote with old names can still be read: `recipe.json`, `run.json` and the
+state of checkpoints (`with_new_names`). The names of events, ground truths and saved episodes have
+not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ANYWHERE = {
     "kl_weight": "kl_coef",
     "optimisation": "optimization",
 }
-"""Old names of settings, wherever they are given."""
+"""Old names of settings, in any table."""
 
 SECTIONS = {
     "demonstrations": {"care": "expert_rate"},
@@ -34,25 +34,25 @@ SECTIONS = {
     },
     "selection": {"distinct": "dynamic_sampling"},
 }
-"""Old names of settings by the table in which they are given."""
+"""Old names of settings, by the table that contains them."""
 
 _NAMED_BY_THE_USER = ("environments", "phases")
-"""Tables whose keys are names of the user's own."""
+"""Tables whose keys are names that the user chose."""
 
 _EPISODE_SOURCES = {
     "Ahead": "AsyncRolloutSource",
     "Played": "RolloutSource",
     "Taken": "OfflineSource",
 }
-"""Old names of the classes that a checkpoint names (`visenv.algos.trainer.identity`)."""
+"""Old names of the classes in a checkpoint (`visenv.algos.trainer.identity`)."""
 
 
 def new_name(name: str, section: str = "") -> str:
-    """Return the name that a setting has now.
+    """Return the current name of a setting.
 
     Args:
         name: The name of a setting, old or new.
-        section: The table in which it is given, by its new name.
+        section: The new name of the table that contains the setting.
     """
     if section in _NAMED_BY_THE_USER:
         return name
@@ -60,17 +60,17 @@ def new_name(name: str, section: str = "") -> str:
 
 
 def suggestion(name: str, known: Sequence[str]) -> str | None:
-    """Return which of the known names an old name has become, or None if it is no old name."""
+    """Return the known name that replaced an old name, or None if the name is not an old name."""
     old = (ANYWHERE, *SECTIONS.values())
     return next((each[name] for each in old if each.get(name) in known), None)
 
 
 def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, Any]:
-    """Return settings that a run has saved, with the names that they have now.
+    """Return the settings that a run has saved, with the current names.
 
     Args:
         record: Nested settings, JSON-like.
-        section: The table that they are, by its new name.
+        section: The new name of the table that contains the settings.
     """
     renamed = {new_name(key, section): value for key, value in record.items()}
     if section == "episodes" and "from" in renamed:
@@ -82,7 +82,7 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
 
 
 def renamed_option(option: str) -> str | None:
-    """Return the new form of an option of the command line, or None if it has no old name.
+    """Return the new form of a command-line option, or None if it has no old name.
 
     Args:
         option: For example ``"--phases.rl.rollouts.group-size"``, without a value.
@@ -100,12 +100,12 @@ def renamed_option(option: str) -> str | None:
 
 
 def check_options(words: Sequence[str]) -> None:
-    """Check that no option of a command line has an old name.
+    """Check that no command-line option has an old name.
 
     Raises:
-        ConfigurationError: For an old name; it suggests the new one.
+        ConfigurationError: If an option has an old name; the message suggests the new name.
     """
-    from visenv.errors import ConfigurationError  # which reads this module
+    from visenv.errors import ConfigurationError  # this module imports old_names
 
     for word in words:
         option = word.partition("=")[0]

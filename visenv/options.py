@@ -1,4 +1,4 @@
-"""Options in a name, such as ``textvqa:<folder>?split=val`` or ``openai:gpt-4o?timeout=30``."""
+"""Reads options in names such as ``textvqa:<folder>?split=val`` or ``openai:gpt-4o?timeout=30``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from visenv.errors import ConfigurationError
 
 
 def read_options(query: str, what: str) -> dict[str, str]:
-    """Return the options that stand behind the question mark of a name.
+    """Return the options after the question mark of a name.
 
     Args:
         query: ``option=value&option=value``, percent-encoded where needed; it may be empty.
-        what: What an error calls the thing that takes the options, for example ``"a data set"``.
+        what: The object that has the options, as it is called in error messages, for example ``"a
+            data set"``.
 
     Raises:
         ConfigurationError: If the text is not of this form.

@@ -1,4 +1,4 @@
-"""Plugins: environments, policies, algorithms and data sets of other installed packages.
+"""Finds plugins: environments, policies, algorithms and data sets of other installed packages.
 
 A package names them as entry points in its ``pyproject.toml``::
 
@@ -6,7 +6,7 @@ A package names them as entry points in its ``pyproject.toml``::
     "mine/Cards-v0" = "visenv_cards:make"
 
 Entry points are read when a name is not in the tables of `visenv.registration`, or when all names
-are listed; `import visenv` does not read them. Nothing is imported until it is loaded.
+are listed; `import visenv` does not read them. A plugin is imported only when it is loaded.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ GROUPS = {
     "data set": "visenv.data",
     "record type": "visenv.records",
 }
-"""The entry-point group of each kind that a package can add."""
+"""The entry-point group of each kind of plugin."""
 
 _SHOWN = 300
 
 
 class Plugin(NamedTuple):
-    """A name that an installed package adds.
+    """Represents a name that an installed package adds.
 
     Attributes:
         kind: A key of `GROUPS`.
         name: The name of the entry point.
-        path: What it stands for, as ``"module:attribute"``.
-        package: The distribution, as pip knows it.
+        path: The object with this name, as ``"module:attribute"``.
+        package: The name of the distribution in pip.
     """
 
     kind: str
@@ -50,13 +50,13 @@ class Plugin(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return what an error calls the plugin."""
+        """Return the description of the plugin in error messages."""
         return f"The {self.kind} {self.name!r} of the package {self.package!r}"
 
 
 @cache
 def installed(kind: str) -> tuple[Plugin, ...]:
-    """Return everything of a kind that installed packages add, by name."""
+    """Return all plugins of a kind that installed packages add, sorted by name."""
     from importlib.metadata import entry_points
 
     if kind not in GROUPS:
@@ -74,7 +74,7 @@ def find(kind: str, name: str) -> Plugin | None:
     """Return the plugin of that name, or None.
 
     Raises:
-        ConfigurationError: If two packages add the name.
+        ConfigurationError: If two packages add the same name.
     """
     found = [each for each in installed(kind) if each.name == name]
     if len(found) > 1:
@@ -83,11 +83,11 @@ def find(kind: str, name: str) -> Plugin | None:
 
 
 def conflicts(kind: str, table: Mapping[str, object]) -> Iterator[str]:
-    """Yield a sentence for each name that is added twice, or that is in visenv's own table.
+    """Yield an error message for each name that two packages add, or that visenv itself uses.
 
     Args:
         kind: A key of `GROUPS`.
-        table: What the names that are taken stand for, as ``"module:attribute"``.
+        table: The names of visenv's own objects, with the object of each as ``"module:attribute"``.
     """
     for name in dict.fromkeys(each.name for each in installed(kind)):
         found = [each for each in installed(kind) if each.name == name]
@@ -107,11 +107,11 @@ def _shared(found: list[Plugin]) -> str:
 
 
 def import_attribute(path: str, title: str) -> Any:
-    """Return what ``"module:attribute"`` names.
+    """Return the object at ``"module:attribute"``.
 
     Args:
         path: The module and the attribute.
-        title: What an error calls it, at the beginning of a sentence.
+        title: The description of the object at the start of an error message.
 
     Raises:
         ConfigurationError: If the module cannot be imported or has no such attribute.
@@ -129,11 +129,11 @@ def import_attribute(path: str, title: str) -> Any:
 
 
 def import_module(module: str, title: str) -> ModuleType:
-    """Import a module of foreign code, which may raise anything.
+    """Import a module of other authors, which may raise any exception.
 
     Args:
         module: The name of the module.
-        title: What an error calls it, at the beginning of a sentence.
+        title: The description of the module at the start of an error message.
 
     Raises:
         ConfigurationError: If the module cannot be imported.
@@ -145,7 +145,7 @@ def import_module(module: str, title: str) -> ModuleType:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error of foreign code in one line: its type, its text, and where it was raised."""
+    """Return an error of other authors' code in one line: its type, its text, and its location."""
     text = " ".join(str(error).split())
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     frames = [

@@ -1,6 +1,6 @@
-"""The contract of a policy: `open` starts a session for one episode, `respond` takes its next turn.
+"""Defines the interface of policies: `open` starts a session, and `respond` plays a turn.
 
-`Policy` is the interface of all players. `TrainablePolicy` adds what a trainer needs:
+`Policy` is the interface of all players. `TrainablePolicy` adds the methods that a trainer needs:
 encoding, log-probabilities with gradients, and checkpoints. `EnginePolicy` only samples, with
 weights that a trainer sends.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The conversation of one episode; policies that work with tokens extend this class.
+    """Holds the conversation of one episode; policies that work with tokens extend this class.
 
     Attributes:
         messages: The messages that the policy sees, including the turns of the policy.
@@ -78,7 +78,7 @@ SessionT = TypeVar("SessionT", bound=Session)
 
 
 class Policy(ABC, Generic[SessionT]):
-    """The interface of a player: a model, a model server, a script or a person.
+    """Defines the interface of a player: a model, a model server, a script or a person.
 
     A policy reads messages. It has no access to the environment, which can run in another process.
 
@@ -111,7 +111,7 @@ class Policy(ABC, Generic[SessionT]):
 
 
 class TokenScores(NamedTuple):
-    """Log-probabilities and entropies of the sampled tokens of a batch of segments.
+    """Holds log-probabilities and entropies of the sampled tokens of a batch of segments.
 
     Attributes:
         logprobs: float32 ``[segments, length]``, in nats: the log-probability of each sampled token
@@ -130,7 +130,7 @@ class TokenScores(NamedTuple):
 
 
 class BatchBudget(NamedTuple):
-    """The limits of one forward pass; a segment that exceeds a limit gets a pass of its own.
+    """Holds the limits of one forward pass; a segment that exceeds a limit gets its own pass.
 
     Attributes:
         tokens: Maximum number of tokens; tokens that segments share count once.
@@ -143,7 +143,7 @@ class BatchBudget(NamedTuple):
 
 
 class Adapter(NamedTuple):
-    """A LoRA adapter: a change of some weights of a model, ``scale B A`` (arXiv 2106.09685).
+    """Represents a LoRA adapter: a change ``scale B A`` of some weights (arXiv 2106.09685).
 
     Attributes:
         config: The content of peft's ``adapter_config.json``, JSON-like.
@@ -161,7 +161,7 @@ def no_gather(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManage
 
 
 class TrainablePolicy(Policy[SessionT]):
-    """A policy with weights that a trainer updates; trainers use only this interface.
+    """Defines a policy with weights that a trainer updates; trainers use only this interface.
 
     Attributes:
         version: Number of weight updates so far. Every sampled token records the version of the
@@ -282,7 +282,7 @@ class TrainablePolicy(Policy[SessionT]):
 
 
 class EnginePolicy(Policy[SessionT]):
-    """A policy that only samples, with weights that a trainer sends, for example a vLLM engine.
+    """Defines a policy that only samples, with weights that a trainer sends, such as a vLLM engine.
 
     Attributes:
         version: Version of the weights that the engine samples with.

@@ -1,7 +1,8 @@
-"""Named presets of an environment, and the options that change them, checked in one place.
+"""Checks the named presets of an environment and the options that change them.
 
-A family keeps its presets as a mapping of names to instances of one frozen dataclass. The function
-that makes an environment takes the name, and any field of that dataclass as a keyword argument::
+A family defines its presets as a mapping of names to instances of one frozen dataclass. The
+function that makes an environment takes the name, and any field of that dataclass as a keyword
+argument::
 
     preset = choose_preset("visenv/ArmDoc-v0", make_doc, PRESETS, "train", {"turns": 6})
 """
@@ -29,19 +30,19 @@ def choose_preset(
 ) -> PresetT:
     """Return a preset with some of its fields changed.
 
-    The type of a field says what it takes: a `typing.Literal` one of its values, ``int`` a whole
-    number from 1 up, ``str`` a text, and ``None`` where the type allows it.
+    The type of a field determines its valid values: one of the values of a `typing.Literal`, a
+    whole number of at least 1 for ``int``, a string for ``str``, and None if the type allows it.
 
     Args:
-        env_id: The environment, for errors.
-        maker: The function that makes it; errors name its arguments.
+        env_id: The id of the environment, for error messages.
+        maker: The function that makes the environment; error messages list its arguments.
         presets: The presets by name, instances of one dataclass.
-        name: Which of them.
-        changes: New values of its fields.
+        name: The name of the preset.
+        changes: The new values of fields of the preset, by name.
 
     Raises:
-        UnknownNameError: If there is no such preset, option or choice; names the nearest.
-        ConfigurationError: If a value is not what the field takes.
+        UnknownNameError: If there is no such preset, option or choice; suggests the nearest.
+        ConfigurationError: If a value is invalid for its field.
     """
     check_choice("preset", name, presets)
     preset: Any = presets[name]
@@ -57,7 +58,7 @@ def choose_preset(
 
 
 def options_of(maker: Callable[..., Any]) -> list[str]:
-    """Return the names of a maker's arguments, those of ``**settings: Unpack[...]`` included."""
+    """Return the names of a maker's arguments, including those of ``**settings: Unpack[...]``."""
     names: list[str] = []
     hints = get_type_hints(maker)
     for name, parameter in inspect.signature(maker).parameters.items():
@@ -70,15 +71,15 @@ def options_of(maker: Callable[..., Any]) -> list[str]:
 
 
 def pop_env_options(settings: dict[str, Any]) -> dict[str, Any]:
-    """Remove the arguments that every `VisEnv` takes from the settings, and return them."""
+    """Remove from the settings the arguments that every `VisEnv` takes, and return them."""
     return {name: settings.pop(name) for name in _ENV_OPTIONS if name in settings}
 
 
 def check_choice(option: str, value: object, choices: Iterable[str]) -> None:
-    """Check that an option has one of the values that it can have.
+    """Check that the value of an option is one of its choices.
 
     Raises:
-        UnknownNameError: If it has not; names the nearest.
+        UnknownNameError: If it is not; suggests the nearest choice.
     """
     known = list(choices)
     if value not in known:
@@ -86,17 +87,19 @@ def check_choice(option: str, value: object, choices: Iterable[str]) -> None:
 
 
 def check_count(option: str, value: object, least: int = 1) -> None:
-    """Check that an option is a whole number of at least `least`.
+    """Check that the value of an option is a whole number of at least `least`.
 
     Raises:
-        ConfigurationError: If it is not.
+        ConfigurationError: If the value is not such a number.
     """
     if type(value) is not int or value < least:
-        raise ConfigurationError(f"{option} must be a whole number from {least} up, got {value!r}.")
+        raise ConfigurationError(
+            f"{option} must be a whole number of at least {least}, got {value!r}."
+        )
 
 
 def _check(option: str, value: object, annotation: Any) -> None:
-    """Check the value of a field by the field's type."""
+    """Check the value of a field against the field's type."""
     choices = get_args(annotation)
     if get_origin(annotation) is Literal:
         check_choice(option, value, choices)
@@ -108,4 +111,4 @@ def _check(option: str, value: object, annotation: Any) -> None:
     elif int in (annotation, *choices):
         check_count(option, value)
     elif not isinstance(value, str):
-        raise ConfigurationError(f"{option} must be a text, got {value!r}.")
+        raise ConfigurationError(f"{option} must be a string, got {value!r}.")

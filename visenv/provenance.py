@@ -1,4 +1,4 @@
-"""Records what produced a file: versions of packages, and the git commit of visenv."""
+"""Records the origin of a file: versions of packages, and the git commit of visenv."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def provenance() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide results, by name."""
+    """Return the versions of Python and of the packages that influence results, by name."""
     names = [*_ALWAYS, *(name for name in _WHEN_IMPORTED if name in sys.modules)]
     return {"python": platform.python_version(), **{name: _version(name) for name in names}}
 
@@ -46,12 +46,12 @@ def versions() -> dict[str, str]:
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:  # imported from a folder that was never installed
+    except metadata.PackageNotFoundError:  # visenv is imported from a folder and was not installed
         return str(getattr(sys.modules.get(name), "__version__", "unknown"))
 
 
 def _git(*words: str) -> str | None:
-    """Return what git prints about the folder of visenv, or None if git cannot say."""
+    """Return the output of git for the folder of visenv, or None if git fails."""
     folder = Path(__file__).parent
     try:
         done = subprocess.run(
@@ -67,14 +67,15 @@ def _git(*words: str) -> str | None:
 
 
 def arguments_of(made: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the class of an object and all arguments it was made with, defaults included.
+    """Return the class of an object and all arguments of its constructor, including defaults.
 
     Args:
         made: The object.
-        given: The keyword arguments that its class was called with.
+        given: The keyword arguments that were passed to its class.
 
     Returns:
-        ``class`` and ``arguments``, JSON-like; what JSON cannot hold is written as its `repr`.
+        ``class`` and ``arguments``, JSON-like; values that JSON cannot represent are written as
+        their `repr`.
     """
     kind = type(made)
     arguments = {

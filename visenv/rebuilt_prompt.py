@@ -1,10 +1,10 @@
-"""A prompt that is rebuilt every turn: the policy reads it alone, without the turns before.
+"""Defines environments that build a new prompt every turn, which contains no earlier turns.
 
-A task that derives from `RebuiltPrompt` writes one hook, `prompt`. Each turn then starts a new
+A task that derives from `RebuiltPrompt` implements one hook, `prompt`. Each turn then starts a new
 context (``TurnRequest(context="replace")``, one `Segment` per turn) whose only message is that
-prompt. `prompt` should put what never changes (rules, actions, examples) first and what changes
-(history, images) last: the update then forwards the common beginning of all turns, and of all
-members of a group, once.
+prompt. `prompt` should put the constant content (rules, actions, examples) first and the changing
+content (history, images) last. The update then computes the common prefix of all turns, and of all
+members of a group, only once.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from visenv.types import Message, Part, TurnRequest
 
 
 class SilentResults:
-    """A mixin for grammars that shows no result and no error: the next prompt holds both."""
+    """Makes a grammar show no results and no errors, because the next prompt contains both."""
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return nothing."""
+        """Return no content."""
         return ()
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """Return nothing."""
+        """Return no content."""
         return ()
 
 
 class RebuiltPrompt(VisEnv):
-    """Base of environments whose prompt is rebuilt every turn.
+    """Rebuilds the prompt every turn; a base class of environments.
 
-    The grammar must show nothing of results and errors (`SilentResults`), so that the prompt is the
-    only message of a turn. Derive from it before the class that has the task's other hooks.
+    The grammar must not show results and errors (`SilentResults`), so that the prompt is the only
+    message of a turn. A task must list this class before the class that defines its other hooks.
     """
 
     @abstractmethod
     def prompt(self) -> tuple[Part, ...]:
-        """Return the whole prompt of turn `self.turn`."""
+        """Return the complete prompt of turn `self.turn`."""
 
     @override
     def initial_messages(self) -> list[Message]:
@@ -48,10 +48,10 @@ class RebuiltPrompt(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Return the request of the task, for a turn on the new prompt alone."""
+        """Return the task's request, for a turn that sees only the new prompt."""
         return super().turn_request()._replace(context="replace")
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Return the prompt of the coming turn."""
+        """Return the prompt of the next turn."""
         return self.prompt()

@@ -1,8 +1,9 @@
-"""Events and ground truths as JSON: typed values with their registered names.
+"""Converts events and ground truths to JSON: typed values with their registered names.
 
-A family names its event types and ground-truth types in `visenv.registration.RECORD_TYPES`; another
-package names them in the entry-point group ``visenv.records``. Without the package that defines a
-type, a saved value reads back as `UnknownEvent` or `UnknownRecord`, which is written out unchanged.
+A family lists its event types and ground-truth types in `visenv.registration.RECORD_TYPES`; another
+package lists its types in the entry-point group ``visenv.records``. If the package that defines a
+type is missing, a saved value is read as `UnknownEvent` or `UnknownRecord`, which is written
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class UnknownRecord(NamedTuple):
-    """A ground truth whose type is not known here.
+    """Represents a ground truth whose type is not installed.
 
     Attributes:
         type: The name of the type.
-        fields: Its fields, JSON-like.
+        fields: The fields of the ground truth, JSON-like.
     """
 
     type: str
@@ -66,7 +67,7 @@ def event_from_json(record: Mapping[str, Any]) -> Any:
 
 
 def truth_to_json(truth: Any) -> Any:
-    """Return a ground truth as JSON: its fields, and the name of its type.
+    """Return a ground truth as JSON: its fields and the name of its type.
 
     Raises:
         EpisodeError: If the type has no registered name.
@@ -89,7 +90,7 @@ def truth_from_json(record: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """Return the fields of an event or a ground truth, JSON-like and by name; of None, none."""
+    """Return the fields of an event or a ground truth, JSON-like, by name; empty for None."""
     if value is None:
         return {}
     if isinstance(value, UnknownRecord):
@@ -102,12 +103,12 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def known_fields(truth: Any) -> dict[str, Any]:
-    """Return the fields of a ground truth that hold something, JSON-like and by name."""
+    """Return the fields of a ground truth that are not empty, JSON-like, by name."""
     return {name: value for name, value in fields_of(truth).items() if value not in _EMPTY}
 
 
 def _plain(value: Any) -> Any:
-    """Return nested dataclasses and named tuples as JSON-like values."""
+    """Convert nested dataclasses and named tuples to JSON-like values."""
     if dataclasses.is_dataclass(value) or hasattr(value, "_asdict"):
         return fields_of(value)
     if isinstance(value, list | tuple):
@@ -119,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _adapter(path: str) -> TypeAdapter[Any] | None:
-    """Return what validates the fields of a type, or None if its package is not installed."""
+    """Return the validator of a type's fields, or None if its package is not installed."""
     try:
         return TypeAdapter(import_attribute(path, f"The record type {path!r}"))
     except ConfigurationError as error:

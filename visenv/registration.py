@@ -1,7 +1,8 @@
-"""Every name in visenv, in one table, as strings: ids, policies, algorithms, data sets.
+"""Lists every name in visenv as strings: environments, policies, algorithms, data sets.
 
-Nothing here imports what it names; `load` does, when it is asked for. No other module of the core
-reaches the parts. Other packages add names by entry points (`visenv.plugins`).
+This module imports none of these objects; `load` imports an object when it is requested. No other
+module of the core refers to the families. Other packages add names by entry points
+(`visenv.plugins`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NAMESPACE = "visenv"
 
 
 class EnvEntry(NamedTuple):
-    """Describes one environment: the function that makes it, and what it is in a line."""
+    """Describes one environment: the function that makes it, and a description of one line."""
 
     entry_point: str
     summary: str
@@ -35,7 +36,7 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.arm:make_doc", "judge responses about a document, page by page (ARM-Thinker)"
     ),
     "visenv/ArmIF-v0": EnvEntry(
-        "visenv.envs.arm:make_if", "judge whether a text keeps to a constraint (ARM-Thinker)"
+        "visenv.envs.arm:make_if", "judge whether a text satisfies a constraint (ARM-Thinker)"
     ),
     "visenv/ArmPreference-v0": EnvEntry(
         "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
@@ -50,7 +51,7 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.arft:make_coding", "repair an image by code, then answer (Visual-ARFT)"
     ),
     "visenv/ArftSearch-v0": EnvEntry(
-        "visenv.envs.arft:make_search", "search for what an image does not tell (Visual-ARFT)"
+        "visenv.envs.arft:make_search", "search for facts that an image does not show (Visual-ARFT)"
     ),
     "visenv/MagsZoom-v0": EnvEntry(
         "visenv.envs.mags:make", "name boxes, see them enlarged, then answer (Mags-RL)"
@@ -68,10 +69,11 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
         "visenv.envs.embodied:make_house", "plan and act in a procedural house (EmbodiedBench)"
     ),
     "visenv/EBAlfred-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_alfred", "household tasks in the words of ALFRED, over House"
+        "visenv.envs.embodied:make_eb_alfred",
+        "household tasks with the actions of ALFRED, in House",
     ),
     "visenv/EBHabitat-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_habitat", "rearrangement as in EB-Habitat, over House"
+        "visenv.envs.embodied:make_eb_habitat", "rearrangement tasks as in EB-Habitat, in House"
     ),
 }
 
@@ -197,8 +199,8 @@ CURATION: dict[str, str] = {
     "clear": "visenv.envs.mags.curation:DropUnclear",
     "stratify": "visenv.envs.mags.curation:Stratify",
     "mags-train": "visenv.envs.mags.curation:MagsTrain",
-    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: a corpus to index
-    "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
+    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: writes a corpus
+    "writer": "visenv.envs.arm.curation:Writer",  # not a step: the writer of negatives and armbench
 }
 
 SUITES: dict[str, str] = {
@@ -237,8 +239,11 @@ RECORD_TYPES: dict[str, str] = {
     "Fact": "visenv.envs.embodied.world.goals:Fact",
     "SumTruth": "visenv.testing.toy:SumTruth",
 }
-"""Event types and ground-truth types by the name under which they are saved. A program may add its
-own; a package names them in the entry-point group ``visenv.records``."""
+"""Event types and ground-truth types, by the names under which they are saved.
+
+A program may add its own types; a package lists its types in the entry-point group
+``visenv.records``.
+"""
 
 SCORERS: dict[str, str] = {
     "openai": "visenv.scorers.backends.openai:OpenAIBackend",
@@ -251,7 +256,7 @@ SCORERS: dict[str, str] = {
 }
 
 CALLBACKS: dict[str, str] = {}
-"""Callbacks of the trainer are the user's own: ``module:Class``."""
+"""Callbacks of the trainer. visenv has none of its own; users pass ``module:Class``."""
 
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
@@ -270,17 +275,17 @@ TABLES = {
 
 
 def load(kind: str, name: str) -> Any:
-    """Return the object that `name` stands for.
+    """Return the object with this name.
 
     Args:
         kind: A key of `TABLES`.
         name: A key of that table, a name that an installed package adds (`visenv.plugins`), or
             ``"module:attribute"``. An environment may also be an id of Gymnasium, or
-            ``"module:Id"``, see `env_spec`.
+            ``"module:Id"``; see `env_spec`.
 
     Raises:
-        UnknownNameError: If there is no such name; names the nearest.
-        ConfigurationError: If what it names cannot be imported (says which extra is missing).
+        UnknownNameError: If there is no such name; suggests the nearest.
+        ConfigurationError: If the object cannot be imported; the message names the missing extra.
     """
     if kind == "environment":
         entry_point: Any = env_spec(name).entry_point
@@ -289,11 +294,11 @@ def load(kind: str, name: str) -> Any:
 
 
 def _path_of(kind: str, name: str) -> str:
-    """Return what a name stands for, as ``"module:attribute"``, without importing it.
+    """Return the object of a name as ``"module:attribute"``, without importing it.
 
     Raises:
-        UnknownNameError: If there is no such name; names the nearest.
-        ConfigurationError: If two packages add the name.
+        UnknownNameError: If there is no such name; suggests the nearest.
+        ConfigurationError: If two packages add the same name.
     """
     table = TABLES[kind]
     if name in table:
@@ -307,13 +312,13 @@ def _path_of(kind: str, name: str) -> str:
 
 
 def known_names(kind: str) -> list[str]:
-    """Return the names of visenv's own table, and those that installed packages add."""
+    """Return the names in visenv's own table, and the names that installed packages add."""
     added = [plugin.name for plugin in plugins.installed(kind)]
     return [*dict.fromkeys([*TABLES[kind], *added])]
 
 
 def title_of(kind: str, name: str) -> str:
-    """Return what an error calls a name: its kind, and the package if a package adds it."""
+    """Return the description of a name in errors: its kind, and the package that adds it."""
     plugin = None if name in TABLES[kind] or ":" in name else plugins.find(kind, name)
     return plugin.title if plugin else f"The {kind} {name!r}"
 
@@ -327,7 +332,7 @@ def _import(kind: str, name: str, path: str) -> Any:
             raise
         raise ConfigurationError(
             f"The {kind} {name!r} needs the package {missing.name!r}, which is not installed. "
-            "Install visenv with the extra that holds it, for example visenv[train]."
+            "Install visenv with the extra that contains it, for example visenv[train]."
         ) from missing
 
 
@@ -335,12 +340,12 @@ def env_spec(name: str) -> EnvSpec:
     """Return the spec of an environment, which `gym.make` accepts in place of an id.
 
     Args:
-        name: A registered id (the namespace ``visenv/`` may be left out), an id that an installed
+        name: A registered id (the namespace ``visenv/`` may be omitted), an id that an installed
             package adds, ``"module:Id"`` for an id that is registered when the module is imported
             (Gymnasium's form), or ``"module:Class"``.
 
     Raises:
-        UnknownNameError: If there is no such environment; names the nearest.
+        UnknownNameError: If there is no such environment; suggests the nearest.
         ConfigurationError: If the module or the package cannot be imported.
     """
     for each in (name if "/" in name else f"{NAMESPACE}/{name}", name):
@@ -350,10 +355,10 @@ def env_spec(name: str) -> EnvSpec:
         return _spec_in_module(name)
     plugin = plugins.find("environment", name)
     if plugin is None:
-        advice = "An environment of your own is named module:Id or module:Class."
+        advice = "The name of your own environment is module:Id or module:Class."
         raise UnknownNameError("environment", name, known_names("environment"), advice)
     plugins.import_attribute(plugin.path, plugin.title)
-    if name not in gym.registry:  # the package may have registered it when it was imported
+    if name not in gym.registry:  # importing the package may have registered it
         try:
             register(name, plugin.path)
         except gym.error.Error as error:
@@ -388,7 +393,7 @@ def register_all() -> None:
 def register(env_id: str, entry_point: str, **options: Any) -> None:
     """Register one environment with Gymnasium, with visenv's episode pool for `gym.make_vec`.
 
-    An id that is registered with the same entry point already is left as it is.
+    An id that is already registered with the same entry point remains unchanged.
 
     Args:
         env_id: The id for `gym.make`.
@@ -400,7 +405,7 @@ def register(env_id: str, entry_point: str, **options: Any) -> None:
     gym.register(
         env_id,
         entry_point,
-        order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
+        order_enforce=False,  # `VisEnv.step` checks this itself
         vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
         **options,
     )

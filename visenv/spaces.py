@@ -1,7 +1,8 @@
-"""The two spaces of every visenv environment: any text, and RGB images of any size.
+"""Defines the two spaces of all visenv environments: any text, and RGB images of any size.
 
-Plain `gymnasium.Space` subclasses: Gymnasium's own `Text` knows alphanumeric characters only, takes
-milliseconds to check a long turn, and goes stale without a warning in a shared-memory vector env.
+They are subclasses of `gymnasium.Space`, because Gymnasium's own `Text` has only alphanumeric
+characters, takes milliseconds to check a long turn, and becomes stale without a warning in a vector
+environment with shared memory.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _ALPHABET = np.array(list("abcdefghijklmnopqrstuvwxyz 0123456789<>/{}[]:,.\n\té
 class Unicode(gym.Space[str]):
     """Contains all Python strings.
 
-    `sample` draws short strings (at most `sample_length` characters) with tags, digits and
-    non-ASCII characters among them.
+    `sample` returns short strings (at most `sample_length` characters) that include tags, digits
+    and non-ASCII characters.
     """
 
     def __init__(self, sample_length: int = 64, seed: int | None = None) -> None:
@@ -61,7 +62,7 @@ class Unicode(gym.Space[str]):
 
     @override
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """Return the strings, which are JSON already."""
+        """Return the strings unchanged, because strings are JSON."""
         return list(sample_n)
 
     @override
@@ -70,9 +71,9 @@ class Unicode(gym.Space[str]):
 
 
 class RgbImage(gym.Space[Pixels]):
-    """An RGB image of any size: uint8 ``[height, width, 3]`` with at least one pixel.
+    """Contains RGB images of any size: uint8 ``[height, width, 3]`` with at least one pixel.
 
-    `sample` draws noise of at most `sample_side` pixels a side.
+    `sample` returns noise images with sides of at most `sample_side` pixels.
     """
 
     def __init__(self, sample_side: int = 32, seed: int | None = None) -> None:
@@ -127,6 +128,6 @@ class RgbImage(gym.Space[Pixels]):
 
 
 def observation_space() -> gym.spaces.Dict:
-    """Return ``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
+    """Return ``Dict(text=Unicode, images=Sequence(RgbImage))``, the space of all observations."""
     images = gym.spaces.Sequence(RgbImage(), stack=False)
     return gym.spaces.Dict({"text": Unicode(), "images": images})

@@ -1,7 +1,7 @@
-"""The words of a task: the texts that the tokenizer of a tiny model is trained on.
+"""Defines the words of a task: the texts on which the tokenizer of a tiny model is trained.
 
-A family builds a `TokenizerWords` from its own prompts, and `WORDS` of `visenv.registration` names
-it. Each word of the task then becomes one token, so that a turn is 20 to 40 tokens long.
+A family builds a `TokenizerWords` from its own prompts, which `WORDS` of `visenv.registration`
+lists. Each word of the task then becomes one token, so that a turn is 20 to 40 tokens long.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 REPEATS = 300
-"""How often a corpus repeats each text: often enough that a word becomes one token, alone and
-after a blank."""
+"""Number of times that a corpus repeats each text: enough that a word becomes one token, both alone
+and after a space.
+"""
 
 COLORS = (
     "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "white", "black",
@@ -23,12 +24,12 @@ _TAGS = re.compile(r"(?:</?\w+>)+ ?")
 
 
 class TokenizerWords(NamedTuple):
-    """Holds what a tokenizer is made of.
+    """Holds the training data of a tokenizer.
 
     Attributes:
-        tags: Tags that become one token each, but no special token: a parser must see them, and a
-            policy may say them.
-        corpus: Returns the texts to learn merges from, the same every time.
+        tags: Tags that become one token each. They are not special tokens, because a parser must
+            see them and a policy may write them.
+        corpus: Returns the texts to learn merges from; the same texts in every call.
     """
 
     tags: tuple[str, ...]
@@ -41,10 +42,10 @@ def tags(*names: str) -> tuple[str, ...]:
 
 
 def untagged(text: str) -> str:
-    """Return the text without its tags, which are tokens of their own."""
+    """Return the text without its tags, which are separate tokens."""
     return _TAGS.sub("", text)
 
 
 def doubled(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield each word alone and after a blank."""
+    """Yield each word alone and after a space."""
     return (f"{word} {word}" for word in words)

@@ -1,7 +1,7 @@
-"""Wrappers that may be put around a visenv environment, and the check that a player makes of them.
+"""Defines wrappers for visenv environments, and the check of wrappers that a player makes.
 
-A policy reads messages, not observations. A `MessageWrapper` changes what it reads; Gymnasium's
-reward wrappers and wrappers that end an episode (`TimeLimit`) work as usual; an observation wrapper
+A policy reads messages, not observations. A `MessageWrapper` changes these messages. Gymnasium's
+reward wrappers and wrappers that end an episode (`TimeLimit`) work as usual. An observation wrapper
 would have no effect and is refused.
 """
 
@@ -23,15 +23,15 @@ from visenv.errors import ConfigurationError
 from visenv.types import Message, StepResult
 
 _PASSES_STEPS_ON = (PassiveEnvChecker, OrderEnforcing)
-"""Wrappers that override `step` and return what the environment returns."""
+"""Wrappers that override `step` and return the unchanged values of the environment."""
 
 
 class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
-    """A wrapper that ``gym.make(env.spec)`` restores.
+    """Wraps an environment such that ``gym.make(env.spec)`` restores the wrapper.
 
-    The arguments of the constructor are recorded, those of subclasses included. A wrapper that the
-    function behind `gym.make` applies itself (a reward chosen by ``reward=``) is part of the id and
-    not recorded again.
+    The arguments of the constructor are recorded, including those of subclasses. If the function
+    behind `gym.make` applies a wrapper itself (a reward chosen by ``reward=``), the wrapper is part
+    of the id and is not recorded again.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -41,7 +41,7 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
         given.pop("self", None)
         extra = given.pop("kwargs", {})
         given.pop("env", None)
-        # A copy of a judge or of a model would be as large as the original, and may not exist.
+        # A copy of a judge or of a model would be as large as the original, or may be impossible.
         RecordConstructorArgs.__init__(wrapper, _disable_deepcopy=True, **given, **extra)
         return wrapper
 
@@ -66,14 +66,14 @@ def _unpickle(cls: type[RestorableWrapper]) -> RestorableWrapper:
 
 
 class MessageWrapper(RestorableWrapper):
-    """Changes the messages that a policy reads, and the observation with them.
+    """Changes the messages that a policy reads, and the observation accordingly.
 
-    A subclass overrides `messages`. The events, and with them rewards, stay as they are.
+    A subclass overrides `messages`. The events and the rewards do not change.
     """
 
     @abstractmethod
     def messages(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the messages to show in place of those of the environment.
+        """Return the messages to show instead of those of the environment.
 
         Args:
             messages: The messages that a `reset` or a `step` added; empty after the last turn.
@@ -117,7 +117,7 @@ def check_wrappers(env: gym.Env[Any, Any]) -> None:
     """Check that every wrapper has an effect on a policy that reads messages.
 
     Raises:
-        ConfigurationError: If one is an observation wrapper; the message names it.
+        ConfigurationError: If a wrapper is an observation wrapper; the message names it.
     """
     for layer in layers(env):
         if isinstance(layer, gym.ObservationWrapper):
@@ -128,7 +128,7 @@ def check_wrappers(env: gym.Env[Any, Any]) -> None:
 
 
 def changes_steps(layer: gym.Env[Any, Any]) -> bool:
-    """Return whether a wrapper overrides `step` or `reward`, so that it must see final rewards."""
+    """Return whether a wrapper overrides `step` or `reward`, and so must see final rewards."""
     kind = type(layer)
     if isinstance(layer, (*_PASSES_STEPS_ON, MessageWrapper)):
         return False

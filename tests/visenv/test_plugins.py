@@ -268,7 +268,7 @@ def test_module_and_id_imports_the_module_that_registers(install: Install) -> No
         "from visenv.registration import register\nregister('own/X-v0', 'visenv.testing.toy:make')"
     )
     install("no-entry-points", "own_envs", code)
-    with pytest.raises(UnknownNameError, match="named module:Id or module:Class"):
+    with pytest.raises(UnknownNameError, match="is module:Id or module:Class"):
         env_spec("own/X-v0")
     assert env_spec("own_envs:own/X-v0").id == "own/X-v0"
     assert env_spec("own/X-v0").id == "own/X-v0"  # imported by now

@@ -55,13 +55,13 @@ def test_preset_takes_new_values_of_its_fields() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"turns": 0}, "turns must be a whole number from 1 up, got 0."),
-        ({"turns": True}, "turns must be a whole number from 1 up, got True."),
-        ({"turns": 2.0}, "turns must be a whole number from 1 up, got 2.0."),
-        ({"turns": "3"}, "turns must be a whole number from 1 up, got '3'."),
-        ({"turns": None}, "turns must be a whole number from 1 up, got None."),
-        ({"view_side": -1}, "view_side must be a whole number from 1 up, got -1."),
-        ({"world": 3}, "world must be a text, got 3."),
+        ({"turns": 0}, "turns must be a whole number of at least 1, got 0."),
+        ({"turns": True}, "turns must be a whole number of at least 1, got True."),
+        ({"turns": 2.0}, "turns must be a whole number of at least 1, got 2.0."),
+        ({"turns": "3"}, "turns must be a whole number of at least 1, got '3'."),
+        ({"turns": None}, "turns must be a whole number of at least 1, got None."),
+        ({"view_side": -1}, "view_side must be a whole number of at least 1, got -1."),
+        ({"world": 3}, "world must be a string, got 3."),
     ],
 )
 def test_value_of_the_wrong_type_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -111,7 +111,9 @@ def test_choice_may_be_any_value() -> None:
 @pytest.mark.parametrize(("value", "least"), [(0, 0), (1, 1), (7, 1)])
 def test_count_from_its_least_up(value: int, least: int) -> None:
     check_count("calls", value, least)
-    with pytest.raises(ConfigurationError, match=f"calls must be a whole number from {least} up"):
+    with pytest.raises(
+        ConfigurationError, match=f"calls must be a whole number of at least {least}"
+    ):
         check_count("calls", least - 1, least)
 
 

@@ -1,6 +1,6 @@
-"""The card of an environment: facts, presets, reward terms, scores, and one episode.
+"""Makes the card of an environment: facts, presets, reward terms, scores, and one episode.
 
-`visenv card` prints it, and the documentation has a page for each environment made from it.
+`visenv card` prints the card, and the documentation has a page for each environment with it.
 """
 
 from visenv.cards.animation import animate

@@ -1,4 +1,4 @@
-"""An animated picture of an episode: what the policy sees, and what it says."""
+"""Makes an animation of an episode: the images that the policy sees, and the texts of its turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from visenv.types import Answered, Episode
 from visenv.viewer.episode import episode_record
 
 WIDTH, HEIGHT = 960, 480
-"""The size of the picture in pixels: a square for the image, and as much for the text."""
+"""The size of the animation in pixels: a square for the image, and one of the same size for the
+text.
+"""
 
 _MOST_FRAMES = 40
 _MOST_CHARACTERS = 700
@@ -27,14 +29,14 @@ _MARKS = {"zoom": "#c2410c", "rejected": "#dc2626", "truth": "#15803d", "hit": "
 
 
 class AnimationFrame(NamedTuple):
-    """Holds one frame of the picture.
+    """Holds one frame of the animation.
 
     Attributes:
         speaker: ``"environment"``, ``"policy"`` or ``"result"``.
-        text: What is said; the beginning of it that fits is drawn.
-        image: The image, or None for a frame of text alone.
+        text: The text; only the beginning that fits is drawn.
+        image: The image, or None for a frame with only text.
         marks: Boxes and points on the image, in its pixels (`visenv.viewer.episode`).
-        milliseconds: How long the frame is shown.
+        milliseconds: The duration of the frame.
     """
 
     speaker: str
@@ -45,9 +47,9 @@ class AnimationFrame(NamedTuple):
 
 
 def animate(episode: Episode, still: bool = False) -> bytes:
-    """Return an animated picture of an episode, as the bytes of a WebP file.
+    """Return an animation of an episode, as the bytes of a WebP file.
 
-    The boxes that a turn cuts out and the points that it names are drawn on the image.
+    The boxes that a turn cuts out and the points in its text are drawn on the image.
 
     Args:
         episode: The episode, with its messages.
@@ -76,7 +78,7 @@ def animate(episode: Episode, still: bool = False) -> bytes:
 
 
 def scenes(episode: Episode) -> Iterator[AnimationFrame]:
-    """Yield the frames: each image that is shown, each turn, and the result."""
+    """Yield the frames: each shown image, each turn, and the result."""
     record = episode_record(episode, "")
     images = {image.sha256: image for image in episode.images}
     name, current = "", None
@@ -107,7 +109,7 @@ def _pictures(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _said(messages: list[dict[str, Any]]) -> str:
-    """Return the text of the messages without that of the system, and without names of images."""
+    """Return the text of the messages without system messages and the names of images."""
     texts = [
         _NAME_OF_IMAGE.sub("", part.get("text", ""))
         for message in messages
@@ -145,7 +147,7 @@ def _draw(scene: AnimationFrame, title: str) -> PIL.Image.Image:
 
 
 def _framed(image: PIL.Image.Image, marks: tuple[Mapping[str, Any], ...]) -> PIL.Image.Image:
-    """Return a gray square with the image in its middle, as large as it fits, and the marks."""
+    """Return a gray square with the image in its center, as large as possible, and the marks."""
     square = PIL.Image.new("RGB", (HEIGHT, HEIGHT), "#e6e8ee")
     scale = HEIGHT / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))

@@ -1,4 +1,4 @@
-"""The arguments of a maker, from its docstring."""
+"""Reads the arguments of a maker from its docstring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
 def arguments_of(maker: Callable[..., Any]) -> str:
     """Return the arguments of a maker as a Markdown list, or their names if none are documented.
 
-    Those of a ``**settings: Unpack[...]`` class are included.
+    The fields of a ``**settings: Unpack[...]`` class are included.
     """
     parameters = inspect.signature(maker).parameters
     documented: list[Any] = [maker]
@@ -25,7 +25,7 @@ def arguments_of(maker: Callable[..., Any]) -> str:
 
 
 def _arguments_list(docstring: str) -> str:
-    """Return the ``Args:`` of a Google-style docstring as a Markdown list."""
+    """Return the ``Args:`` section of a Google-style docstring as a Markdown list."""
     _, _, rest = docstring.partition("Args:\n")
     section = re.split(r"\n(?=\S)", rest)[0]
     return inspect.cleandoc(_ARGUMENT.sub(r"- **`\1`**:", section).replace("\n    ", "\n"))

@@ -1,4 +1,4 @@
-"""The facts of a card, collected from an environment and from episodes that are played."""
+"""Collects the facts of a card from an environment, and from episodes that are played."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PLAYERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "random": ("random", ()),
     "blind": ("oracle", ("expert_rate=0", "guess=true")),
 }
-"""The players of the table of scores: the name and the options of each policy.
+"""The players in the table of scores: the name and the options of each policy.
 
-``blind`` writes well-formed turns, never looks at an image and calls no tool: it answers at once
-with a random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`).
+``blind`` writes well-formed turns, but looks at no image and calls no tool: it immediately gives a
+random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`).
 """
 
 _CONCURRENCY = 8
 
 
 class TermFact(NamedTuple):
-    """A reward term of the environment with its default options.
+    """Describes a reward term of the environment with its default options.
 
     Attributes:
         name: The name of the term.
-        weight: Its weight in the sum.
-        summary: What it pays for; ``""`` if the docstring of its function is not known.
+        weight: The weight of the term in the sum.
+        summary: The description of the term; ``""`` if its function has no docstring.
     """
 
     name: str
@@ -51,21 +51,21 @@ class TermFact(NamedTuple):
 
 @dataclass(frozen=True)
 class EnvCard:
-    """Holds everything that the card of an environment shows.
+    """Holds all data that the card of an environment shows.
 
     Attributes:
         env_id: The id.
         summary: The environment in one line.
         description: The docstring of the environment class, which is Markdown.
-        facts: Spaces, limits, tools, metrics and controls, by title.
+        facts: Spaces, limits, tools, metrics and controls, by heading.
         presets: The fields of each preset by the name of the preset.
-        terms: The reward terms; empty if the bare result of the task is paid.
+        terms: The reward terms; empty if the reward is the score of the task.
         top: The largest possible reward, or None if the reward has no terms.
         maker: The function or class that `gym.make` calls.
         episode: An episode of the oracle, or None if none was played.
-        problem: Why no episode could be played, or ``""``.
-        scores: A row of means for each player of `PLAYERS`; empty if none was played.
-        metrics: The metrics that the table of scores shows beside the reward.
+        problem: The reason why no episode could be played, or ``""``.
+        scores: A row of means for each player of `PLAYERS`; empty if no episode was played.
+        metrics: The metrics that the table of scores shows in addition to the reward.
     """
 
     env_id: str
@@ -86,9 +86,9 @@ def make_card(name: str, episodes: int = 16) -> EnvCard:
     """Make the card of an environment with its default options.
 
     Args:
-        name: The environment, see `visenv.registration.env_spec`.
-        episodes: Held-out episodes of each player of `PLAYERS`. The first one of the oracle is
-            shown; 0 plays none.
+        name: The environment; see `visenv.registration.env_spec`.
+        episodes: Number of held-out episodes of each player of `PLAYERS`. The first episode of the
+            oracle is shown. 0 plays no episodes.
 
     Raises:
         ConfigurationError: If there is no such environment, or it cannot be made.
@@ -154,7 +154,7 @@ def _term(name: str, weight: float, score: Callable[..., Any]) -> TermFact:
 
 
 def _innermost(score: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that a term was made of (`functools.partial`, `of_log`)."""
+    """Return the function from which a term was made (`functools.partial`, `of_log`)."""
     while isinstance(score, partial):
         wrapped = [each for each in score.args if callable(each)]
         score = wrapped[0] if score.func.__module__ == "visenv.rewards.terms" else score.func
@@ -169,7 +169,7 @@ def _facts(env: VisEnv) -> dict[str, str]:
         "Limits": ", ".join(f"{key} {value:,}" for key, value in limits.items()),
         "Tools": ", ".join(f"`{tool}`" for tool in env.tools) or "none",
         "Headline metrics": ", ".join(f"`{each}`" for each in env.headline_metrics),
-        "Controls of its own": ", ".join(f"`{each}`" for each in env.controls) or "none",
+        "Controls of the task": ", ".join(f"`{each}`" for each in env.controls) or "none",
     }
 
 

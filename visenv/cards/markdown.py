@@ -1,4 +1,4 @@
-"""A card as Markdown: the same text for the terminal and for the documentation."""
+"""Formats a card as Markdown, for the terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def card_markdown(card: EnvCard, picture: str = "") -> str:
 
     Args:
         card: The card.
-        picture: Markdown of a picture that stands below the summary.
+        picture: Markdown of a picture, which is placed below the summary.
     """
     summary, _, body = _ARGUMENTS.sub("", card.description).partition("\n\n")
     sections = {
@@ -56,16 +56,16 @@ def _presets(presets: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _terms(card: EnvCard) -> str:
     if card.top is None:
-        return "The result of the task is paid as it is, from 0 to 1; there are no named terms."
+        return "The reward is the score of the task, from 0 to 1; it has no named terms."
     rows = [(f"`{name}`", f"{weight:g}", summary) for name, weight, summary in card.terms]
     columns = 3 if any(term.summary for term in card.terms) else 2
-    header = ("term", "weight", "what it pays for")[:columns]
+    header = ("term", "weight", "description")[:columns]
     table = _table(header, [row[:columns] for row in rows])
     return f"With the default options; the largest possible reward is {card.top:g}.\n\n{table}"
 
 
 def _scores(card: EnvCard) -> str:
-    """Return the table of the players, with 95 % intervals."""
+    """Return the table of the players' scores, with 95 % intervals."""
     if not card.scores:
         return ""
     names = ["reward", *card.metrics]
@@ -74,7 +74,7 @@ def _scores(card: EnvCard) -> str:
     note = (
         f"Means over {episodes} held-out episodes with the default options, with 95 % intervals. "
         "`oracle` knows the ground truth. `random` writes noise and random well-formed turns. "
-        "`blind` never looks and calls no tool: it answers at once with a random one of the "
+        "`blind` sees no image and calls no tool: it immediately gives a random one of the "
         "possible answers."
     )
     return f"{note}\n\n{_table(('policy', *(f'`{name}`' for name in names)), rows)}"
@@ -88,7 +88,7 @@ def _means(row: SummaryRow, names: Sequence[str]) -> Iterator[str]:
 
 def _episode(card: EnvCard) -> str:
     if card.problem:
-        return f"No episode could be played where this card was made: {card.problem}"
+        return f"No episode could be played on the machine that made this card: {card.problem}"
     return "" if card.episode is None else transcript(card.episode)
 
 

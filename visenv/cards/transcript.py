@@ -1,4 +1,4 @@
-"""The transcript of an episode as Markdown: what was shown, what was said, what it was paid."""
+"""Formats the transcript of an episode as Markdown: messages, turns, events and rewards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from visenv.types import Answered, Episode, Image, Malformed, Message, ToolCalled, Turn, Video
 
 _MOST_CHARACTERS = 1500
-"""Characters shown of one message; the beginning and the end of a longer one are shown."""
+"""Maximum number of characters of one message; of a longer one, the beginning and the end are
+shown.
+"""
 
 
 def transcript(episode: Episode) -> str:
     """Return the transcript of an episode as Markdown.
 
-    Images stand as their sizes. Of long messages the middle is left out.
+    An image is represented by its size. The middle of long messages is omitted.
     """
     blocks = [f"Seed {episode.seed}, sample `{episode.sample_id}`."]
     for number, turn in enumerate(episode.turns):
@@ -46,12 +48,12 @@ def _block(title: str, text: str) -> str:
         left_out = len(text) - 2 * half
         text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
     runs = [len(run) for run in re.findall("~+", text)]
-    fence = "~" * max(4, *(run + 1 for run in runs), 0)  # no text can close it
+    fence = "~" * max(4, *(run + 1 for run in runs), 0)  # no text can close the fence
     return f"**{title}**\n\n{fence}text\n{text}\n{fence}"
 
 
 def _events(turn: Turn) -> Iterator[str]:
-    """Yield what the environment understood: the events of calls and answers."""
+    """Yield the events of calls and answers, as the environment parsed them."""
     for event in turn.events:
         if isinstance(event, ToolCalled):
             outcome = "succeeded" if event.ok else f"failed: {event.reason}"

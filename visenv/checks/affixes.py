@@ -1,7 +1,7 @@
-"""Checks 9 to 14: what sentences, paragraphs and the whole response begin and end with.
+"""Implements checks 9 to 14: the beginnings and ends of sentences, paragraphs and the response.
 
-``strict`` looks past punctuation at the edge of the text, unless what is asked for has it: "Hello"
-begins ``**Hello** there``, and "#cat" does not begin ``cat``.
+``strict`` ignores punctuation at the edge of the text, unless the required text contains it:
+``**Hello** there`` begins with "Hello", but ``cat`` does not begin with "#cat".
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _SENTENCE_MARKS = " \t\n.…!?,;:"
 
 
 def each_sentence_begins_strict(response: str, arguments: Affix) -> bool:
-    """Check each sentence's beginning in any case, past punctuation."""
+    """Check the beginning of each sentence case-insensitively, ignoring punctuation."""
     return _all(begins, sentences(response), arguments)
 
 
 def each_sentence_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check each sentence's beginning in any case, past full stops; the text is not cleaned."""
+    """Check the beginning of each sentence case-insensitively, ignoring full stops, in raw text."""
     return _all(begins_arm, split_sentences(response), arguments)
 
 
 def each_sentence_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check each sentence's beginning letter for letter."""
+    """Check the beginning of each sentence literally."""
     return _all(str.startswith, split_sentences(clean(response)), arguments)
 
 
 def each_sentence_ends_strict(response: str, arguments: Affix) -> bool:
-    """Check each sentence's end in any case, past punctuation."""
+    """Check the end of each sentence case-insensitively, ignoring punctuation."""
     return _all(ends, sentences(response), arguments)
 
 
 def each_sentence_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check each sentence's end in any case, past full stops; the text is not cleaned."""
+    """Check the end of each sentence case-insensitively, ignoring full stops, in raw text."""
     return _all(ends_arm, split_sentences(response), arguments)
 
 
 def each_sentence_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check each sentence's end letter for letter, the full stop included."""
+    """Check the end of each sentence literally, including the full stop."""
     return _all(str.endswith, split_sentences(clean(response)), arguments)
 
 
@@ -53,32 +53,32 @@ def each_sentence_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def each_paragraph_begins_strict(response: str, arguments: Affix) -> bool:
-    """Check each paragraph's beginning in any case, past punctuation."""
+    """Check the beginning of each paragraph case-insensitively, ignoring punctuation."""
     return _all(begins, paragraphs(response), arguments)
 
 
 def each_paragraph_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check each paragraph's beginning in any case, past full stops; the text is not cleaned."""
+    """Check each paragraph's beginning case-insensitively, ignoring full stops, in raw text."""
     return _all(begins_arm, blocks(response), arguments)
 
 
 def each_paragraph_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check each paragraph's beginning letter for letter."""
+    """Check the beginning of each paragraph literally."""
     return _all(str.startswith, blocks(clean(response)), arguments)
 
 
 def each_paragraph_ends_strict(response: str, arguments: Affix) -> bool:
-    """Check each paragraph's end in any case, past punctuation."""
+    """Check the end of each paragraph case-insensitively, ignoring punctuation."""
     return _all(ends, paragraphs(response), arguments)
 
 
 def each_paragraph_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check each paragraph's end in any case, past full stops; the text is not cleaned."""
+    """Check each paragraph's end case-insensitively, ignoring full stops, in raw text."""
     return _all(ends_arm, blocks(response), arguments)
 
 
 def each_paragraph_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check each paragraph's end letter for letter, the full stop included."""
+    """Check the end of each paragraph literally, including the full stop."""
     return _all(str.endswith, blocks(clean(response)), arguments)
 
 
@@ -86,32 +86,32 @@ def each_paragraph_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def response_begins_strict(response: str, arguments: Affix) -> bool:
-    """Check the response's beginning in any case, past punctuation."""
+    """Check the beginning of the response case-insensitively, ignoring punctuation."""
     return begins(response, arguments.substring)
 
 
 def response_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check the response's beginning in any case, past full stops."""
+    """Check the beginning of the response case-insensitively, ignoring full stops."""
     return begins_arm(response, arguments.substring)
 
 
 def response_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check the response's beginning letter for letter."""
+    """Check the beginning of the response literally."""
     return response.strip().startswith(arguments.substring)
 
 
 def response_ends_strict(response: str, arguments: Affix) -> bool:
-    """Check the response's end in any case, past punctuation."""
+    """Check the end of the response case-insensitively, ignoring punctuation."""
     return ends(response, arguments.substring)
 
 
 def response_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Check the response's end in any case, past full stops."""
+    """Check the end of the response case-insensitively, ignoring full stops."""
     return ends_arm(response, arguments.substring)
 
 
 def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Check the response's end letter for letter, the full stop included."""
+    """Check the end of the response literally, including the full stop."""
     return response.strip().endswith(arguments.substring)
 
 
@@ -119,15 +119,15 @@ def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def begins(text: str, affix: str) -> bool:
-    """Return whether a text begins with `affix`, as ``strict`` compares: whatever the case.
+    """Return whether a text begins with `affix` by the rules of ``strict``, in any case.
 
-    Marks that end sentences do not belong to `affix`, unless it has nothing else.
+    Marks that end sentences are removed from `affix`, unless it consists only of them.
     """
     return _starts_past_edge(text.casefold(), _wanted(affix))
 
 
 def ends(text: str, affix: str) -> bool:
-    """Return whether a text ends with `affix`, as ``strict`` compares."""
+    """Return whether a text ends with `affix` by the rules of ``strict``."""
     return _starts_past_edge(text.casefold()[::-1], _wanted(affix)[::-1])
 
 
@@ -153,7 +153,7 @@ def _wanted(affix: str) -> str:
 def _starts_past_edge(text: str, wanted: str) -> bool:
     """Return whether only characters other than letters and digits come before `wanted`."""
     edge, own_edge = _edge(text), _edge(wanted)
-    if own_edge == len(wanted):  # nothing but punctuation: it has to be in the edge
+    if own_edge == len(wanted):  # only punctuation, which must be in the edge
         return wanted in text[:edge]
     return edge >= own_edge and text.startswith(wanted, edge - own_edge)
 

@@ -1,9 +1,10 @@
-"""The parameters of the checks, one model for each kind of them.
+"""Defines the parameters of the checks, with one model for each kind of parameters.
 
-The models of ``strict`` refuse what a check could only answer by accident: bounds in the wrong
-order, an empty list, a text of blanks. Each extends a model of the published dialects (``Any…``),
-which takes what the public code answers: any integers as bounds, empty lists, empty texts. In every
-dialect texts and lists have a largest size, so that no call takes long.
+The models of ``strict`` refuse parameters with which a check has a fixed or accidental result:
+bounds in the wrong order, an empty list, a text of blanks. Each of them extends a model of the
+published dialects (``Any…``), which accepts the parameters that the public code accepts: any
+integers as bounds, empty lists, empty texts. In every dialect texts and lists have a maximum size,
+so that no call takes long.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ Phrase = Annotated[Text, AfterValidator(_not_blank)]
 
 
 class NoArguments(Arguments):
-    """Of a check that needs nothing but the response."""
+    """Defines no parameters, for a check that needs only the response."""
 
 
 class AnyBounds(Arguments):
-    """How many there may be, in any order and below zero too."""
+    """Defines bounds of a count, in any order and possibly negative."""
 
     lower_bound: int = Field(description="The smallest allowed number.")
     upper_bound: int = Field(description="The largest allowed number.")
 
 
 class AnyRanges(Arguments):
-    """How many there may be in each paragraph, in any order."""
+    """Defines bounds of a count in each paragraph, in any order."""
 
     ranges: Annotated[
         list[Annotated[list[int], Field(min_length=2, max_length=2)]],
@@ -67,7 +68,7 @@ class AnyRanges(Arguments):
 
 
 class AnySubstrings(Arguments):
-    """Texts that must not occur, perhaps none, and perhaps empty ones."""
+    """Defines texts that must not occur; the list or a text may be empty."""
 
     substrings: Annotated[
         list[AnyText],
@@ -76,19 +77,19 @@ class AnySubstrings(Arguments):
 
 
 class AnySubstring(Arguments):
-    """A text that must not occur, perhaps an empty one."""
+    """Defines a text that must not occur, which may be empty."""
 
     substring: AnyText = Field(description="The text that must not occur.")
 
 
 class AnyAffix(Arguments):
-    """A text that something must begin or end with, perhaps an empty one."""
+    """Defines a required beginning or end, which may be empty."""
 
     substring: AnyText = Field(description="The text it must begin or end with.")
 
 
 class AnyKeywords(Arguments):
-    """Keywords, perhaps none, and how often they may be mentioned, in any order."""
+    """Defines keywords, which may be empty, and bounds of their count, in any order."""
 
     keywords: Annotated[
         list[AnyText], Field(max_length=_LONGEST_LIST, description="Words or phrases to count.")
@@ -98,13 +99,13 @@ class AnyKeywords(Arguments):
 
 
 class AnyPrecision(Arguments):
-    """How exact numbers are written, below zero too."""
+    """Defines the precision of numbers, which may be negative."""
 
     precision: int = Field(description="The number of digits after the decimal point.")
 
 
 class Bounds(AnyBounds):
-    """How many there may be; both bounds are allowed values."""
+    """Defines bounds of a count; both bounds are allowed values."""
 
     lower_bound: Count = Field(description="The smallest allowed number.")
     upper_bound: Count = Field(description="The largest allowed number.")
@@ -116,7 +117,7 @@ class Bounds(AnyBounds):
 
 
 class Ranges(AnyRanges):
-    """How many there may be in each paragraph."""
+    """Defines bounds of a count in each paragraph."""
 
     ranges: Annotated[
         list[Annotated[list[Count], Field(min_length=2, max_length=2), AfterValidator(_ordered)]],
@@ -130,7 +131,7 @@ class Ranges(AnyRanges):
 
 
 class Substrings(AnySubstrings):
-    """Texts that must not occur."""
+    """Defines texts that must not occur."""
 
     substrings: Annotated[
         list[Text],
@@ -143,19 +144,19 @@ class Substrings(AnySubstrings):
 
 
 class Substring(AnySubstring):
-    """A text that must not occur."""
+    """Defines a text that must not occur."""
 
     substring: Text = Field(description="The text that must not occur.")
 
 
 class Affix(AnyAffix):
-    """A text that something must begin or end with."""
+    """Defines a required beginning or end."""
 
     substring: Phrase = Field(description="The text it must begin or end with.")
 
 
 class Keywords(AnyKeywords):
-    """Keywords, and how often they may be mentioned; both bounds are allowed values."""
+    """Defines keywords and bounds of their count; both bounds are allowed values."""
 
     keywords: Annotated[
         list[Phrase],
@@ -171,6 +172,6 @@ class Keywords(AnyKeywords):
 
 
 class Precision(AnyPrecision):
-    """How exact numbers are written."""
+    """Defines the precision of numbers."""
 
     precision: Count = Field(description="The number of digits after the decimal point.")

@@ -1,8 +1,9 @@
-"""A small English parameter set for Punkt, written for visenv.
+"""Defines a small set of English parameters for Punkt, written for visenv.
 
-It stands in where NLTK's trained set, ``punkt_tab``, is not installed. No table of orthography:
-without one, Punkt agrees better with its trained self on ordinary prose than with a guessed one.
-What it knows and the trained set does not: e.g., i.e., et al., Fig. and their like.
+It is used if NLTK's trained set, ``punkt_tab``, is not installed. It contains no table of
+orthography, because on ordinary prose Punkt agrees better with the trained set without such a table
+than with a guessed one. Unlike the trained set, it contains e.g., i.e., et al., Fig. and similar
+abbreviations.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ misc n.b op orig p.s pp ref refs resp sect v viz vol vols vs
 """
 _MEASURES = "cu ft lb lbs oz qt sq tbsp tsp"
 
-# These end sentences too ("He said no."), so a full stop belongs to them before a number only.
+# These words can also end a sentence ("He said no."), so a full stop belongs to them only before a
+# number.
 _BEFORE_NUMBERS = "no nos art mar pg p par fn ver sat sun jun jul"
 
 _STARTERS = """
@@ -46,10 +48,10 @@ with within without yes yet you your
 ABBREVIATIONS: Final = frozenset(
     f"{_PEOPLE} {_COMPANIES} {_PLACES} {_TIMES} {_WRITING} {_MEASURES}".split()
 )
-"""Words that a full stop belongs to, in lower case and without it."""
+"""Abbreviations that end with a full stop, in lower case and without it."""
 
 COLLOCATIONS: Final = frozenset((word, "##number##") for word in _BEFORE_NUMBERS.split())
-"""Pairs of words that no sentence ends between; ``##number##`` is any number."""
+"""Pairs of words between which no sentence ends; ``##number##`` is any number."""
 
 STARTERS: Final = frozenset(_STARTERS.split())
 """Words that often begin a sentence."""

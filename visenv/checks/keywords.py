@@ -1,4 +1,4 @@
-"""Checks 15 and 16: how often keywords are mentioned, each by itself and all together."""
+"""Implements checks 15 and 16: the number of mentions of each keyword, and of all together."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from visenv.checks.text import clean
 
 
 def each_keyword_strict(response: str, arguments: Keywords) -> bool:
-    """Check each keyword by itself, as `mentions` counts."""
+    """Check each keyword separately, counted by `mentions`."""
     text = _folded(response)
     return all(_within(mentions(text, each), arguments) for each in _distinct(arguments))
 
 
 def each_keyword_arm(response: str, arguments: AnyKeywords) -> bool:
-    """Check each keyword by itself, as `mentions_arm` counts."""
+    """Check each keyword separately, counted by `mentions_arm`."""
     text = clean(response)
     return all(_within(mentions_arm(text, each), arguments) for each in arguments.keywords)
 
 
 def each_keyword_mmif(response: str, arguments: AnyKeywords) -> bool:
-    """Check each keyword by itself, as `mentions_mmif` counts."""
+    """Check each keyword separately, counted by `mentions_mmif`."""
     text = clean(response).lower()
     return all(_within(mentions_mmif(text, each), arguments) for each in arguments.keywords)
 
@@ -54,15 +54,15 @@ def total_keywords_mmif(response: str, arguments: AnyKeywords) -> bool:
 
 
 def mentions(folded_text: str, folded_keyword: str) -> int:
-    """Return how often a keyword occurs without a letter or digit beside it (``strict``)."""
+    """Count occurrences of a keyword without an adjacent letter or digit (``strict``)."""
     return _count(folded_text, folded_keyword, _apart)
 
 
 def mentions_arm(text: str, keyword: str) -> int:
-    """Return ARM-Thinker's count: between word boundaries, but a hashtag anywhere."""
+    """Return ARM-Thinker's count: between word boundaries, or anywhere for a hashtag."""
     hashtag = keyword.startswith("#")
     if text.isascii() and keyword.isascii():
-        # To ignore case then is to compare in lower case, at a fifth of the cost.
+        # Comparing in lower case is equivalent to ignoring case, and takes a fifth of the time.
         lower = text.lower()
         return lower.count(keyword.lower()) if hashtag else mentions_mmif(lower, keyword)
     pattern = re.escape(keyword) if hashtag else rf"\b{re.escape(keyword)}\b"
@@ -72,7 +72,7 @@ def mentions_arm(text: str, keyword: str) -> int:
 def mentions_mmif(lower_text: str, keyword: str) -> int:
     """Return MM-IFEngine's count, at word boundaries: ``#cat`` only after a letter or digit."""
     if not keyword:
-        return len(re.findall(r"\b", lower_text))  # what the public pattern then matches
+        return len(re.findall(r"\b", lower_text))  # the matches of the public pattern in this case
     wanted = keyword.lower()
     first, last = _is_word(wanted[0]), _is_word(wanted[-1])
     return _count(
@@ -83,7 +83,7 @@ def mentions_mmif(lower_text: str, keyword: str) -> int:
 
 
 def _count(text: str, keyword: str, stands: Callable[[str, str], bool]) -> int:
-    """Return how often a keyword occurs where `stands` holds for its neighbors."""
+    """Count the occurrences of a keyword for which `stands` is true of the adjacent characters."""
     count, start = 0, text.find(keyword)
     while start >= 0:
         end = start + len(keyword)
@@ -98,12 +98,12 @@ def _apart(before: str, after: str) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    r"""Return whether the character matches ``\\w``; an end of the text does not."""
+    r"""Return whether the character matches ``\\w``; False at an end of the text."""
     return character.isalnum() or character == "_"
 
 
 def _folded(text: str) -> str:
-    """Fold case and blanks, so that a phrase may be broken over two lines."""
+    """Convert to lower case and normalize whitespace, so that a phrase may span two lines."""
     return " ".join(text.casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""Checks 1 to 6: how many paragraphs, sentences and words there are."""
+"""Implements checks 1 to 6: the number of paragraphs, sentences and words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from visenv.checks.text import (
 
 
 def paragraph_number_strict(response: str, arguments: Bounds) -> bool:
-    """Count the blocks between blank lines that hold a letter or digit."""
+    """Count the blocks between blank lines that contain a letter or digit."""
     return _within(len(paragraphs(response)), arguments)
 
 
@@ -32,12 +32,12 @@ def paragraph_number_published(response: str, arguments: AnyBounds) -> bool:
 
 
 def sentence_number_strict(response: str, arguments: Bounds) -> bool:
-    """Count Punkt's sentences that hold a letter or digit; none crosses a blank line."""
+    """Count Punkt's sentences with a letter or digit; a blank line always ends a sentence."""
     return _within(len(sentences(response)), arguments)
 
 
 def sentence_number_published(response: str, arguments: AnyBounds) -> bool:
-    """Count Punkt's sentences, which cross blank lines without a full stop."""
+    """Count Punkt's sentences, which may extend across blank lines."""
     return _within(len(split_sentences(clean(response))), arguments)
 
 
@@ -45,12 +45,12 @@ def sentence_number_published(response: str, arguments: AnyBounds) -> bool:
 
 
 def each_paragraph_sentence_number_strict(response: str, arguments: Bounds) -> bool:
-    """Count the sentences of each paragraph, or the lines of verse."""
+    """Count the sentences of each paragraph, or its lines if it is verse."""
     return all(_within(_sentences_or_lines(each), arguments) for each in paragraphs(response))
 
 
 def each_paragraph_sentence_number_arm(response: str, arguments: AnyBounds) -> bool:
-    """Count the sentences, or the lines if half of them end in a dash."""
+    """Count the sentences of each paragraph, or its lines if half of them end in a dash."""
     return all(
         _within(
             each.count("\n") + 1 if is_verse_arm(each) else len(split_sentences(each)), arguments
@@ -60,7 +60,7 @@ def each_paragraph_sentence_number_arm(response: str, arguments: AnyBounds) -> b
 
 
 def each_paragraph_sentence_number_mmif(response: str, arguments: AnyBounds) -> bool:
-    """Count the sentences, also in verse."""
+    """Count the sentences of each paragraph, also in verse."""
     return all(_within(len(split_sentences(each)), arguments) for each in blocks(clean(response)))
 
 
@@ -68,13 +68,13 @@ def each_paragraph_sentence_number_mmif(response: str, arguments: AnyBounds) -> 
 
 
 def each_paragraph_sentence_number_list_strict(response: str, arguments: Ranges) -> bool:
-    """Count as in check 3, each paragraph with its own range."""
+    """Count as in check 3, with a separate range for each paragraph."""
     counted = [_sentences_or_lines(each) for each in paragraphs(response)]
     return _each_within(counted, arguments)
 
 
 def each_paragraph_sentence_number_list_published(response: str, arguments: AnyRanges) -> bool:
-    """Count the sentences, also in verse."""
+    """Count the sentences of each paragraph, also in verse."""
     counted = [len(split_sentences(each)) for each in blocks(clean(response))]
     return _each_within(counted, arguments)
 
@@ -83,17 +83,17 @@ def each_paragraph_sentence_number_list_published(response: str, arguments: AnyR
 
 
 def word_count_strict(response: str, arguments: Bounds) -> bool:
-    """Count words with a letter or digit: a dash between blanks is none."""
+    """Count words with a letter or digit: a dash between blanks is not a word."""
     return _within(word_count(response), arguments)
 
 
 def word_count_arm(response: str, arguments: AnyBounds) -> bool:
-    """Count everything between blanks."""
+    """Count the tokens between blanks."""
     return _within(len(response.split()), arguments)
 
 
 def word_count_mmif(response: str, arguments: AnyBounds) -> bool:
-    """Count what stands between blanks after punctuation was dropped."""
+    """Count the tokens between blanks after punctuation was removed."""
     return _within(words_left_mmif(response), arguments)
 
 
@@ -116,7 +116,7 @@ def each_paragraph_word_count_mmif(response: str, arguments: AnyBounds) -> bool:
 
 
 def _sentences_or_lines(paragraph: str) -> int:
-    """Count the sentences of a paragraph in ``strict``: the lines, where it is verse."""
+    """Count the sentences of a paragraph in ``strict``, or its lines if it is verse."""
     return paragraph.count("\n") + 1 if is_verse(paragraph) else len(sentences(paragraph))
 
 

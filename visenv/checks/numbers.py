@@ -1,8 +1,8 @@
-"""Checks 17 to 19: how exact numbers are written, and whether there are any.
+"""Implements checks 17 to 19: the precision of numbers, and the absence of numbers.
 
-A number of ``strict`` has digits, groups of thousands, a decimal part and an exponent, and stands
-by itself: not after a letter or a letter and a hyphen (A4, GPT-4, v1.5), not in a chain of points
-(1.2.3), and, unless it has decimals (3.5kg), not before a letter (3rd, 5G).
+A number of ``strict`` has digits, groups of thousands, a decimal part and an exponent. It must not
+follow a letter or a letter and a hyphen (A4, GPT-4, v1.5) or be part of a chain of points (1.2.3),
+and a number without decimals must not be followed by a letter (3rd, 5G; but 3.5kg is allowed).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from visenv.checks.arguments import AnyPrecision, NoArguments, Precision
 from visenv.checks.text import without_list_markers
 
-# Every pattern here reads a run of digits a bounded number of times: it begins where the run does,
-# and takes the run whole (possessive quantifiers). Those that begin with a digit are searched for
-# several times as fast as those that begin with a condition; what is before it is asked afterwards.
+# Every pattern here reads a run of digits a bounded number of times: a match starts at the start of
+# the run and takes the whole run (possessive quantifiers). Patterns that begin with a digit are
+# several times as fast as patterns that begin with a condition, so some conditions are checked
+# after the first character.
 _DIGITS = re.compile(r"\d++")
 _NUMBER = re.compile(
     r"""(?<!\w) (?<!\d\.) (?<![^\W\d_]-)
@@ -43,18 +44,18 @@ _NUMBER_MMIF = re.compile(r"\d(?<![.\w]\d)\d*+(?:\.\d++)?+(?:%|[eE][+-]?\d++(?![
 
 
 def percentage_precision_strict(response: str, arguments: Precision) -> bool:
-    """Check numbers before ``%``, with or without blanks between them."""
+    """Check all numbers before ``%``, with or without blanks between them."""
     found = (number for number in _numbers(response) if _PERCENT.match(response, number.end()))
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
 def percentage_precision_arm(response: str, arguments: AnyPrecision) -> bool:
-    """Check numbers with decimals right before ``%``; others pass."""
+    """Check only numbers with decimals directly before ``%``; other numbers pass."""
     return _have(_PERCENTAGES_ARM.findall(response), arguments.precision)
 
 
 def percentage_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
-    """Check percentages; whole ones always fail: the public code gives up on them."""
+    """Check percentages; whole numbers always fail, because the public code cannot parse them."""
     found = _PERCENTAGES_MMIF.findall(response)
     return all(found) and _have(found, arguments.precision)
 
@@ -63,18 +64,18 @@ def percentage_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
 
 
 def number_precision_strict(response: str, arguments: Precision) -> bool:
-    """Check numbers that stand by themselves; the marker of a list item is no number."""
+    """Check separate numbers; the marker of a list item is not a number."""
     found = _numbers(without_list_markers(response))
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
 def number_precision_arm(response: str, arguments: AnyPrecision) -> bool:
-    """Check numbers with decimals anywhere; others pass."""
+    """Check numbers with decimals anywhere; other numbers pass."""
     return _have(_DECIMALS_ARM.findall(response), arguments.precision)
 
 
 def number_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
-    """Check numbers that touch no letter; in ``1.5kg`` the 1 is one."""
+    """Check numbers without an adjacent letter; the 1 in ``1.5kg`` is such a number."""
     return _have(map("".join, _NUMBERS_MMIF.findall(response)), arguments.precision)
 
 
@@ -82,22 +83,22 @@ def number_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
 
 
 def has_no_number_strict(response: str, arguments: NoArguments) -> bool:
-    """Check for numbers that stand by themselves."""
+    """Check that there is no separate number."""
     return next(_numbers(response), None) is None
 
 
 def has_no_number_arm(response: str, arguments: NoArguments) -> bool:
-    """Check for digits between word boundaries."""
+    """Check that there are no digits between word boundaries."""
     return _INTEGER_ARM.search(response) is None
 
 
 def has_no_number_mmif(response: str, arguments: NoArguments) -> bool:
-    """Check for digits that touch neither a letter nor a point."""
+    """Check that there are no digits without an adjacent letter or point."""
     return _NUMBER_MMIF.search(response) is None
 
 
 def _numbers(text: str) -> Iterator[re.Match[str]]:
-    """Yield the numbers of ``strict``, in order; the group ``decimals`` may be None."""
+    """Yield the numbers of ``strict`` in order; their group ``decimals`` may be None."""
     end = 0
     for digits in _DIGITS.finditer(text):
         start = digits.start()

@@ -1,7 +1,8 @@
-"""Sentences of a text, split by NLTK's Punkt.
+"""Splits a text into sentences with NLTK's Punkt.
 
-Kiss and Strunk, "Unsupervised Multilingual Sentence Boundary Detection", 2006. With NLTK's trained
-English parameters where they are installed, otherwise with ours; `sentence_splitter` tells which.
+Source: Kiss and Strunk, "Unsupervised Multilingual Sentence Boundary Detection", 2006. NLTK's
+trained English parameters are used if they are installed, otherwise those of visenv;
+`sentence_splitter` returns which are used.
 
 NLTK takes seconds to import, so it is imported when the first text is split.
 """
@@ -20,22 +21,23 @@ if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
 MOST_MARKS: Final = 10_000
-"""Full stops, question and exclamation marks of a text that is split; prose has one in 100 letters.
+"""Maximum number of full stops, question and exclamation marks in a text; prose has about one in
+100 letters.
 
-Each costs NLTK up to 0.1 ms, and it gives up after seconds of wall clock. A number refuses the same
-texts on every machine.
+NLTK takes up to 0.1 ms for each mark, and stops after a time limit of some seconds. Because of this
+maximum, the same texts are refused on every machine.
 """
 
 
 class SentenceSplitter(NamedTuple):
-    """Says which parameters split sentences in this process.
+    """Describes the parameters that split sentences in this process.
 
     Attributes:
-        name: ``"punkt_tab"``, NLTK's trained set, or ``"built-in"``, ours. Scores to be compared
-            with published ones need ``"punkt_tab"``.
-        folder: Where the trained set was read, or None.
-        abbreviations: How many it knows; NLTK's English set has 156. Some folders that go by its
-            name are made up and hold a dozen.
+        name: ``"punkt_tab"``, NLTK's trained set, or ``"built-in"``, the set of visenv. Scores for
+            comparison with published ones need ``"punkt_tab"``.
+        folder: The folder of the trained set, or None.
+        abbreviations: Number of abbreviations in the set; NLTK's English set has 156. Some folders
+            with the same name are not NLTK's and contain only about a dozen.
     """
 
     name: Literal["punkt_tab", "built-in"]
@@ -44,11 +46,11 @@ class SentenceSplitter(NamedTuple):
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, in order, without the blanks between; linear in its length.
+    """Return the sentences of a text, in order, without the blanks between them, in linear time.
 
     Raises:
-        DataError: If the text holds more than `MOST_MARKS` marks that may end a sentence, if NLTK
-            gives up on it, or if a trained set is installed but cannot be read.
+        DataError: If the text has more than `MOST_MARKS` marks that may end a sentence, if NLTK
+            exceeds its time limit, or if a trained set is installed but cannot be read.
     """
     marks = sum(map(text.count, ".?!"))
     if marks > MOST_MARKS:
@@ -66,7 +68,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_splitter() -> SentenceSplitter:
-    """Return which parameters `split_sentences` uses; they are looked up once per process.
+    """Return the parameters that `split_sentences` uses; they are searched once per process.
 
     Raises:
         DataError: If a trained set is installed but cannot be read.
@@ -75,9 +77,9 @@ def sentence_splitter() -> SentenceSplitter:
 
 
 class _Orthography(dict[str, int]):
-    """Says how words were seen written, 0 for a word never seen.
+    """Holds the spellings of words that were seen, 0 for a word that was not.
 
-    NLTK's own is a defaultdict, which keeps every word that is asked for.
+    NLTK's own class is a defaultdict, which stores every word that is looked up.
     """
 
     def __missing__(self, word: str) -> int:
@@ -109,7 +111,7 @@ def _trained(folder: PathPointer) -> PunktParameters:
         return load_punkt_params(folder)
     except (LookupError, OSError, ValueError) as error:
         raise DataError(
-            f"{folder} is not a whole punkt_tab: {error}. Install it again with "
+            f"{folder} is not a complete punkt_tab: {error}. Install it again with "
             "`python -m nltk.downloader punkt_tab`, or remove it."
         ) from error
 

@@ -1,4 +1,4 @@
-"""Checks 7 and 8: texts that must not occur."""
+"""Implements checks 7 and 8: texts that must not occur."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from visenv.checks.text import clean
 
 
 def contains_none_strict(response: str, arguments: Substrings) -> bool:
-    """Check in any case, also inside words."""
+    """Check case-insensitively, also inside words."""
     text = response.casefold()
     return not any(substring.casefold() in text for substring in arguments.substrings)
 
 
 def contains_none_arm(response: str, arguments: AnySubstrings) -> bool:
-    """Check in any case, also inside words."""
+    """Check case-insensitively, also inside words."""
     text = clean(response).lower()
     return not any(substring.lower() in text for substring in arguments.substrings)
 
 
 def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
-    """Check in the given case, also inside words."""
+    """Check case-sensitively, also inside words."""
     return not any(substring in response for substring in arguments.substrings)
 
 
@@ -29,15 +29,15 @@ def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
 
 
 def does_not_contain_strict(response: str, arguments: Substring) -> bool:
-    """Check in any case, also inside words."""
+    """Check case-insensitively, also inside words."""
     return arguments.substring.casefold() not in response.casefold()
 
 
 def does_not_contain_arm(response: str, arguments: AnySubstring) -> bool:
-    """Check in any case, also inside words."""
+    """Check case-insensitively, also inside words."""
     return arguments.substring.lower() not in clean(response).lower()
 
 
 def does_not_contain_mmif(response: str, arguments: AnySubstring) -> bool:
-    """Check in the given case, also inside words."""
+    """Check case-sensitively, also inside words."""
     return arguments.substring not in response

@@ -1,4 +1,4 @@
-"""The table of the 19 checks, and `check`, which runs one."""
+"""Defines the table of the 19 checks, and `check`, which runs one of them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ class TextCheck(Generic[ArgumentsT]):
     """Describes one check: a row of the table.
 
     Attributes:
-        name: As the papers' tools are called.
-        description: What is true when the check's result is.
-        arguments: The model of its parameters in ``strict``.
-        strict: Decides, for a response and its arguments; `arm` and `mmif` do as the public code.
+        name: The name of the tool in the papers.
+        description: The condition under which the check passes.
+        arguments: The model of the check's parameters in ``strict``.
+        strict: Decides for a response and its arguments; `arm` and `mmif` return the results of the
+            public code.
     """
 
     name: str
@@ -54,7 +55,7 @@ class TextCheck(Generic[ArgumentsT]):
     mmif: Callable[[str, ArgumentsT], bool]
 
     def arguments_of(self, dialect: Dialect) -> type[Arguments]:
-        """Return the model of its parameters in a dialect: the public code refuses less."""
+        """Return the model of the parameters in a dialect; the published dialects accept more."""
         return self.arguments if dialect == "strict" else PUBLISHED[self.arguments]
 
     def __call__(self, response: str, arguments: ArgumentsT, dialect: Dialect = "strict") -> bool:
@@ -236,10 +237,10 @@ PUBLISHED: Final[Mapping[type[Arguments], type[Arguments]]] = {
     Precision: AnyPrecision,
     NoArguments: NoArguments,
 }
-"""The model of parameters of ``strict`` -> that of the published dialects."""
+"""Maps the model of parameters of ``strict`` to that of the published dialects."""
 
 CHECKS: Final[Mapping[str, TextCheck[Any]]] = {row.name: row for row in _ROWS}
-"""The 19 checks by name, in the papers' order."""
+"""The 19 checks by name, in the order of the papers."""
 
 
 def check(
@@ -257,14 +258,14 @@ def check(
         True
 
     Args:
-        name: A key of `CHECKS`; MM-IFEngine's spelling ``metioned`` is understood.
-        response: The text, of any kind; of any length where it need not be split into sentences.
-        arguments: The check's parameters; the published dialects take more of them.
-        dialect: ``"strict"``, or what the public code of a paper answers: ``"arm"``, ``"mmif"``.
+        name: A key of `CHECKS`; MM-IFEngine's spelling ``metioned`` is accepted.
+        response: The text; its length is limited only by checks that split it into sentences.
+        arguments: The check's parameters; the published dialects accept more values.
+        dialect: ``"strict"``, or the behavior of the public code of a paper: ``"arm"``, ``"mmif"``.
 
     Raises:
-        UnknownNameError: If there is no such check or dialect; names the nearest.
-        ConfigurationError: If the arguments do not fit the check.
+        UnknownNameError: If there is no such check or dialect; suggests the nearest.
+        ConfigurationError: If the arguments are invalid for the check.
         DataError: If the response cannot be split into sentences (`split_sentences`).
     """
     found = find_check(name)
@@ -277,10 +278,10 @@ def check(
 
 
 def find_check(name: str) -> TextCheck[Any]:
-    """Return the check of that name; MM-IFEngine's spelling ``metioned`` is accepted.
+    """Return the check with that name; MM-IFEngine's spelling ``metioned`` is accepted.
 
     Raises:
-        UnknownNameError: If there is none; names the nearest.
+        UnknownNameError: If there is no such check; suggests the nearest.
     """
     found = CHECKS.get(name) or CHECKS.get(name.replace("_metioned_", "_mentioned_"))
     if found is None:

@@ -1,8 +1,8 @@
-"""The command line: `visenv list | card | play | rollout | train | eval | … | view | export`.
+"""Implements the command line: `visenv list | card | play | rollout | train | eval | … | export`.
 
-One file per command: a dataclass whose fields are its options and whose `run` does the work. A
-command is imported when it is asked for, so that `visenv --help` is there at once; no file is
-called as a builtin is, since its name becomes one of this module.
+Each command has a file with a dataclass, whose fields are its options and whose `run` executes it.
+A command is imported only when it is used, so that `visenv --help` is fast. No file has the name of
+a Python builtin, because the name of the file becomes a name in this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from visenv.registration import load
 
 
 class Command(NamedTuple):
-    """Names where a command is, and what it does in a line."""
+    """Holds the location of a command, and its description in one line."""
 
     place: str
     summary: str
@@ -28,51 +28,49 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "list": Command(
-        "visenv.cli.listing:ListCommand", "environments, policies, algorithms, data sets"
+        "visenv.cli.listing:ListCommand", "list environments, policies, algorithms and data sets"
     ),
     "card": Command(
-        "visenv.cli.card:CardCommand", "an environment: its actions, reward, limits, options"
+        "visenv.cli.card:CardCommand", "show an environment: actions, reward, limits, options"
     ),
     "play": Command("visenv.cli.play:PlayCommand", "play an environment yourself"),
     "rollout": Command(
-        "visenv.cli.rollout:RolloutCommand", "let a policy play, and keep the episodes"
+        "visenv.cli.rollout:RolloutCommand", "play episodes with a policy, and save them"
     ),
     "train": Command("", "train a model by a recipe: phases, evaluation, controls, report"),
-    "eval": Command(
-        "visenv.cli.evaluate:EvaluateCommand", "a policy's scores on a data set, a table"
-    ),
+    "eval": Command("visenv.cli.evaluate:EvaluateCommand", "evaluate a policy on a data set"),
     "suite": Command(
-        "visenv.cli.suite:SuiteCommand", "a policy's scores on all data sets of a table"
+        "visenv.cli.suite:SuiteCommand", "evaluate a policy on all data sets of a table"
     ),
     "validate": Command(
-        "visenv.cli.validate:ValidateCommand", "check an environment against the contract"
+        "visenv.cli.validate:ValidateCommand", "check that an environment follows the contract"
     ),
     "rescore": Command(
-        "visenv.cli.rescore:RescoreCommand", "compute rewards of saved episodes again"
+        "visenv.cli.rescore:RescoreCommand", "compute the rewards of saved episodes again"
     ),
     "data": Command(
         "visenv.cli.data:DataCommand", "make training and benchmark data, step by step"
     ),
     "index": Command(
-        "visenv.cli.index:IndexCommand", "embed a folder of documents, for search by meaning"
+        "visenv.cli.index:IndexCommand", "embed a folder of documents, for semantic search"
     ),
-    "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and try it"),
+    "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and query it"),
     "judge-check": Command(
         "visenv.cli.judge_check:JudgeCheckCommand", "compare a judge with exact ground truth"
     ),
     "doctor": Command(
         "visenv.cli.doctor:DoctorCommand",
-        "how model-written code is isolated here, and the simulators",
+        "show the isolation of model-written code, and the simulators",
     ),
     "simulators": Command(
         "visenv.cli.simulators:SimulatorsCommand",
-        "install LIBERO, habitat-lab and ai2thor beside visenv",
+        "install LIBERO, habitat-lab and ai2thor",
     ),
     "view": Command(
-        "visenv.cli.view:ViewCommand", "a run's report: curves, episodes, groups; two runs"
+        "visenv.cli.view:ViewCommand", "write the report of a run, or compare two runs"
     ),
     "export": Command(
-        "visenv.cli.export:ExportCommand", "episodes as logs of Inspect, or as parquet"
+        "visenv.cli.export:ExportCommand", "export episodes as logs of Inspect, or as parquet"
     ),
 }
 
@@ -81,14 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: What stands after ``visenv``; the process's own by default.
+        arguments: The arguments after ``visenv``; by default those of the process.
 
     Returns:
-        The exit status: 0, 1 for an error that was explained, 2 when no command is given, 130
-        after Ctrl-C.
+        The exit status: 0, 1 after an error message, 2 if no command is given, 130 after Ctrl-C.
 
     Raises:
-        SystemExit: With status 2 for options that cannot be read, 0 after a command's ``--help``.
+        SystemExit: With status 2 for invalid options, 0 after a command's ``--help``.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:
@@ -100,11 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "" not in sys.path:
         sys.path.append("")  # so that module:Class is also found in the current folder
     try:
-        if words[0] == "train":  # its options live with the recipes, which load PyTorch
+        if words[0] == "train":  # its options are in the recipes, which load PyTorch
             load("recipe", "train")(words[1:])
         else:
             _command(words[0], words[1:]).run()
-    except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `visenv list | head`
         sys.stderr.close()
         return 0
     except (VisenvError, OSError) as error:
@@ -124,10 +121,10 @@ def _usage() -> str:
 
 
 def _command(name: str, words: Sequence[str]) -> Any:
-    """Return the command with its options read from `words`.
+    """Return the command with its options parsed from `words`.
 
     Raises:
-        UnknownNameError: If there is no such command; names the nearest.
+        UnknownNameError: If there is no such command; suggests the nearest.
     """
     import tyro
 
@@ -141,6 +138,6 @@ def _command(name: str, words: Sequence[str]) -> Any:
         prog=f"visenv {name}",
         description=inspect.getdoc(made),
         args=words,
-        # --option a=1 --option b=2: one value each, so that none swallows what follows it.
+        # For --option a=1 --option b=2: each option takes one value, and not the next word too.
         config=(tyro.conf.UseAppendAction,),
     )

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, under the names their help shows."""
+"""Defines arguments that several commands share, with the names in their help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ControlName = Annotated[str, arg(metavar="CONTROL")]
 
 
 def check_at_least(lowest: float, **given: float | None) -> None:
-    """Raise a `ConfigurationError` that names the option whose value is too low, or NaN."""
+    """Raise a `ConfigurationError` that names an option whose value is too low or NaN."""
     for name, value in given.items():
         if value is not None and not value >= lowest:
             option = "--" + name.replace("_", "-")

@@ -13,19 +13,19 @@ from visenv.errors import ConfigurationError
 class CardCommand:
     """Show the card of an environment: spaces, presets, rewards, limits, arguments and scores.
 
-    The oracle, a random player and a blind player play held-out episodes, and one episode of the
-    oracle is shown.
+    The oracle, a random player and a blind player play held-out episodes for the table of scores,
+    and one episode of the oracle is shown.
     """
 
     env: EnvName
-    """Id (visenv/ may be left out), module:Id or module:Class."""
+    """Id (visenv/ may be omitted), module:Id or module:Class."""
     episodes: int = 4
-    """Episodes of each player, for the table of scores; 0 plays none. The documentation has 16."""
+    """Number of episodes of each player for the table of scores; 0 omits the table."""
     picture: Path | None = None
-    """WebP file for an animated picture of the oracle's episode."""
+    """WebP file to write an animation of the oracle's episode to."""
 
     def run(self) -> None:
-        """Print the card, and write the picture."""
+        """Print the card, and write the animation."""
         from rich.console import Console
         from rich.markdown import Markdown
 

@@ -8,22 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DoctorCommand:
-    """Say how code that a model wrote is isolated on this machine, and which simulators there are.
+    """Show how model-written code is isolated on this machine, and which simulators are installed.
 
-    Each layer of the isolation is tried, then programs try what no program may. Ends with status 1
-    if something is wrong; then environments that run code refuse to. Simulators, their interpreter
-    and OpenGL are listed; what is missing of them is no fault.
+    Each layer of the isolation is tested, and then test programs try forbidden operations. If one
+    of them succeeds, the exit status is 1, and environments that run code refuse to start.
+    Simulators, their interpreter and OpenGL are listed; it is no error if they are missing.
     """
 
     isolation: Literal["auto", "namespaces", "landlock"] = "auto"
-    """Take the strongest that is granted, or look at this one."""
+    """Use the strongest isolation that is available, or test this one."""
 
     def run(self) -> None:
-        """Examine and print.
+        """Run the tests and print the results.
 
         Raises:
-            ConfigurationError: If programs are refused here, or something was possible that must
-                not be.
+            ConfigurationError: If programs cannot be isolated here, or a forbidden operation was
+                possible.
         """
         from rich.console import Console
         from rich.table import Table
@@ -37,7 +37,7 @@ class DoctorCommand:
             table.add_row(layer, "granted" if there else "refused", detail)
         table.add_section()
         for name, held in found.checks:
-            table.add_row(f"check: {name}", "as it must be" if held else "NOT as it must be", "")
+            table.add_row(f"check: {name}", "ok" if held else "FAILED", "")
         Console().print(table)
         broken = [name for name, held in found.checks if not held]
         if found.refusal or broken:
@@ -49,7 +49,7 @@ class DoctorCommand:
 
 
 def print_simulators() -> None:
-    """Print what simulators there are."""
+    """Print the installed simulators."""
     from rich.console import Console
     from rich.table import Table
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 Totals = Callable[[Sequence["Episode"]], dict[str, float]]
-"""Scores of a data set that are no means over episodes."""
+"""Computes the scores of a data set that are not means over episodes."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,15 @@ class EvaluateCommand:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
     The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
-    over samples. Rows that cannot be read are listed, as are episodes that a failure aborted;
-    neither counts in the means. With --out, each episode is written when it ends; after a kill, the
-    same command plays what is missing.
+    over samples. Rows that cannot be read are listed, and so are episodes that were aborted after a
+    failure; neither are part of the means. With --out, each episode is written when it ends. If the
+    command is killed, run it again: it plays the missing episodes.
     """
 
     env: Annotated[str, Positional, arg(metavar="ENV")] = ""
-    """Id (visenv/ may be left out), module:Id or module:Class; or a file of saved episodes (.jsonl)
-    to sum up again."""
+    """Id (visenv/ may be omitted), module:Id or module:Class; or a file of saved episodes (.jsonl)
+    to summarize again.
+    """
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
@@ -44,33 +45,37 @@ class EvaluateCommand:
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     episodes: int | None = None
-    """How many samples; all rows of a data set, or 256 scenes, by default."""
+    """Number of samples; by default all rows of a data set, or 256 scenes."""
     repeats: int = 1
-    """How often each sample is played; with 2 or more the table has avg@k and pass@k."""
+    """Number of times that each sample is played; with 2 or more the table has avg@k and pass@k."""
     seed: int = 0
-    """Other held-out scenes, and other draws of a policy that samples."""
+    """Seed of the held-out scenes and of the sampling of the policy."""
     temperature: float = 0.0
     """Sampling temperature; 0 is greedy."""
     max_tokens: int = 2048
-    """Most tokens in a turn."""
+    """Maximum number of tokens in a turn."""
     control: list[ControlName] = field(default_factory=list)
-    """Play the same samples under a control, too, and report the paired difference: no_image,
-    no_tool (tool necessity), shuffled_results or, where the task has it, random_crop; may be given
-    several times."""
+    """Also play the same samples under a control, and report the paired difference: no_image,
+    no_tool (tool necessity), shuffled_results or, if the task has it, random_crop; may be given
+    several times.
+    """
     judge: str | None = None
-    """A scorer that also judges the answers, for example openai:gpt-4o or
-    rules:module:function; adds the metric "judge"."""
+    """A scorer that also judges the answers, for example openai:gpt-4o or rules:module:function;
+    adds the metric "judge".
+    """
     concurrency: int = 32
-    """Episodes that are played, and held in memory, at the same time."""
+    """Number of episodes that are played, and held in memory, at the same time."""
     compare: Annotated[tuple[Path, Path] | None, arg(metavar="A B")] = None
-    """Two saved evaluations (folders or .jsonl files): print the difference A - B, paired by
-    sample."""
+    """Two saved evaluations (folders or .jsonl files); print the difference A - B, paired by
+    sample.
+    """
     out: Path | None = None
-    """Folder for the table (summary.md, .csv, .json), items.csv, run.json and episodes.jsonl, and
-    one folder in it for each control; one that was begun with the same settings is resumed."""
+    """Folder for the table (summary.md, .csv, .json), items.csv, run.json and episodes.jsonl, with
+    a subfolder for each control; a run in it with the same settings is resumed.
+    """
 
     def run(self) -> None:
-        """Play, print the table, and write it where asked."""
+        """Play the episodes, print the table, and write it to the output folder."""
         self._check()
         if self.compare is not None:
             self._compare(*self.compare)
@@ -89,11 +94,11 @@ class EvaluateCommand:
         )
         check_at_least(0, temperature=self.temperature, seed=self.seed)
         if (self.compare is None) == (not self.env):
-            raise ConfigurationError("Name an environment, a file of episodes, or --compare A B.")
+            raise ConfigurationError("Give an environment, a file of episodes, or --compare A B.")
         if self.control and (self.compare is not None or self.env.endswith(".jsonl")):
             raise ConfigurationError("--control needs an environment to play.")
         if len(set(self.control)) < len(self.control):
-            raise ConfigurationError("--control names the same control twice.")
+            raise ConfigurationError("--control contains the same control twice.")
 
     # ------------------------------------------------------------------ new episodes
 
@@ -124,11 +129,12 @@ class EvaluateCommand:
         )
         revise = None if self.judge is None else AnswerJudge(Scorer.parse(self.judge)).judged
         with closing(Player(chosen, self.concurrency, revise)) as player:
-            for control in self.control:  # a wrong name shows before the work
+            for control in self.control:  # raises for a wrong name before any episode
                 controlled(player.make_env, control)
             env = player.make_env()
             source = getattr(env.unwrapped, "source", None)
-            # Listed when the data set was opened; a row that fails later is an aborted episode.
+            # Unreadable rows are reported when the data set is opened; a row that fails later is an
+            # aborted episode.
             unread = [str(problem) for problem in getattr(source, "problems", ())]
             totals: Totals = getattr(source, "totals", lambda _: {})
             specs = places(env, self.episodes, seed=self.seed, repeats=self.repeats)
@@ -154,7 +160,7 @@ class EvaluateCommand:
         self._report(self.env, summarize(episodes), episodes)
 
     def _judged(self) -> list[Episode]:
-        """Read the saved episodes, judge them, and write them where asked; drop their messages."""
+        """Judge the saved episodes, write them to the output folder, and drop their messages."""
         from visenv.episodes import read_episodes
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.rollout.each import for_each
@@ -208,7 +214,7 @@ class EvaluateCommand:
 
         print_summary(summary)
         for item, status, reason in summary.failures:
-            if status != "unanswered":  # the table counts those; the files list them
+            if status != "unanswered":  # the table counts these; the files list them
                 print(f"{status}: {item}: {reason}")
         if self.out is not None:
             write_summary(self.out, title, summary, episodes)

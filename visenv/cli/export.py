@@ -11,21 +11,21 @@ from tyro.conf import Positional, arg
 
 @dataclass(frozen=True)
 class ExportCommand:
-    """Write the episodes of a run for other tools.
+    """Write the episodes of a run in the format of another tool.
 
     inspect: logs of Inspect in a folder, one for each file of episodes (inspect view --log-dir
     OUT). parquet: one file with a row for each episode, for pandas or datasets.
     """
 
     run_folder: Annotated[Path, Positional, arg(metavar="RUN")]
-    """A folder under runs/, or what rollout and eval wrote."""
+    """A folder under runs/, or the output folder of rollout or eval."""
     to: Literal["inspect", "parquet"]
     """The format."""
     out: Path | None = None
-    """Where to write; by default RUN/inspect, or RUN/episodes.parquet."""
+    """Path of the output; by default RUN/inspect, or RUN/episodes.parquet."""
 
     def run(self) -> None:
-        """Write, and say what was written."""
+        """Write the files, and print their paths."""
         if self.to == "inspect":
             from visenv.exports.inspect_log import write_inspect_logs
 

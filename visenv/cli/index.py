@@ -11,12 +11,12 @@ import tyro
 
 @dataclass(frozen=True)
 class IndexCommand:
-    """Embed the pages of a folder of documents, once, for search by meaning.
+    """Embed the pages of a folder of documents once, for semantic search.
 
-    Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` finds pages by it. An index
-    that was interrupted goes on where it was; documents that are new since are added, and one whose
-    number of pages changed is embedded again. Other changes are not seen: begin another index. A
-    document that cannot be opened is left out and named.
+    Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` searches the index. If the
+    command is interrupted, it can be resumed. New documents are added, and a document whose number
+    of pages changed is embedded again. Other changes are not detected: build a new index. A
+    document that cannot be opened is skipped and listed.
     """
 
     documents: Annotated[Path, tyro.conf.Positional]
@@ -24,14 +24,16 @@ class IndexCommand:
     out: Path
     """Folder of the index."""
     embedder: str = "text"
-    """What embeds a page: "text" (its text layer) or "clip" (its image)."""
+    """The embedded part of a page: "text" (its text layer) or "clip" (its image)."""
     model: str | None = None
-    """Weights: a hub name or a folder; by default all-MiniLM-L6-v2, and clip-ViT-B-32."""
+    """Weights: a hub name or a folder; by default all-MiniLM-L6-v2 for text, and clip-ViT-B-32 for
+    clip.
+    """
     device: str = "cpu"
     """PyTorch device."""
 
     def run(self) -> None:
-        """Embed what is missing, and seal."""
+        """Embed the missing pages, and complete the index."""
         from visenv.cli.tables import progress
         from visenv.documents.library import FolderLibrary
         from visenv.documents.page_store import PageStore

@@ -15,24 +15,27 @@ class JudgeCheckCommand:
 
     judge: Annotated[str, tyro.conf.Positional]
     """module:function; the function takes a Scorer, and returns an async function that scores a
-    JudgeItem from 0 to 1."""
+    JudgeItem from 0 to 1.
+    """
 
     scorer: str
-    """The model behind the judge, for example openai:gpt-4o?key_variable=OPENAI_API_KEY or
-    recorded:replies.jsonl."""
+    """The model that the judge uses, for example openai:gpt-4o?key_variable=OPENAI_API_KEY or
+    recorded:replies.jsonl.
+    """
 
     items: Path
-    """File with one JSON object a line: question, references, answer, truth, and optionally options
-    and images (paths)."""
+    """File with one JSON object per line: question, references, answer, truth, and optionally
+    options and images (paths).
+    """
 
     record: Path | None = None
-    """Record the model's replies in this file; later runs answer from it."""
+    """Record the model's replies in this file; later runs read the replies from it."""
 
     threshold: float = 0.5
-    """The judge accepts an answer from this score on."""
+    """The score from which the judge accepts an answer."""
 
     def run(self) -> None:
-        """Ask the judge, and print the shares."""
+        """Run the judge on the items, and print the shares."""
         from rich.console import Console
         from rich.table import Table
 

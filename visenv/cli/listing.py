@@ -23,15 +23,16 @@ _TITLES = {
 class ListCommand:
     """List the environments, policies, algorithms, data sets and suites.
 
-    What an installed package adds is listed with the name of the package, and is not imported.
+    Names that an installed package adds are listed with the name of the package, which is not
+    imported.
     """
 
     def run(self) -> None:
-        """Print them.
+        """Print the names.
 
         Raises:
-            ConfigurationError: If packages add names that are taken; what can be used is printed
-                before.
+            ConfigurationError: If packages add names that are already in use; all usable names are
+                printed first.
         """
         rows = {name: entry.summary for name, entry in ENVIRONMENTS.items()}
         rows |= _added("environment")
@@ -48,16 +49,16 @@ class ListCommand:
 
 
 def _taken(kind: str) -> Mapping[str, object]:
-    """Return the names of a kind that no package can add, with what they stand for."""
+    """Return the names of a kind that no package can add, with their objects."""
     if kind == "record type":
         return RECORD_TYPES
-    if kind == "environment":  # those of Gymnasium too
+    if kind == "environment":  # Gymnasium's environments too
         return {name: spec.entry_point for name, spec in gym.registry.items()}
     return TABLES[kind]
 
 
 def _added(kind: str) -> dict[str, str]:
-    """Return the names that packages add, with the packages."""
+    """Return the names that packages add, with the names of the packages."""
     names: dict[str, str] = {}
     taken = _taken(kind)
     for plugin in installed(kind):

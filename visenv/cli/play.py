@@ -1,4 +1,4 @@
-"""Implements `visenv play ENV`: a person takes the turns."""
+"""Implements `visenv play ENV`: a person plays an environment."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from visenv.types import Image, Message, StepResult
 class PlayCommand:
     """Play an environment yourself.
 
-    Images are saved, and opened where there is a screen. A turn may have several lines; an empty
-    line ends it. What it must begin with is put there for you.
+    Images are saved, and opened if there is a screen. A turn may have several lines; an empty line
+    ends it. If a turn must begin with a certain text, it is inserted for you.
     """
 
     env: EnvName
-    """Id (visenv/ may be left out), module:Id or module:Class."""
+    """Id (visenv/ may be omitted), module:Id or module:Class."""
     seed: int = 0
     """Seed of the episode."""
     data: DataName = None
@@ -32,9 +32,9 @@ class PlayCommand:
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     images: Path = Path("play")
-    """Folder the images are saved to."""
+    """Folder to save the images to."""
     show: bool = True
-    """Open each image as well, where there is a screen."""
+    """Also open each image, if there is a screen."""
 
     def run(self) -> None:
         """Play one episode."""
@@ -63,7 +63,7 @@ class PlayCommand:
         adapter.close()
 
     def _print(self, messages: tuple[Message, ...], shown: int) -> int:
-        """Print messages, save their images; return how many images have been shown."""
+        """Print messages and save their images; return the number of images shown so far."""
         spoken = []
         for message in messages:
             pieces = [f"[{message.role}]"]
@@ -92,10 +92,10 @@ def read_turn(prefix: str) -> str | None:
     """Read a turn from the terminal.
 
     Args:
-        prefix: What the turn begins with.
+        prefix: The beginning of the turn, which the environment requires.
 
     Returns:
-        The turn, prefix included; None when the input ended before anything was written.
+        The turn, including the prefix, or None if the input ended before any text was written.
     """
     print("\n[you]")
     lines: list[str] = []
@@ -103,7 +103,7 @@ def read_turn(prefix: str) -> str | None:
         try:
             line = input("" if lines else prefix)
         except EOFError:
-            print("\n")  # the empty line that was not typed
+            print("\n")  # the empty line that the player did not type
             return prefix + "\n".join(lines) if lines else None
         if line:
             lines.append(line)

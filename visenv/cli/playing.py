@@ -1,4 +1,4 @@
-"""Holds what `visenv rollout` and `visenv eval` share: playing into a folder, resuming."""
+"""Plays the episodes of `visenv rollout` and `visenv eval` into a folder, and resumes runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ReviseEpisode = Callable[[Episode], Awaitable[Episode]]
 
 
 class PlaySettings(NamedTuple):
-    """The settings of a command that decide its episodes; `run.json` records them.
+    """Holds the settings of a command that determine its episodes; `run.json` records them.
 
     Attributes:
         command: The command.
@@ -30,10 +30,10 @@ class PlaySettings(NamedTuple):
         policy: The policy.
         policy_option: Its options, as ``key=value``.
         temperature: Sampling temperature.
-        max_tokens: Most tokens in a turn.
+        max_tokens: Maximum number of tokens in a turn.
         seed: The seed from which the seeds of the episodes are spawned.
-        episodes: How many samples are played; None for all rows of a data set.
-        repeats: How often each sample is played.
+        episodes: Number of samples; None means all rows of a data set.
+        repeats: Number of times that each sample is played.
         judge: The scorer that judges the answers, or None.
     """
 
@@ -51,7 +51,7 @@ class PlaySettings(NamedTuple):
     judge: str | None = None
 
     def record(self, control: str | None) -> dict[str, Any]:
-        """Return the settings as `run.json` holds them, under the names of the options."""
+        """Return the settings in the format of `run.json`, under the names of the options."""
         record = {
             **self._asdict(),
             "env": env_id(self.env),
@@ -65,18 +65,18 @@ class PlaySettings(NamedTuple):
 
 
 class Player:
-    """Plays an environment with a policy, which `close` closes.
+    """Plays an environment with a policy; `close` closes the policy.
 
     Args:
         chosen: The settings.
-        concurrency: Episodes that are played, and held in memory, at the same time.
+        concurrency: Number of episodes that are played, and held in memory, at the same time.
         revise: Changes each episode before it is saved, for example by a judge's verdict.
 
     Attributes:
         make_env: Makes the environment without a control.
 
     Raises:
-        ConfigurationError: If a setting cannot be used.
+        ConfigurationError: If a setting is invalid.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class Player:
         out: Path | None,
         control: str | None = None,
     ) -> list[Episode]:
-        """Play the episodes that the folder does not hold yet.
+        """Play the episodes that the folder does not contain yet.
 
         Args:
             specs: All episodes of the run.
             out: The folder to save them in; None saves nothing.
-            control: A control to play under (`visenv.evaluation.controls`).
+            control: The control of the run (`visenv.evaluation.controls`), or None.
 
         Returns:
             All episodes of the run, without messages, in the order of groups and members.
@@ -141,7 +141,7 @@ class Player:
         return [episodes[place] for place in sorted(episodes)]
 
     def close(self) -> None:
-        """Close the policy; each environment is closed when it has played."""
+        """Close the policy. Each environment is closed after its last episode."""
         self._policy.close()
 
 

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 class RescoreCommand:
     """Compute the rewards of saved episodes again, from their events and ground truth.
 
-    Each sample is read from its data source again, or generated again from its seed, and must be
-    the one that was played. Verdicts of judges are taken from the file.
+    Each sample is read again from its data source, or generated again from its seed, and must equal
+    the sample that was played. Verdicts of judges are read from the file.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
     """File of episodes (JSONL)."""
     reward: str | None = None
-    """Name of the reward (visenv card); by default the one that was paid."""
+    """Name of the reward (visenv card); by default the reward of the file."""
     data: DataName = None
-    """Data set, if it lies in another folder now."""
+    """Data set, if it is now in another folder."""
     option: Settings = field(default_factory=list)
     """An argument of the environment to change; may be given several times."""
     ask: bool = False
-    """Ask judges for verdicts that the file does not hold."""
+    """Request verdicts from judges if the file does not contain them."""
     out: Path | None = None
-    """File to write the episodes with their new rewards to."""
+    """File to write the episodes to, with their new rewards."""
 
     def run(self) -> None:
-        """Rescore, and print how many rewards changed."""
+        """Compute the rewards, and print how many changed."""
         from visenv.episodes import read_episodes, write_episodes
         from visenv.errors import ConfigurationError
         from visenv.evaluation.rescore import Rescorer

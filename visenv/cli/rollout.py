@@ -22,13 +22,14 @@ _ROLLOUT = 0x5EED_0A11
 
 @dataclass(frozen=True)
 class RolloutCommand:
-    """Play episodes with a policy and write them as JSONL, images beside it.
+    """Play episodes with a policy and write them as JSONL, with the images in a folder.
 
-    Each episode is written when it ends. After a kill, the same command plays what is missing.
+    Each episode is written when it ends. If the command is killed, run it again: it plays the
+    missing episodes.
     """
 
     env: EnvName
-    """Id (visenv/ may be left out), module:Id or module:Class."""
+    """Id (visenv/ may be omitted), module:Id or module:Class."""
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
@@ -38,25 +39,26 @@ class RolloutCommand:
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     control: ControlName | None = None
-    """Play under a control: no_image, no_tool, shuffled_results or, where the task has it,
-    random_crop."""
+    """Play under a control: no_image, no_tool, shuffled_results or, if the task has it,
+    random_crop.
+    """
     episodes: int = 8
-    """How many groups to play."""
+    """Number of groups."""
     num_generations: int = 1
-    """Episodes of each group."""
+    """Number of episodes of each group."""
     seed: int = 0
-    """Seed from which the seeds of the groups are spawned; no two values share a seed."""
+    """Seed from which the seeds of the groups are derived; two values have no common seeds."""
     temperature: float = 1.0
     """Sampling temperature; 0 is greedy."""
     max_tokens: int = 512
-    """Most tokens in a turn."""
+    """Maximum number of tokens in a turn."""
     concurrency: int = 32
-    """Episodes that are played, and held in memory, at the same time."""
+    """Number of episodes that are played, and held in memory, at the same time."""
     out: Path = Path("rollout")
-    """Folder to write to; one that was begun with the same settings is resumed."""
+    """Folder to write to; a run in it with the same settings is resumed."""
 
     def run(self) -> None:
-        """Play, write, and print a summary."""
+        """Play and write the episodes, and print a summary."""
         from visenv.cli.playing import Player, PlaySettings
         from visenv.cli.tables import print_summary
         from visenv.evaluation.summary import summarize

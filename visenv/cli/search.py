@@ -1,4 +1,4 @@
-"""`visenv search passages SET --out CORPUS`, `… build CORPUS --out INDEX`, `… ask INDEX QUERY`."""
+"""Implements `visenv search passages`, `visenv search build` and `visenv search ask`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 class SearchBuildCommand:
     """Index a corpus: a folder of .txt, .md and .jsonl files, or one such file.
 
-    Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches it. Embedding
-    that was interrupted goes on where it was. Lines that cannot be read are left out and named.
+    Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches the index. If
+    embedding is interrupted, the same command resumes it. Lines that cannot be read are skipped and
+    listed.
     """
 
     corpus: Annotated[Path, Positional]
@@ -22,16 +23,16 @@ class SearchBuildCommand:
     out: Path
     """Folder of the index."""
     words: int = 100
-    """Words of a passage."""
+    """Number of words in a passage."""
     meaning: bool = False
-    """Embed the passages too, for meaning:<index>."""
+    """Also embed the passages, for the engine meaning:<index>."""
     model: str = "all-MiniLM-L6-v2"
-    """What embeds: a hub name or a folder."""
+    """The embedding model: a hub name or a folder."""
     device: str = "cpu"
     """PyTorch device."""
 
     def run(self) -> None:
-        """Build what was asked for."""
+        """Build the index."""
         from visenv.search.corpus import Corpus
         from visenv.search.words import build
 
@@ -56,15 +57,15 @@ class SearchBuildCommand:
 
 @dataclass(frozen=True)
 class SearchPassagesCommand:
-    """Write the paragraphs that a question set carries as a corpus, each once, for `build`.
+    """Write the paragraphs of a question set as a corpus for `build`, without duplicates.
 
-    HotpotQA, 2WikiMultihopQA and MuSiQue carry those that answer a question, among others.
+    HotpotQA, 2WikiMultihopQA and MuSiQue contain the paragraphs that answer a question, and others.
     """
 
     data: Annotated[str, Positional]
     """For example hotpotqa:<folder>?split=dev."""
     out: Path
-    """The .jsonl file."""
+    """The .jsonl file to write."""
 
     def run(self) -> None:
         """Write the passages."""
@@ -80,14 +81,14 @@ class SearchPassagesCommand:
 
 @dataclass(frozen=True)
 class SearchQueryCommand:
-    """Search, and print what is found."""
+    """Search, and print the passages that are found."""
 
     engine: Annotated[str, Positional]
-    """For example words:<index>, meaning:<index> or serper."""
+    """The engine, for example words:<index>, meaning:<index> or serper."""
     query: Annotated[str, Positional]
-    """What to look for."""
+    """The query."""
     passages: int = 4
-    """Most passages."""
+    """Maximum number of passages."""
 
     def run(self) -> None:
         """Print the passages."""
@@ -104,7 +105,7 @@ class SearchQueryCommand:
 
 @dataclass(frozen=True)
 class SearchCommand:
-    """Make and try search indexes."""
+    """Build and query search indexes."""
 
     step: OmitSubcommandPrefixes[
         Annotated[SearchPassagesCommand, subcommand("passages")]
@@ -113,5 +114,5 @@ class SearchCommand:
     ]
 
     def run(self) -> None:
-        """Run the step."""
+        """Run the command."""
         self.step.run()

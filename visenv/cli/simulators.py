@@ -11,22 +11,22 @@ from tyro.conf import Positional, arg
 
 @dataclass(frozen=True)
 class SimulatorsCommand:
-    """Install the simulators in a virtual environment of their own, or say what is there.
+    """Install the simulators in their own virtual environment, or list them.
 
-    LIBERO, habitat-lab and ai2thor take an older NumPy than visenv. Environments find the virtual
-    environment by themselves if it is in its default folder. Otherwise the environment variable
-    VISENV_SIMULATORS names its Python interpreter.
+    LIBERO, habitat-lab and ai2thor need an older NumPy than visenv. Environments find the virtual
+    environment automatically if it is in its default folder. Otherwise the environment variable
+    VISENV_SIMULATORS must contain the path of its Python interpreter.
     """
 
     action: Annotated[Literal["install", "list"], Positional, arg(metavar="ACTION")]
-    """install, or list (as visenv doctor does)."""
+    """install, or list (as in visenv doctor)."""
     folder: Path | None = None
     """The virtual environment; by default ~/.local/share/visenv/simulators."""
     torch_index: str | None = None
-    """The package index to take PyTorch's CPU build from."""
+    """The package index for the CPU build of PyTorch."""
 
     def run(self) -> None:
-        """Install, or list.
+        """Install or list the simulators.
 
         Raises:
             RunError: If a package cannot be installed.

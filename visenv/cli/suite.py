@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Asked(NamedTuple):
-    """A policy of the table, and the folder for its episodes."""
+    """Holds a policy of the table, and the folder for its episodes."""
 
     label: str
     policy: str
@@ -36,43 +36,46 @@ class _Asked(NamedTuple):
 class SuiteCommand:
     """Evaluate policies on all columns of a paper's table, and print the table.
 
-    Every row of every data set is played, or as many samples as the suite says. Rows that cannot be
-    used, such as one whose image is missing, are listed and are in no mean. A column whose folder
-    is not given is not played, and the table then has no average. Suites of embodied tasks play
-    every policy without vision, too. With --out, the episodes of each column are saved in a folder
-    of its own, and the same command goes on after a kill.
+    All rows of each data set are played, or the number of samples that the suite defines. Rows that
+    cannot be used, for example because an image is missing, are listed and are not part of any
+    mean. A column without a folder is not played, and the table then has no average. Suites of
+    embodied tasks also play every policy without vision. With --out, the episodes of each column
+    are saved in a separate folder, and the same command resumes an interrupted run.
     """
 
     name: Annotated[str, Positional, arg(metavar="SUITE")]
     """Name of a suite, or module:attribute."""
     folder: Annotated[list[str], arg(metavar="NAME=PATH")] = field(default_factory=list)
-    """Where a data set is; may be given several times."""
+    """Folder of a data set; may be given several times."""
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
     """An argument of the policy; may be given several times."""
     row: Annotated[list[str], arg(metavar="'POLICY KEY=VALUE ...'")] = field(default_factory=list)
-    """A policy with its arguments, in place of --policy; may be given several times, for a row of
-    the table each."""
+    """A policy with its arguments, instead of --policy; may be given several times, once for each
+    row of the table.
+    """
     option: Settings = field(default_factory=list)
     """An argument of the environments of all columns; may be given several times."""
     episodes: int | None = None
-    """How many samples of each column; as the suite says by default."""
+    """Number of samples of each column; by default as defined by the suite."""
     repeats: int | None = None
-    """How often each sample is played; as the suite says by default."""
+    """Number of times that each sample is played; by default as defined by the suite."""
     seed: int = 0
-    """Other held-out scenes, and other draws of a policy that samples."""
+    """Seed of the held-out scenes and of the sampling of the policy."""
     temperature: float | None = None
-    """Sampling temperature, 0 is greedy; as the suite says by default."""
+    """Sampling temperature, 0 is greedy; by default as defined by the suite."""
     max_tokens: int = 2048
-    """Most tokens in a turn."""
+    """Maximum number of tokens in a turn."""
     concurrency: int = 32
-    """Episodes that are played, and held in memory, at the same time."""
+    """Number of episodes that are played, and held in memory, at the same time."""
     out: Path | None = None
-    """Folder for suite.md, suite.json, and a folder for each column, in a folder for each --row."""
+    """Folder for suite.md, suite.json, and a folder for each column; with --row, in a folder for
+    each row.
+    """
 
     def run(self) -> None:
-        """Play, print the table, and write it where asked."""
+        """Play the columns, print the table, and write it to the output folder."""
         from visenv.evaluation.suite import Suite, as_json, markdown, read_folders
         from visenv.registration import load
 
@@ -90,7 +93,7 @@ class SuiteCommand:
         folders = read_folders(suite, self.folder)
         if suite.folders and not folders:
             names = " ".join(f"--folder {name}=PATH" for name in suite.folders)
-            raise ConfigurationError(f"Name the folders of the data sets: {names}.")
+            raise ConfigurationError(f"Give the folders of the data sets: {names}.")
         rows = [row for asked in self._asked() for row in self._rows(suite, asked, folders)]
         page = markdown(suite, rows)
         print(page, end="")
@@ -108,23 +111,25 @@ class SuiteCommand:
         if not self.row:
             return [_Asked(self.policy, self.policy, self.policy_option, self.out)]
         if self.policy_option:
-            raise ConfigurationError("With --row, the arguments of a policy stand in its row.")
+            raise ConfigurationError("With --row, write the arguments of a policy in its row.")
         asked = []
         for row in self.row:
             words = shlex.split(row)
             if not words:
-                raise ConfigurationError("A --row names a policy, for example 'cot policy=openai'.")
+                raise ConfigurationError(
+                    "A --row starts with a policy, for example 'cot policy=openai'."
+                )
             slug = re.sub(r"[^a-z0-9]+", "-", row.lower()).strip("-")
             out = None if self.out is None else self.out / slug
             asked.append(_Asked(row, words[0], words[1:], out))
         if len({each.out or each.label for each in asked}) < len(asked):
-            raise ConfigurationError("Two of the --row are the same.")
+            raise ConfigurationError("Two --row options are equal.")
         return asked
 
     def _rows(
         self, suite: Suite, asked: _Asked, folders: Mapping[str, str]
     ) -> Iterator[TableRow]:  # fmt: skip
-        """Yield the row of a policy, and its row under each control."""
+        """Yield the row of a policy, and its rows under the controls."""
         from visenv.evaluation.suite import TableRow
 
         columns = [self._column(suite, column, asked, folders) for column in suite.columns]

@@ -1,4 +1,4 @@
-"""Progress bars and summary tables in the terminal."""
+"""Prints progress bars and summary tables in the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import ControlRow, Summary, SummaryRow, ToolRow
 
 _LEAST_WIDTH = 12
-"""Characters of a column; a longer name of a group is folded."""
+"""Minimum width of a column in characters; a longer name of a group is wrapped."""
 
 
 @contextmanager
@@ -32,9 +32,9 @@ def progress(label: str, total: int, done: int = 0) -> Iterator[Callable[[], Non
 
 
 def print_summary(summary: Summary) -> None:
-    """Print a table for each grouping, beside all episodes, and one of tools.
+    """Print a table for each grouping, with a column of all episodes, and a table of the tools.
 
-    A mean is shown with its 95 % interval: ``0.600 [0.231, 0.882]``.
+    A mean is printed with its 95 % interval: ``0.600 [0.231, 0.882]``.
     """
     console = Console()
     overall = summary.rows[0]
@@ -55,7 +55,7 @@ def print_summary(summary: Summary) -> None:
 
 
 def table_of(first: str, second: str, rows: Sequence[tuple[str, str]]) -> Table:
-    """Return a table of two columns of plain text, whose lines may be long."""
+    """Return a table with two columns of plain text, whose lines may be long."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, no_wrap=True)
     table.add_column(second, overflow="fold")
@@ -87,7 +87,7 @@ def _means(rows: Sequence[SummaryRow], corner: str, width: int) -> Iterator[Tabl
     counts = ["episodes", *(["samples"] if repeated else []), "aborted", "unanswered"]
     first = max(map(len, (*counts, *names, corner)))
     widest = max((len(_cell(each)) for row in rows for each in row.means.values()), default=0)
-    # Two blanks stand between columns, and one at each edge.
+    # Two blanks separate columns, and each edge has one.
     fitting = max(1, (width - 2 - first) // (max(widest, _LEAST_WIDTH) + 2))
     for start in range(0, len(rows), fitting):
         shown = rows[start : start + fitting]
@@ -117,7 +117,7 @@ def _controls(rows: Sequence[ControlRow]) -> Table:
 
 
 def _cell(mean: Mean | None) -> Text:
-    """Return a mean as a cell that is never broken."""
+    """Return a mean as a cell without line breaks."""
     shown = "" if mean is None or math.isnan(mean.value) else str(mean)
     return Text(shown, no_wrap=True)
 

@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValidateCommand:
-    """Check an environment against the contract, and measure it.
+    """Check that an environment follows the contract, and measure its speed.
 
     The checks are those of `visenv.testing`: Gymnasium's own checker, determinism, pickling,
-    hostile texts, the reward of the oracle at the top, of empty and random turns at the bottom, and
-    rescoring. Every check runs, also after one has failed; the exit status is 1 if any has.
+    hostile texts, the maximum reward for the oracle, the minimum for empty and random turns, and
+    rescoring. All checks run, even after a check has failed; the exit status is 1 if a check
+    failed.
     """
 
     env: EnvName
-    """Id (visenv/ may be left out), module:Id or module:Class."""
+    """Id (visenv/ may be omitted), module:Id or module:Class."""
     data: DataName = None
     """Data set, for example textvqa:<folder>."""
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     hostile: int = 200
-    """How many hostile texts to make up, beside those that are always tried."""
+    """Number of hostile texts to generate, in addition to the fixed ones."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -39,7 +40,7 @@ class ValidateCommand:
         """Run the checks and print the report.
 
         Raises:
-            VisenvError: If a check has failed.
+            VisenvError: If a check failed.
         """
         from visenv.cli.tables import progress
         from visenv.testing.survival import require_hypothesis

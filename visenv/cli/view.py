@@ -13,21 +13,21 @@ from visenv.cli.screen import open_on_screen
 
 @dataclass(frozen=True)
 class ViewCommand:
-    """Make a run's report, a page that works without a network, and open it.
+    """Write the report of a run, a page that works without a network, and open it.
 
-    The page is RUN/report.html. Beside it RUN/report/ holds the episodes, which the page loads when
-    they are looked at. To move a report, move the whole folder of the run.
+    The page is RUN/report.html. The folder RUN/report/ contains the episodes, which the page loads
+    on demand. To move a report, move the whole folder of the run.
     """
 
     run_folder: Annotated[Path, Positional, arg(metavar="RUN")]
-    """A folder under runs/, or what rollout and eval wrote."""
+    """A folder under runs/, or the output folder of rollout or eval."""
     compare: Path | None = None
-    """The folder of another run, to compare with on the same page."""
+    """The folder of another run, which the page compares with this run."""
     open: bool = True
-    """Open the page where there is a screen."""
+    """Open the page, if there is a screen."""
 
     def run(self) -> None:
-        """Write report.html into the folder, and say where it is."""
+        """Write report.html into the folder, and print its path."""
         from visenv.viewer import write_report
 
         path = write_report(self.run_folder, self.compare)

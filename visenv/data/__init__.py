@@ -1,1 +1,1 @@
-"""Where samples come from: procedural worlds, files, published data sets."""
+"""Contains the sources of samples: procedural worlds, files, and published data sets."""

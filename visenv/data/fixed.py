@@ -1,4 +1,4 @@
-"""FixedSamples: a procedural world as a finite source."""
+"""Defines `FixedSamples`, a procedural world as a finite source."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from visenv.types import Sample
 
 
 class FixedSamples:
-    """The samples that a procedural world makes of given seeds, as an `IndexedSource`.
+    """Provides the samples of a procedural world for given seeds, as an `IndexedSource`.
 
-    A sample is the one that an environment with this world makes by ``reset(seed=seed)``::
+    Each sample equals the sample of an environment with this world after ``reset(seed=seed)``::
 
         FixedSamples(MagsWorld("complex"), range(20))
 
     Args:
         world: The world.
-        seeds: One seed for each sample, whole numbers from 0 up.
+        seeds: One seed for each sample, a whole number of at least 0.
 
     Raises:
-        ConfigurationError: If there is no seed, one occurs twice, or one cannot be a seed.
+        ConfigurationError: If there is no seed, a seed occurs twice, or a seed is invalid.
     """
 
     def __init__(self, world: ProceduralSource, seeds: Sequence[int]) -> None:

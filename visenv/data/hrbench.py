@@ -1,13 +1,14 @@
-"""HR-Bench 4K and 8K (Wang et al., "Divide, Conquer and Combine", 2024), as published.
+"""Loads HR-Bench 4K and 8K (Wang et al., "Divide, Conquer and Combine", 2024), as published.
 
-One file for each size, parquet (hub ``DreamMr/HR-Bench``; needs the extra ``data``) or TSV (as
-VLMEvalKit stores it), in the folder or in its ``data/``: ``hr_bench_4k.parquet``,
-``hrbench_4k-00000-of-00002.parquet``, ``HRBench4K.tsv``. Columns: ``index``, ``question``,
+There is one file for each size, parquet (hub ``DreamMr/HR-Bench``; needs the extra ``data``) or TSV
+(in the format of VLMEvalKit), in the folder or in its ``data/``: ``hr_bench_4k.parquet``,
+``hrbench_4k-00000-of-00002.parquet``, ``HRBench4K.tsv``. The columns are ``index``, ``question``,
 ``image`` (base64), ``A`` to ``D``, ``answer`` (a letter), ``category`` (``single`` or ``cross``)
 and ``cycle_category``. 200 questions in 4 cyclic orders of their options are 800 rows, and the
-score is the mean over all.
+score is the mean over all rows.
 
-In a TSV file, an ``image`` of at most 64 characters is the ``index`` of the row that holds it.
+In a TSV file, an ``image`` of at most 64 characters is the ``index`` of the row that contains the
+image.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class HRBenchTruth(QuestionTruth):
 
     Attributes:
         index: The number of the row.
-        cycle_category: The order of its options, as published.
+        cycle_category: The order of the options, as published.
     """
 
     index: int | str | None = None
@@ -57,12 +58,12 @@ class HRBenchTruth(QuestionTruth):
 class HRBench(RowSource):
     """Loads HR-Bench of one size from a local folder.
 
-    Opening a TSV file reads it once from end to end and keeps the small columns; images are read
-    when their row is asked for. `Sample.answers` is the right letter; `Sample.kind` is ``"single"``
-    or ``"cross"``; `Sample.ground_truth` is an `HRBenchTruth`.
+    Opening a TSV file reads the whole file once and keeps the small columns; the images of a row
+    are read when the row is read. `Sample.answers` is the right letter; `Sample.kind` is
+    ``"single"`` or ``"cross"``; `Sample.ground_truth` is an `HRBenchTruth`.
 
-    The official judge is a language model that says yes or no; here the chosen letter is read
-    (`visenv.rewards.choice`).
+    The official judge is a language model that answers yes or no; this class parses the chosen
+    letter (`visenv.rewards.choice`).
 
     Args:
         folder: The folder with the files.
@@ -87,10 +88,10 @@ class HRBench(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer picks the right option, otherwise 0.
+        """Return 1 if the answer selects the right option, otherwise 0.
 
-        ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
-        (it compares the whole turn, tags included, so that nothing ever is right there).
+        With ``compat="r1_vlm"`` only the bare letter counts, because that code compares the two
+        strings. (It compares the whole turn, including tags, so that its score is always 0.)
         """
         (label,) = sample.answers
         if compat:

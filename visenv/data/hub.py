@@ -1,4 +1,4 @@
-"""Data sets of the hub: parquet shards with their images in cells, or JSON with image paths."""
+"""Loads data sets of the hub: parquet shards with images in cells, or JSON with image paths."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from visenv.types import Image, Sample
 
 
 class HubSource(RowSource):
-    """A data set that the hub stores as parquet, or a copy of it as JSON Lines or one JSON list.
+    """Loads a data set that is stored as parquet, as on the hub, or as JSON Lines or one JSON list.
 
-    The first of `patterns` that any file matches says which files are read. In parquet (needs the
-    extra ``data``), image columns hold encoded images or lists of them, and are read when their row
-    is asked for; in JSON they hold paths, relative to the folder or to its ``images/``.
+    The files to read are those that match the first of `patterns` with any match. In parquet (needs
+    the extra ``data``), image columns contain encoded images or lists of them, which are read when
+    their row is read. In JSON they contain paths, relative to the folder or to its ``images/``.
 
-    A subclass sets the two class attributes and writes `_sample`.
+    A subclass sets the two class attributes and implements `_sample`.
 
     Attributes:
-        patterns: Where the files are, relative to the folder, the preferred first.
-        image_columns: The columns that hold images, in the order in which they are shown; where
-            there are any, a row needs an image.
+        patterns: Patterns of the files, relative to the folder, in order of preference.
+        image_columns: The columns with images, in the order in which they are shown. If there are
+            any, each row needs an image.
 
     Args:
         folder: The folder with the files.
@@ -61,7 +61,7 @@ class HubSource(RowSource):
 
     @abstractmethod
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
-        """Return the sample of a row without its images, which several samples may share.
+        """Return the sample of a row without its images; or several samples that share the images.
 
         Raises:
             DataError: If the row cannot be used.
@@ -108,7 +108,7 @@ class HubSource(RowSource):
 
 
 def _each(value: Any) -> list[Any]:
-    """Return the items of a list, the value itself, or nothing for None."""
+    """Return the items of a list, a list of the value itself, or an empty list for None."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

@@ -1,12 +1,12 @@
-"""Data sets of the Hugging Face Hub: downloaded once into its usual cache, by commit.
+"""Downloads data sets of the Hugging Face Hub once, by commit, into the usual cache of the hub.
 
-Where the name of a data set has a folder, it may have ``hub:owner/name`` or
-``hub:owner/name@revision`` instead::
+``hub:owner/name`` or ``hub:owner/name@revision`` can be used instead of the folder in the name of a
+data set::
 
     vstar:hub:owner/name@main        hrbench:hub:owner/name?size=8k
 
-Needs the extra ``hub``. Tokens, mirrors and offline use are set by the variables of the package
-huggingface_hub: ``HF_TOKEN``, ``HF_ENDPOINT``, ``HF_HUB_OFFLINE`` and ``HF_HOME``.
+This needs the extra ``hub``. Tokens, mirrors and offline use are configured with the environment
+variables of huggingface_hub: ``HF_TOKEN``, ``HF_ENDPOINT``, ``HF_HUB_OFFLINE`` and ``HF_HOME``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _DATA = re.compile(rf"(?P<name>[^?]*?:){_PLACE.pattern}(?P<query>\?.*)?", re.DOT
 
 
 def download(place: str) -> Path:
-    """Return the folder of a data set of the hub, downloaded if it is not in the cache.
+    """Return the folder of a data set of the hub; download it if it is not in the cache.
 
-    The name of the folder is the commit that the revision stands for.
+    The name of the folder is the commit of the revision.
 
     Args:
-        place: ``"hub:owner/name"``, which is the branch ``main``, or ``"hub:owner/name@revision"``,
-            where the revision is a branch, a tag or a commit.
+        place: ``"hub:owner/name"``, which means the branch ``main``, or
+            ``"hub:owner/name@revision"``, where the revision is a branch, a tag or a commit.
 
     Raises:
         ConfigurationError: If `place` is malformed, or huggingface_hub is not installed.
@@ -53,16 +53,16 @@ def download(place: str) -> Path:
                 matched["repository"], repo_type="dataset", revision=matched["revision"]
             )
         )
-    except Exception as error:  # of HTTP, of the hub, of the disk: the package has no common base
+    except Exception as error:  # errors of HTTP, hub and disk have no common base class
         raise DataError(f"{place} cannot be downloaded: {describe_error(error)}") from error
 
 
 def pinned(data: str) -> str:
-    """Return the name of a data set with the commit in place of its revision.
+    """Return the name of a data set with the commit instead of its revision.
 
     Args:
-        data: A name as `visenv.data.open.open_data` takes it; one that is not of the hub is
-            returned as it is.
+        data: A name as for `visenv.data.open.open_data`; a name of a local data set is returned
+            unchanged.
 
     Raises:
         ConfigurationError: If huggingface_hub is not installed.

@@ -1,4 +1,4 @@
-"""JSON in data files: whatever it holds, a `DataError` says what is wrong with it."""
+"""Reads JSON in data files; a `DataError` describes any invalid content."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from visenv.errors import DataError
 
 
 def json_lines(file: Path) -> Iterator[tuple[RowLocation, bytes]]:
-    """Yield the non-blank lines of a JSONL file with their places."""
+    """Yield the non-blank lines of a JSONL file with their locations."""
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         if line.strip():
             yield RowLocation(str(file), number), line
 
 
 def read_rows(file: Path, *keys: str) -> Iterator[tuple[RowLocation, Any]]:
-    """Yield the rows, and their places, of a JSONL file or of a JSON file's list (`json_list`).
+    """Yield the rows of a JSONL file or of a JSON file's list (`json_list`), with their locations.
 
     Raises:
-        DataError: If a JSON file holds no such list.
+        DataError: If a JSON file contains no such list.
     """
     if file.suffix == ".jsonl":
         yield from json_lines(file)
@@ -33,10 +33,10 @@ def read_rows(file: Path, *keys: str) -> Iterator[tuple[RowLocation, Any]]:
 
 
 def json_object(content: Any) -> dict[str, Any]:
-    """Return the object in a JSON text; an object that was read already is returned as it is.
+    """Return the object in a JSON text; an object that is already parsed is returned unchanged.
 
     Raises:
-        DataError: If it is not JSON, or no object.
+        DataError: If the text is not JSON, or not an object.
     """
     if isinstance(content, bytes | str):
         content = json_value(content)
@@ -49,7 +49,7 @@ def json_value(content: bytes | str) -> Any:
     """Return the value in a JSON text.
 
     Raises:
-        DataError: If it is not JSON.
+        DataError: If the text is not JSON.
     """
     try:
         return json.loads(content)
@@ -58,10 +58,10 @@ def json_value(content: bytes | str) -> Any:
 
 
 def json_list(file: Path, *keys: str) -> list[Any]:
-    """Return the list that a JSON file is, or holds under one of `keys`.
+    """Return the list in a JSON file: the whole content, or the list at one of `keys`.
 
     Raises:
-        DataError: If there is none.
+        DataError: If there is no list.
     """
     content = json_value(file.read_bytes())
     if isinstance(content, dict):
@@ -73,12 +73,12 @@ def json_list(file: Path, *keys: str) -> list[Any]:
 
 
 def written_list(value: Any) -> list[Any]:
-    """Return a list, or one written as Python or JSON text, as hub data sets hold them.
+    """Return a list, or parse one that is written as Python or JSON text, as in hub data sets.
 
-    Nothing is evaluated: only literals are read.
+    Only literals are parsed; no code is executed.
 
     Raises:
-        DataError: If it is no list.
+        DataError: If the value is not a list.
     """
     if isinstance(value, str):
         try:

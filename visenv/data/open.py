@@ -1,4 +1,4 @@
-"""Data sets by name: ``"textvqa:<folder>?split=val"``."""
+"""Opens data sets by name: ``"textvqa:<folder>?split=val"``."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from visenv.registration import known_names, load, title_of
 _logger = logging.getLogger(__name__)
 _OWN = re.compile(r"([A-Za-z_][\w.]*:(?!hub:)[A-Za-z_]\w*):")  # module:Class before the folder
 _opened: WeakValueDictionary[str, RowSource] = WeakValueDictionary()
-_last: list[RowSource] = []  # an environment made to try its options must not read it all twice
+_last: list[RowSource] = []  # for the second environment after a check of options
 
 
 def open_data(text: str) -> RowSource:
-    """Return the data set that `text` names.
+    """Return the data set with this name.
 
-    ``name:folder`` or ``name:folder?option=value&option=value``; the options are the arguments of
-    the data set's class, as text. The folder may be a data set of the Hugging Face Hub
-    (`visenv.data.hub_snapshot`), and the name ``module:Class``::
+    The form is ``name:folder`` or ``name:folder?option=value&option=value``; the options are the
+    arguments of the data set's class, as strings. The folder may be a data set of the Hugging Face
+    Hub (`visenv.data.hub_snapshot`), and the name may be ``module:Class``::
 
         textvqa:<folder>            textvqa:<folder>?split=val
         vstar:<folder>              hrbench:<folder>?size=8k
         vstar:hub:owner/name        mypackage.data:Charts:<folder>
 
-    While a source is in use, the same text gives the same object, so that many environments share
-    one index. Rows that cannot be used are counted in a warning and listed in ``source.problems``.
+    While a source is in use, the same string returns the same object, so that many environments
+    share one index. Rows that cannot be used are counted in a warning and listed in
+    ``source.problems``.
 
     Raises:
-        UnknownNameError: If there is no such data set, option or value; names the nearest.
+        UnknownNameError: If there is no such data set, option or value; suggests the nearest.
         ConfigurationError: If no folder is given, or the class of the data set fails.
         DataError: If the folder cannot be read as this data set, or cannot be downloaded.
     """
@@ -49,7 +50,7 @@ def open_data(text: str) -> RowSource:
 
 
 def data_set_name(text: str) -> str:
-    """Return the name of the data set that `text` names, or its ``module:Class``."""
+    """Return the name of the data set in `text`, or its ``module:Class``."""
     name = text.partition(":")[0]
     own = _OWN.match(text)
     return own[1] if own and name not in known_names("data set") else name
@@ -60,7 +61,7 @@ def _open(text: str) -> RowSource:
     made: Callable[..., RowSource] = load("data set", name)
     place, _, query = text[len(name) + 1 :].partition("?")
     if not place:
-        raise ConfigurationError(f"Name the folder of the data set, {name}:<folder>; got {text!r}.")
+        raise ConfigurationError(f"Give the folder of the data set, {name}:<folder>; got {text!r}.")
     folder = str(download(place)) if place.startswith(PREFIX) else place
     source = _made(name, made, folder, _options(name, query, made))
     if folder != place:
@@ -74,7 +75,7 @@ def _open(text: str) -> RowSource:
 def _made(
     name: str, made: Callable[..., RowSource], folder: str, options: Mapping[str, str]
 ) -> RowSource:
-    """Return the source; what a class of another package raises becomes one sentence."""
+    """Return the source; convert an exception of a foreign class to a `ConfigurationError`."""
     title = title_of("data set", name)
     try:
         source: object = made(folder, **options)

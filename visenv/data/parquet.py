@@ -1,4 +1,4 @@
-"""Parquet shards read a row at a time: small columns at once, images when they are asked for."""
+"""Reads parquet shards: small columns at once, and image cells when they are requested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from visenv.errors import ConfigurationError, DataError
 
 
 class _Group(NamedTuple):
-    """A row group: its file, its number there, and its first row in all shards and in the file."""
+    """Locates a row group: its file, its number in it, and its first row in total and in it."""
 
     file: Path
     number: int
@@ -21,11 +21,11 @@ class _Group(NamedTuple):
 
 
 class ParquetShards:
-    """The rows of several parquet files, in order, numbered from 0.
+    """Provides the rows of several parquet files, in order, numbered from 0.
 
     Args:
         files: The shards.
-        large: Columns that only `cell` reads (images).
+        large: Columns that are only read by `cell` (images).
 
     Attributes:
         columns: The names of the columns that any shard has.
@@ -51,7 +51,7 @@ class ParquetShards:
                     first_in_file += count
 
     def rows(self) -> Iterator[tuple[RowLocation, dict[str, Any]]]:
-        """Yield every row without its large columns, with its place."""
+        """Yield every row without its large columns, with its location."""
         for group in self._groups:
             with _open(group.file) as opened:
                 small = [name for name in opened.schema_arrow.names if name not in self._large]
@@ -80,7 +80,7 @@ def _open(file: Path) -> Any:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"{file} needs the package 'pyarrow'. Install visenv with the extra that holds it: "
+            f"{file} needs the package 'pyarrow'. Install visenv with the extra that contains it: "
             "visenv[data]."
         ) from error
     try:

@@ -1,4 +1,4 @@
-"""Holds what data sets in files share: rows that may be unreadable, and a list of those."""
+"""Defines the base class of data sets in files: rows, some of which may be unreadable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT = 4
 
 
 class RowLocation(NamedTuple):
-    """Holds where a row stands: its file, and its line or row in it, the first being 1."""
+    """Locates a row: its file, and its line or row in the file, counted from 1."""
 
     file: str
     row: int
@@ -36,12 +36,12 @@ class RowLocation(NamedTuple):
 
 
 class RowProblem(NamedTuple):
-    """A row that cannot be used.
+    """Describes a row that cannot be used.
 
     Attributes:
-        file: The file it stands in.
-        row: Its line (line-based files) or row, the first being 1.
-        problem: What is wrong with it, for a person.
+        file: The file that contains the row.
+        row: The number of the line (line-based files) or row, from 1.
+        problem: A description of the problem for a person.
     """
 
     file: str
@@ -60,26 +60,26 @@ class _Row(NamedTuple):
 
 
 class RowSource(ABC):
-    """A finite source of rows with their images, read from files.
+    """Provides rows with their images, read from files, as a finite source.
 
-    What a row says, and whether its image files exist, is checked when the source is opened; a row
-    that fails is left out and listed in `problems`. What an image holds is looked at when its row
-    is asked for: the header alone, so nothing of a decompression bomb is decoded. A row that fails
-    then is listed too, and raises.
+    When the source is opened, the text of each row and the existence of its image files are
+    checked; an invalid row is left out and listed in `problems`. The content of an image is checked
+    when its row is read. Only the header is read, so that a decompression bomb is never decoded. If
+    this check fails, the row is listed too, and reading it raises an error.
 
-    A subclass sets `ground_truth`. Its samples are made inside `_listing`, so that a value that the
-    constructor of the ground truth refuses is a problem of its row.
+    A subclass sets `ground_truth`. Its samples are created inside `_listing`, so that an invalid
+    value of the ground truth is a problem of its row.
 
-    A source whose answers are scored has a method ``score(answer, sample, compat)``; one whose
+    A source whose answers are scored has a method ``score(answer, sample, compat)``; a source whose
     samples are about documents has a `library`.
 
-    The samples last asked for are kept, so that a group of episodes shares one decoded image.
+    The most recent samples are kept, so that a group of episodes shares one decoded image.
 
     Attributes:
         ground_truth: The type of `Sample.ground_truth` of all rows.
         splits: Values of the argument ``split`` of the data set, if it has one.
-        problems: Rows that cannot be used, in the order they were found.
-        left_out: How many of them were left out when the source was opened.
+        problems: Rows that cannot be used, in the order in which they were found.
+        left_out: Number of rows that were left out when the source was opened.
         revision: The commit, for a data set of the Hugging Face Hub; None for a folder.
     """
 
@@ -97,7 +97,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
-        """Return handles to the images of the row at `place`, from what `_keep` was given."""
+        """Return handles to the row's images; `images` is the argument of `_keep`."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -107,7 +107,7 @@ class RowSource(ABC):
 
         Raises:
             IndexError: If there is no such row.
-            DataError: If its image is broken or too large (`ImageError`), or its file has changed.
+            DataError: If an image is broken or too large (`ImageError`), or a file has changed.
         """
         if not 0 <= index < len(self._rows):
             raise IndexError(f"There is no row {index} among {len(self._rows)}.")
@@ -117,7 +117,7 @@ class RowSource(ABC):
         try:
             images = self._open_images(row.place, row.images)
             for image in images:
-                _ = image.size  # reads the header, and refuses what is broken or too large
+                _ = image.size  # reads the header; raises if the image is broken or too large
             return self._opened(row.sample, row.images, images)
         except DataError as error:
             raise type(error)(str(self._list(row.place, error))) from error
@@ -125,17 +125,17 @@ class RowSource(ABC):
     def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
         """Return a sample with its images.
 
-        A subclass may add what only the files of the images say, such as the times of frames.
+        A subclass may add data that is read from the image files, such as the times of frames.
 
         Args:
             sample: The sample without images.
-            files: What `_keep` was given as the images of the row.
+            files: The `images` of the row that were passed to `_keep`.
             images: The images.
         """
         return replace(sample, images=images)
 
     def _keep(self, place: RowLocation, sample: Sample, images: Any = None) -> None:
-        """Keep a row; `images` is whatever `_open_images` needs to find its images again."""
+        """Keep a row; `images` is any value from which `_open_images` can open its images again."""
         if not isinstance(sample.ground_truth, self.ground_truth):
             raise TypeError(
                 f"{type(self).__name__} declares the ground truth {self.ground_truth.__name__}, "
@@ -147,15 +147,15 @@ class RowSource(ABC):
         self._rows.append(_Row(place, sample, images))
 
     def _known(self, sample_id: str) -> Sample | None:
-        """Return the sample of that id without its images, or None."""
+        """Return the sample with that id without its images, or None."""
         index = self._ids.get(sample_id)
         return None if index is None else self._rows[index].sample
 
     @contextmanager
     def _listing(self, place: RowLocation) -> Iterator[None]:
-        """List an error raised inside as the problem of the row at `place`, and go on.
+        """Catch an error in the block, and list it as the problem of the row at `place`.
 
-        It is a `DataError`, or the `ValidationError` of a ground truth.
+        The error is a `DataError`, or the `ValidationError` of a ground truth.
         """
         try:
             yield
@@ -165,7 +165,7 @@ class RowSource(ABC):
             self._list(place, DataError(_complaint(error)))
 
     def _list(self, place: RowLocation, error: DataError) -> RowProblem:
-        """List the problem of the row at `place`, once however often it is met."""
+        """List the problem of the row at `place`, only once even if it occurs several times."""
         problem = RowProblem(*place, str(error))
         if problem not in self._listed:
             self._listed.add(problem)
@@ -173,7 +173,7 @@ class RowSource(ABC):
         return problem
 
     def _require_rows(self, folder: Path) -> None:
-        """Count the rows that were left out; raise a `DataError` if that was every row."""
+        """Count the rows that were left out; raise a `DataError` if all rows were left out."""
         self.left_out = len(self.problems)
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
@@ -181,7 +181,7 @@ class RowSource(ABC):
 
 
 def _complaint(error: ValidationError) -> str:
-    """Return the problems of a ground truth by field."""
+    """Return the problems of a ground truth, by field."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc']))}: {each['msg']}, got {each['input']!r:.80}"
         for each in error.errors(include_url=False, include_context=False)[:4]
@@ -192,7 +192,7 @@ def existing_folder(folder: str | Path) -> Path:
     """Return `folder` as a path.
 
     Raises:
-        DataError: If there is none; names the nearest one beside it.
+        DataError: If the folder does not exist; the message suggests a similar name.
     """
     path = Path(folder).expanduser()
     if path.is_dir():
@@ -207,17 +207,18 @@ def existing_folder(folder: str | Path) -> Path:
 
 
 def contents(folder: Path, most: int = 12) -> str:
-    """Return what a folder contains, for an error message."""
+    """Return a list of the files in a folder, for an error message."""
     names = sorted(each.name + "/" * each.is_dir() for each in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(names[:most]) or "nothing") + more
 
 
 def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files in `folder` that the first pattern with any matches, sorted.
+    """Return the files in `folder` that match the first pattern with any match, sorted.
 
     Raises:
-        DataError: If none has one; names them, and what the folder holds.
+        DataError: If no pattern matches; the message lists the patterns and the content of the
+            folder.
     """
     for pattern in patterns:
         if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
@@ -226,14 +227,14 @@ def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def id_of(row: Mapping[str, Any], *keys: str) -> str:
-    """Return a row's id, a non-empty text or an integer, as text.
+    """Return a row's id as a string; it must be a non-empty string or an integer.
 
     Args:
         row: The row.
-        keys: What it stands under, the first that is there; ``"id"`` by default.
+        keys: The possible keys of the id; the first key in the row is used. By default ``"id"``.
 
     Raises:
-        DataError: If it has none.
+        DataError: If the row has no id.
     """
     keys = keys or ("id",)
     given = next((row[key] for key in keys if key in row), None)
@@ -243,10 +244,10 @@ def id_of(row: Mapping[str, Any], *keys: str) -> str:
 
 
 def text_of(row: Any, key: str) -> str:
-    """Return the non-empty text under `key`.
+    """Return the non-empty string at `key`.
 
     Raises:
-        DataError: If there is none.
+        DataError: If there is no such string.
     """
     if not isinstance(row, dict):
         raise DataError(f"a row must be an object, got {type(row).__name__}")
@@ -257,10 +258,10 @@ def text_of(row: Any, key: str) -> str:
 
 
 def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = ("",)) -> Path:
-    """Return the image called `name` in the first of `folders` that has it.
+    """Return the image file with this name in the first of `folders` that contains it.
 
     Raises:
-        DataError: If there is none, or the name leads out of the folder.
+        DataError: If no folder contains it, or if the name refers to a place outside the folder.
     """
     if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
         raise DataError(f"the image name {name!r} leads out of the data folder")
@@ -272,10 +273,10 @@ def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = (""
 
 
 def image_by_end(folders: Iterable[Path], name: str) -> Path:
-    """Return the image of a path made on another machine: as much of its end as `folders` have.
+    """Return the image of another machine's path: the longest end of it that is in `folders`.
 
     Raises:
-        DataError: If there is none.
+        DataError: If no folder contains the image.
     """
     folders = list(folders)
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")]
@@ -289,10 +290,10 @@ def image_by_end(folders: Iterable[Path], name: str) -> Path:
 
 
 def image_from_cell(cell: Any, name: str) -> Image:
-    """Return the image of a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
+    """Return the image in a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
 
     Raises:
-        DataError: If the cell holds no bytes, or text that is not base64.
+        DataError: If the cell contains no bytes, or text that is not base64.
     """
     encoded = cell.get("bytes") if isinstance(cell, dict) else cell
     if isinstance(encoded, str):
@@ -311,5 +312,5 @@ def lettered(options: Sequence[str]) -> list[str]:
 
 
 def as_choices(question: str, options: Sequence[str]) -> str:
-    """Return a multiple-choice question as text, one lettered option in a line."""
+    """Return a multiple-choice question as text, with one lettered option per line."""
     return "\n".join([question, *lettered(options), "Answer with the letter of the right option."])

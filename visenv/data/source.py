@@ -1,4 +1,4 @@
-"""Where samples come from: a list that can be indexed, or a world that makes them."""
+"""Defines sources of samples: a list with an index, or a world that generates samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class IndexedSource(Protocol):
-    """A finite set of samples."""
+    """Defines a finite set of samples."""
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -34,10 +34,10 @@ class IndexedSource(Protocol):
 
 @runtime_checkable
 class ProceduralSource(Protocol):
-    """An unbounded world with exact ground truth."""
+    """Defines an unbounded procedural world with exact ground truth."""
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
+        """Generate a sample, which depends only on the generator's state."""
         ...
 
 
@@ -50,16 +50,16 @@ that an environment can check it. A source without the attribute is checked samp
 
 
 def is_indexed(source: Source) -> TypeIs[IndexedSource]:
-    """Return whether the source is finite; `isinstance` of a protocol is 50 times slower."""
+    """Return whether the source is finite; `isinstance` with a protocol is 50 times slower."""
     return hasattr(source, "__getitem__")
 
 
 def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str) -> None:
-    """Check that a source declares a type of ground truth that its reader accepts.
+    """Check that the type of ground truth that a source declares is accepted by its reader.
 
     Args:
-        source: A source; one that declares nothing passes.
-        accepted: The types that are accepted with their subclasses; none accepts any.
+        source: A source; a source that declares no type passes the check.
+        accepted: The accepted types, including their subclasses; if empty, any type is accepted.
         reader: The name of the reader, for the error.
 
     Raises:
@@ -82,7 +82,7 @@ def check_truth(sample: Sample, accepted: tuple[type, ...], reader: str) -> None
 
     Args:
         sample: A sample.
-        accepted: The types that are accepted with their subclasses; none accepts any.
+        accepted: The accepted types, including their subclasses; if empty, any type is accepted.
         reader: The name of the reader, for the error.
 
     Raises:
@@ -104,7 +104,7 @@ def _name(truth: type) -> str:
 
 
 def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -> Sample:
-    """Return the sample that `options` name (``"sample"`` or ``"index"``), otherwise one by `rng`.
+    """Return the sample that `options` select (``"sample"`` or ``"index"``), else a random one.
 
     Raises:
         ConfigurationError: If the option does not fit the source.

@@ -1,4 +1,4 @@
-"""Tab-separated files whose rows are many megabytes: indexed once, read a row at a time."""
+"""Reads tab-separated files with rows of many megabytes: indexes a file, then reads single rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_LINES = 100
 
 
 class TsvRecord(NamedTuple):
-    """Holds where a record lies: its first line, and its bytes in the file."""
+    """Locates a record in the file: its first line, and its bytes."""
 
     line: int
     offset: int
@@ -24,27 +24,27 @@ _LONGEST_REFERENCE = 64
 
 
 class TsvImages:
-    """Finds which record holds the image of each row: its own, or the one whose index it names.
+    """Finds the record that contains the image of each row.
 
     VLMEvalKit stores an image once: an ``image`` of at most 64 characters is the ``index`` of the
-    row that holds it.
+    row that contains the image.
     """
 
     def __init__(self) -> None:
         self._holders: dict[str, TsvRecord] = {}
 
     def note(self, record: TsvRecord, row: Mapping[str, str]) -> str:
-        """Take note of a row; returns the index of the row that holds its image."""
+        """Register a row, and return the index of the row that contains its image."""
         if len(row["image"]) <= _LONGEST_REFERENCE:
             return row["image"]
         self._holders.setdefault(row["index"], record)
         return row["index"]
 
     def holder(self, index: str) -> TsvRecord:
-        """Return the record of that index that holds an image, after all rows were noted.
+        """Return the record with that index that contains an image, after all rows were registered.
 
         Raises:
-            DataError: If there is none.
+            DataError: If there is no such record.
         """
         if index not in self._holders:
             raise DataError(f"no row has the index {index!r}, to take its image")
@@ -52,17 +52,17 @@ class TsvImages:
 
 
 class TsvFile:
-    """A TSV file with a header, quoted as pandas and the csv module quote.
+    """Reads a TSV file with a header, quoted as by pandas and the csv module.
 
-    One record is in memory at a time. A quoted field may hold tabs and line ends; a quote that is
-    never closed does not swallow the file, since the next line that is a whole record by itself
-    begins a new one.
+    One record is in memory at a time. A quoted field may contain tabs and line ends. If a quote is
+    never closed, the record ends before the next line that is a complete record by itself, so that
+    the rest of the file can still be read.
 
     Args:
         path: The file, UTF-8.
 
     Raises:
-        DataError: If it cannot be read or has no header.
+        DataError: If the file cannot be read or has no header.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,10 +95,10 @@ class TsvFile:
             return file.read(record.length)
 
     def row(self, content: bytes) -> dict[str, str]:
-        """Return a record's fields by column.
+        """Return the fields of a record by column.
 
         Raises:
-            DataError: If the number of fields is not the header's.
+            DataError: If the number of fields differs from the header.
         """
         fields = fields_of(content)
         if len(fields) != len(self.columns):
@@ -122,7 +122,7 @@ class TsvFile:
 
 
 def fields_of(record: bytes) -> list[str]:
-    """Return the fields of a record without their quotes, in time linear in its length."""
+    """Return the fields of a record without their quotes; the time is linear in its length."""
     return [_unquoted(field) for field in _split(record)[0]]
 
 

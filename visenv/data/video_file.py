@@ -1,4 +1,4 @@
-"""Video files as frames with times."""
+"""Opens video files as frames with times."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from visenv.types.frames import VideoFacts, video_facts
 def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tuple[float, ...]]:
     """Return evenly spaced frames of a video file, and their times in seconds.
 
-    Nothing but the header is read. The first and the last frame are among them, if there are more
-    than `most`.
+    Only the header is read. If the video has more than `most` frames, the first and the last frame
+    are included.
 
     Args:
         path: The file.
-        most: The most frames.
+        most: Maximum number of frames.
 
     Raises:
-        ImageError: If the file is missing or is no video.
-        DataError: If it has no frame, or the frame rate is not known.
+        ImageError: If the file is missing or is not a video.
+        DataError: If the file has no frame, or an unknown frame rate.
     """
     facts = video_facts(str(path))
     numbers = frame_numbers(facts, str(path), most)
@@ -30,10 +30,10 @@ def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tup
 
 
 def frame_numbers(facts: VideoFacts, name: str, most: int) -> list[int]:
-    """Return which frames of a video are shown, evenly spaced.
+    """Return the numbers of the frames to show, evenly spaced.
 
     Raises:
-        DataError: If there is no frame, or the frame rate is not known.
+        DataError: If there is no frame, or the frame rate is unknown.
     """
     if facts.frames < 1 or not facts.rate:
         raise DataError(

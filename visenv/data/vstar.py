@@ -1,16 +1,17 @@
-"""V*Bench (Wu and Xie, "V*: Guided Visual Search", 2023), in either published layout.
+"""Loads V*Bench (Wu and Xie, "V*: Guided Visual Search", 2023), in either published layout.
 
-Folder::
+The folder layout is::
 
     direct_attributes/<name>.jpg   direct_attributes/<name>.json
     relative_position/<name>.jpg   relative_position/<name>.json
 
 with ``{"target_object": [...], "bbox": [[x, y, w, h], ...], "question": ..., "options": [...]}``.
-Option 0 is always the right one there, so the options are shuffled, by the sample's id alone.
+Option 0 is always the right one there; therefore the options are shuffled, in an order that depends
+only on the sample's id.
 
-Hub (``craigwu/vstar_bench``): the same folders and ``test_questions.jsonl`` with ``image``,
-``text`` (question and options), ``category``, ``label`` (a letter) and ``question_id``. Where that
-file is, it decides; boxes come from the JSON files beside the images, where those are.
+The hub layout (``craigwu/vstar_bench``) has the same folders and ``test_questions.jsonl`` with
+``image``, ``text`` (question and options), ``category``, ``label`` (a letter) and ``question_id``.
+If that file exists, it is used; boxes are read from the JSON files in the folders, if they exist.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _OPTION_LINE = re.compile(r"^\(([A-Z])\)[ \t]*(.+)$", re.MULTILINE)
 class VStarBench(RowSource):
     """Loads V*Bench from a local folder.
 
-    `Sample.answers` is the right letter; `Sample.kind` the category. `Sample.ground_truth` is a
-    `QuestionTruth`, with boxes and names of the target objects where they are published.
+    `Sample.answers` is the right letter, and `Sample.kind` is the category. `Sample.ground_truth`
+    is a `QuestionTruth`, with boxes and names of the target objects where they are published.
 
     Args:
         folder: A folder in one of the two layouts.
@@ -70,7 +71,7 @@ class VStarBench(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
+        """Return 1 if the answer selects the right option (`visenv.rewards.choice`), else 0."""
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
@@ -103,7 +104,7 @@ class VStarBench(RowSource):
 
 
 def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:
-    """Return a row of the hub: its text holds the options, its label is a letter."""
+    """Convert a row of the hub layout: its text contains the options, and its label is a letter."""
     question, label = text_of(row, "text"), text_of(row, "label")
     options = dict(_OPTION_LINE.findall(question))
     if "".join(options) != ascii_uppercase[: len(options)] or label not in options:
@@ -114,7 +115,7 @@ def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:
 
 
 def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
-    """Return a row of the folder layout: option 0 is right, so the options change places."""
+    """Convert a row of the folder layout, and shuffle the options, because option 0 is right."""
     identity = f"vstar-{category}/{name}"
     options = row.get("options")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
@@ -130,7 +131,7 @@ def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
 
 
 def _truth(options: tuple[str, ...], row: Mapping[str, Any]) -> QuestionTruth:
-    """Return the ground truth with the boxes of an annotation, there ``[x, y, width, height]``."""
+    """Return the ground truth with the boxes of an annotation (``[x, y, width, height]``)."""
     boxes = row.get("bbox")
     if not boxes:
         return QuestionTruth(options=options)

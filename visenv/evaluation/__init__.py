@@ -1,4 +1,4 @@
-"""Held-out evaluation: which episodes are played, and what their scores come to."""
+"""Evaluates policies on held-out samples: selects the episodes to play, and summarizes them."""
 
 from visenv.evaluation.held_out import evaluate, held_out_seeds, places
 

@@ -1,4 +1,4 @@
-"""A judge of final answers as a metric: for `visenv eval --judge`, on new or saved episodes."""
+"""Judges final answers and adds a metric, for `visenv eval --judge`, on new or saved episodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AnswerJudge:
     """Judges the final answers of episodes.
 
     Args:
-        scorer: The model behind the judge.
+        scorer: The model that judges.
     """
 
     def __init__(self, scorer: Scorer) -> None:
@@ -38,14 +38,14 @@ class AnswerJudge:
     async def judged(self, episode: Episode) -> Episode:
         """Return the episode with the metric `METRIC`, and with each new verdict as an event.
 
-        An episode without an answer scores 0, and an aborted one has no metric. Verdicts that the
-        episode holds already are not asked for again.
+        An episode without an answer scores 0, and an aborted episode gets no metric. Verdicts that
+        the episode already contains are not requested again.
 
         Args:
             episode: A new or a saved episode, with or without its messages.
 
         Raises:
-            ServiceError: If the scorer failed beyond its retries.
+            ServiceError: If the scorer failed after all retries.
         """
         if episode.failure is not None or not episode.turns:
             return episode

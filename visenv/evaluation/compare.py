@@ -1,4 +1,4 @@
-"""Paired comparison of two evaluations of the same samples."""
+"""Compares two evaluations of the same samples, paired by sample."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from visenv.types import Episode
 
 
 class MetricDifference(NamedTuple):
-    """Compares one metric of both evaluations, over the samples that both have.
+    """Compares one metric of two evaluations, over the samples that both contain.
 
     Attributes:
-        metric: Its name.
+        metric: The name of the metric.
         first: Its mean over samples in the first evaluation.
-        second: Its mean over samples in the second.
+        second: Its mean over samples in the second evaluation.
         difference: The first minus the second, paired by sample, with its interval.
-        samples: The samples that have the metric in both.
+        samples: Number of samples that have the metric in both evaluations.
     """
 
     metric: str
@@ -35,10 +35,10 @@ class Comparison(NamedTuple):
     """Compares two evaluations.
 
     Attributes:
-        metrics: A row for each metric that both have.
-        samples: Samples that both have.
-        only_first: Samples that only the first has.
-        only_second: Samples that only the second has.
+        metrics: A row for each metric that both evaluations have.
+        samples: Number of samples in both evaluations.
+        only_first: Number of samples that only the first evaluation contains.
+        only_second: Number of samples that only the second evaluation contains.
     """
 
     metrics: list[MetricDifference]
@@ -47,21 +47,21 @@ class Comparison(NamedTuple):
     only_second: int
 
     def of(self, metric: str) -> MetricDifference | None:
-        """Return the row of a metric, or None if not both evaluations have it."""
+        """Return the row of a metric, or None if one of the evaluations does not have it."""
         return next((row for row in self.metrics if row.metric == metric), None)
 
 
 def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
     """Compare two evaluations, paired by sample.
 
-    The value of a sample is the mean over its repeats. Aborted episodes do not count.
+    The value of a sample is the mean over its repeats. Aborted episodes are ignored.
 
     Args:
         first: Episodes of one evaluation, with or without their messages.
-        second: Episodes of the other.
+        second: Episodes of the other evaluation.
 
     Raises:
-        DataError: If the two have no sample in common.
+        DataError: If the evaluations have no sample in common.
     """
     one, other = _by_sample(first), _by_sample(second)
     shared = [sample for sample in one if sample in other]
@@ -83,12 +83,12 @@ def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
 def control_row(
     control: str, plain: Sequence[Episode], under_control: Sequence[Episode]
 ) -> ControlRow:
-    """Compare an evaluation with the same samples under a control; NaN if no sample counts in both.
+    """Compare an evaluation with the same samples under a control; NaN if no sample is in both.
 
     Args:
         control: The name of the control.
         plain: The episodes without the control.
-        under_control: The episodes under it.
+        under_control: The episodes under the control.
     """
     try:
         compared = compare(plain, under_control)

@@ -1,15 +1,15 @@
-"""Controls: an environment with something taken away, to show what a policy's accuracy rests on.
+"""Defines controls: environments without a part, which show how much a policy depends on it.
 
 =====================  ==========================================================================
-``no_image``           no message holds an image or a video: the blind control
+``no_image``           no message contains an image or a video: the blind control
 ``no_tool``            there is no tool, and one turn
 ``shuffled_results``   each successful tool call shows the result of a call in another episode
 ``random_crop``        the tool cuts at a random place (tasks that declare it: `VisEnv.controls`)
 =====================  ==========================================================================
 
-A task declares in `VisEnv.controls` the controls that its own options turn on. The others are
-wrappers that work with every `VisEnv`. All are part of the environment's spec, so that saved
-episodes tell under which control they were played.
+A task declares in `VisEnv.controls` the controls that its own options implement. The others are
+wrappers that work with every `VisEnv`. All controls are part of the environment's spec, so that
+saved episodes record the control under which they were played.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ATTEMPTS = 16
 
 
 class NoImage(MessageWrapper):
-    """Removes every image and video from the messages; their texts stay."""
+    """Removes all images and videos from the messages, but not their texts."""
 
     @override
     def messages(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the messages with their texts only."""
+        """Return the messages with only their texts."""
         return tuple(
             Message(role, tuple(part for part in parts if isinstance(part, str)) or ("",))
             for role, parts in messages
@@ -47,9 +47,9 @@ class NoImage(MessageWrapper):
 
 
 class NoTool(RestorableWrapper):
-    """Removes all tools, so that the only turn has to answer.
+    """Removes all tools, so that the policy must answer in its only turn.
 
-    A task whose prompt is made from `VisEnv.tools` then explains none.
+    A task whose prompt is built from `VisEnv.tools` then describes no tools.
     """
 
     def __init__(self, env: Env) -> None:
@@ -60,12 +60,12 @@ class NoTool(RestorableWrapper):
 
 
 class ShuffledResults(RestorableWrapper):
-    """Shows, for each successful tool call, the result of a call of that tool in another episode.
+    """Replaces the result of each successful tool call by a result of that tool in another episode.
 
-    The other episode is one of another sample of the same source, fixed by the id of the present
-    sample, and its calls are those of the demonstration. If the demonstration does not call the
-    tool, the call has random arguments. A call that fails shows its own error. Events and rewards
-    keep the facts of the policy's own call; only what is shown changes.
+    The other episode is about another sample of the same source, which depends only on the id of
+    the current sample, and its calls are those of the demonstration. If the demonstration does not
+    call the tool, the call has random arguments. A failed call shows its own error. Events and
+    rewards contain the facts of the policy's own call; only the shown content changes.
     """
 
     def __init__(self, env: Env) -> None:
@@ -79,7 +79,7 @@ class ShuffledResults(RestorableWrapper):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Reset the environment, and choose the other episode."""
+        """Reset the environment, and select the other episode."""
         result = self.env.reset(seed=seed, options=options)
         self._other.choose(_base(self.env).sample.id)
         return result
@@ -97,7 +97,7 @@ class ShuffledResults(RestorableWrapper):
 
 
 class _OtherEpisode:
-    """The results of the tool calls of a demonstration of another sample."""
+    """Provides the results of the tool calls in a demonstration of another sample."""
 
     def __init__(self, env: VisEnv) -> None:
         self._env = env
@@ -108,18 +108,19 @@ class _OtherEpisode:
         env.change_result = self._record
 
     def choose(self, sample_id: str) -> None:
-        """Choose an episode for a sample; it is played when its first result is needed."""
+        """Select an episode for a sample; it is played when its first result is needed."""
         self._sample_id = sample_id
         self._results = None
         self._shown.clear()
         self._rng = np.random.default_rng(list(hashlib.sha256(sample_id.encode()).digest()))
 
     def result(self, tool: str) -> ToolResult:
-        """Return the next result of the tool; after the last one, the first again.
+        """Return the next result of the tool; the results repeat after the last one.
 
         Raises:
             DataError: If the source has no other sample.
-            ToolError: If the demonstration does not call the tool, and it refuses random arguments.
+            ToolError: If the demonstration does not call the tool, and the tool rejects random
+                arguments.
         """
         if self._results is None:
             self._results = defaultdict(list)
@@ -174,7 +175,7 @@ CONTROLS: dict[str, type[RestorableWrapper]] = {
     "no_tool": NoTool,
     "shuffled_results": ShuffledResults,
 }
-"""The controls that work with every `VisEnv`, by name."""
+"""The controls that are available for every `VisEnv`, by name."""
 
 _NEED_TOOLS = ("no_tool", "shuffled_results")
 
@@ -187,7 +188,7 @@ def controlled(make_env: MakeEnv, control: str) -> MakeEnv:
         control: The name of the control.
 
     Raises:
-        UnknownNameError: If the environment has no such control; names the nearest.
+        UnknownNameError: If the environment has no such control; suggests the nearest.
         ConfigurationError: If the control needs tools and the environment has none.
     """
     env = make_env()

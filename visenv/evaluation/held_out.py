@@ -1,4 +1,4 @@
-"""Evaluating a policy: which episodes are played, so that every item gives one."""
+"""Selects the episodes of an evaluation, and plays them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ _HELD_OUT = 0x5EED_0E7A
 
 
 def held_out_seeds(count: int, stream: int = 0) -> list[int]:
-    """Return `count` seeds that no training run draws: a stream of their own, always the same."""
+    """Return `count` seeds that no training run uses, from a separate fixed stream."""
     return seeds(np.random.SeedSequence([_HELD_OUT, stream]), count)
 
 
 def places(
     env: Env, episodes: int | None = None, *, seed: int = 0, repeats: int = 1
 ) -> list[EpisodeSpec]:
-    """Return what to play: the rows of a finite source in order, otherwise held-out scenes.
+    """Return the episodes to play: all rows of a finite source in order, or held-out scenes.
 
     Args:
-        env: The environment, to know its source.
-        episodes: How many samples; None plays every row of a finite source, or 256 scenes.
-        seed: Another seed gives other held-out scenes, and other draws of a policy that samples.
-        repeats: How often each sample is played, each time with other draws of the policy.
+        env: The environment whose source is used.
+        episodes: Number of samples; None means every row of a finite source, or 256 scenes.
+        seed: Seed of the held-out scenes and of the sampling of the policy.
+        repeats: Number of times that each sample is played, each time with other random numbers of
+            the policy.
     """
     base = env.unwrapped
     source = base.source if isinstance(base, VisEnv) else None

@@ -1,7 +1,7 @@
-"""Means and shares with their 95 % intervals, over samples that may be repeated.
+"""Computes means and shares with their 95 % intervals, over samples that may be repeated.
 
 Repeats of one sample are not independent. Each function therefore takes the cluster of every value,
-and its interval is one over clusters: it does not shrink because a sample was repeated.
+and its interval is computed over clusters: it does not shrink because a sample was repeated.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 Z = 1.959963984540054
-"""The normal distribution's 97.5 % point."""
+"""The 97.5 % quantile of the normal distribution."""
 
 Clusters = Sequence[Hashable] | None
-"""The cluster of each value, such as the sample of an episode; None: each value has its own."""
+"""The cluster of each value, such as the sample of an episode. None means that each value is its
+own cluster.
+"""
 
 
 class Mean(NamedTuple):
-    """A mean and its 95 % interval; the bounds are NaN where one value tells nothing."""
+    """Holds a mean and its 95 % interval; the bounds are NaN if a single value gives none."""
 
     value: float
     low: float
@@ -45,9 +47,10 @@ NOTHING = Mean(math.nan, math.nan, math.nan)
 
 
 def mean(values: Sequence[float], clusters: Clusters = None) -> Mean:
-    """Return the mean with the normal interval, the standard error being that of `_spread`.
+    """Return the mean with the normal interval, whose standard error is that of `_spread`.
 
-    Without repeats the interval is ``± 1.96 s / sqrt(n)``, s being the sample standard deviation.
+    Without repeats the interval is ``± 1.96 s / sqrt(n)``, where s is the sample standard
+    deviation.
     """
     if not values:
         return NOTHING
@@ -64,8 +67,9 @@ def share(values: Sequence[float], clusters: Clusters = None) -> Mean:
 
     The count of Wilson's formula is the effective number of values, ``p (1 - p) / SE²`` (Korn and
     Graubard 1998), with SE from `_spread`. It is at least the effective number of clusters,
-    ``(sum of sizes)² / sum of squared sizes`` (Kish 1965), and at most the number of values. With
-    one value 0 or 1 for each cluster it is the number of values: Wilson's own interval.
+    ``(sum of sizes)² / sum of squared sizes`` (Kish 1965), and at most the number of values. If
+    each cluster has one value, which is 0 or 1, it equals the number of values, and the interval is
+    Wilson's.
     """
     if not values:
         return NOTHING
@@ -81,11 +85,11 @@ def share(values: Sequence[float], clusters: Clusters = None) -> Mean:
 
 
 def proportion(hits: float, count: float) -> Mean:
-    """Return a share of hits with Wilson's interval (Wilson 1927); all NaN for a count of 0.
+    """Return a share of hits with Wilson's interval (Wilson 1927); all values are NaN for count 0.
 
-    With p the share and n the count, its bounds are
-    ``(p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n)``: it never leaves 0 to 1, and does
-    not vanish where the share is 0 or 1.
+    With p the share and n the count, the bounds are ``(p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²))
+    / (1 + z²/n)``. They are always from 0 to 1, and the interval has a positive width even if the
+    share is 0 or 1.
     """
     if not count:
         return NOTHING
@@ -96,10 +100,11 @@ def proportion(hits: float, count: float) -> Mean:
 
 
 def mean_of(parts: Sequence[Mean]) -> Mean:
-    """Return the mean of independent means, each counting the same.
+    """Return the mean of independent means with equal weights.
 
-    Its bounds are as far away as theirs together: ``sqrt(sum of squared distances) / n``, below and
-    above by themselves (Zou and Donner 2008), so that shares stay in 0 to 1.
+    The distance of each bound from the mean is ``sqrt(sum of squared distances) / n`` of the bounds
+    of the given means, separately below and above (Zou and Donner 2008), so that intervals of
+    shares are within 0 to 1.
     """
     middle = sum(part.value for part in parts) / len(parts)
     below = math.hypot(*(part.value - part.low for part in parts)) / len(parts)
@@ -112,10 +117,10 @@ def difference(values: Sequence[float], *, of_shares: bool) -> Mean:
 
     Args:
         values: The differences.
-        of_shares: Whether each is a difference of two values between 0 and 1. The interval is then
-            that of Agresti and Min (2005), which does not vanish where all differences are equal:
-            a normal interval after adding a difference of 1, one of -1 and two of 0, each with
-            weight 1/2, and cut to -1 to 1. Otherwise it is the normal interval.
+        of_shares: Whether each value is a difference of two values between 0 and 1. The interval is
+            then that of Agresti and Min (2005), which has a positive width even if all differences
+            are equal: a normal interval after adding a difference of 1, one of -1 and two of 0,
+            each with weight 1/2, clipped to -1 to 1. Otherwise it is the normal interval.
     """
     if not of_shares or not values:
         return mean(values)

@@ -1,4 +1,4 @@
-"""Samples that were played several times: pass@k and avg@k, with intervals over samples."""
+"""Computes pass@k and avg@k of repeated samples, with intervals over samples."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from visenv.evaluation.intervals import Mean, mean, share
 from visenv.types import Episode
 
 SampleKey = tuple[str, int | None]
-"""The sample of an episode: its id, and its row in a finite source."""
+"""Identifies the sample of an episode: its id, and its row in a finite source."""
 
 ACCURACY = "accuracy"
 
 
 def sample_of(episode: Episode) -> SampleKey:
-    """Return the sample of an episode; of one that was never read, the seed stands for the id."""
+    """Return the sample of an episode; if the sample was never read, the seed replaces the id."""
     return (episode.sample_id or f"seed {episode.seed}", episode.index)
 
 
 def repeats_of(episodes: Iterable[Episode]) -> int:
-    """Return how often each sample was played: the size of the largest group."""
+    """Return the number of times that each sample was played: the size of the largest group."""
     return max((episode.member + 1 for episode in episodes), default=0)
 
 
@@ -30,12 +30,12 @@ def repeat_metrics(episodes: Iterable[Episode], repeats: int) -> dict[str, Mean]
 
     ``avg@n`` is the mean accuracy of all repeats. ``pass@k``, for k = 1, 2, 4, … and n, is the
     probability that one of k repeats is right (`pass_at_k`), averaged over samples. An episode is
-    right if its accuracy is 1. A sample of which fewer than k repeats count, because others were
+    right if its accuracy is 1. A sample with fewer than k valid repeats, because the others were
     aborted, is left out of ``pass@k``.
 
     Args:
-        episodes: Episodes that count (no aborted ones).
-        repeats: n; with less than 2 there is nothing to return.
+        episodes: Episodes without aborted ones.
+        repeats: The number n; with less than 2 the result is empty.
     """
     if repeats < 2:
         return {}
@@ -52,7 +52,7 @@ def repeat_metrics(episodes: Iterable[Episode], repeats: int) -> dict[str, Mean]
             for sample, each in accuracies.items()
             if len(each) >= k
         }
-        # Every sample counts the same, and rests on as many repeats.
+        # Every sample has the same weight and the same number of repeats.
         estimates = [value for value in passed.values() for _ in range(repeats)]
         if passed:
             means[f"pass@{k}"] = share(estimates, [each for each in passed for _ in range(repeats)])
@@ -62,13 +62,13 @@ def repeat_metrics(episodes: Iterable[Episode], repeats: int) -> dict[str, Mean]
 def pass_at_k(count: int, right: int, k: int) -> float:
     """Return the unbiased estimate of the probability that one of k repeats is right.
 
-    It is ``1 - C(n - c, k) / C(n, k)`` for c right ones of n repeats (Chen et al. 2021,
+    The estimate is ``1 - C(n - c, k) / C(n, k)`` for c right repeats of n (Chen et al. 2021,
     arXiv 2107.03374, equation 1).
 
     Args:
-        count: n, at least k.
-        right: c.
-        k: Repeats that are drawn.
+        count: The number n of repeats, at least k.
+        right: The number c of right repeats.
+        k: The number of repeats that are drawn.
     """
     return 1.0 - math.comb(count - right, k) / math.comb(count, k)
 

@@ -1,9 +1,9 @@
-"""Rescoring: the reward of a saved episode, computed again from its events and ground truth.
+"""Computes the reward of a saved episode again, from its events and ground truth.
 
-The environment is made again from the spec that the episode holds. The sample comes from its data
-source, or is generated again from the seed, and must have the hashes that were saved. Verdicts of
-scorers come from the episode itself, so that the paid reward is reproduced to the bit without any
-judge; a new reward may ask for further verdicts.
+The environment is made again from the spec in the episode. The sample is read from its data source,
+or generated again from the seed, and must have the saved hashes. Verdicts of scorers are taken from
+the episode itself, so that the reward is reproduced to the bit without any judge; a new reward may
+request further verdicts.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Rescorer:
 
     Args:
         options: Options of the environment to change, for example ``{"reward": "outcome"}`` or
-            another ``"data"`` folder; by default everything is as the episode was played.
-        ask_missing: Whether scorers are asked for verdicts that an episode does not hold.
+            another ``"data"`` folder; by default all options are those of the episode.
+        ask_missing: Whether verdicts that an episode does not contain are requested from scorers.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class Rescorer:
         self._envs: dict[str, Env] = {}
 
     def rescore(self, episode: Episode) -> Episode:
-        """Return the episode with the reward, the terms and the verdicts of the environment.
+        """Return the episode with the environment's reward, terms and verdicts.
 
-        An aborted episode is returned as it is: it has no reward.
+        An aborted episode has no reward and is returned unchanged.
 
         Raises:
-            ConfigurationError: If the episode does not say how its environment was made, or a
-                wrapper outside of the reward cannot be repeated.
-            DataError: If the sample is not the one that was played.
-            ServiceError: If a verdict is missing and may not be asked for, or a scorer failed.
+            ConfigurationError: If the episode does not contain the spec of its environment, or the
+                effect of a wrapper outside of the reward cannot be repeated.
+            DataError: If the sample is not the one of the episode.
+            ServiceError: If a verdict is missing and may not be requested, or a scorer failed.
         """
         if episode.failure is not None:
             return episode
@@ -80,7 +80,7 @@ class Rescorer:
         if not episode.env_spec:
             raise ConfigurationError(
                 f"The episode of {episode.env_id} (seed {episode.seed}) does not hold the spec of "
-                "its environment: an option of the environment was no JSON, such as a source."
+                "its environment: an option, such as a source, cannot be written as JSON."
             )
         if episode.env_spec not in self._envs:
             self._envs[episode.env_spec] = _made_again(episode, self._options)
@@ -94,7 +94,7 @@ class Rescorer:
         sample: Sample,
         verdicts: Verdicts,
     ) -> Episode:
-        """Pay the turns again, in the order in which they were paid."""
+        """Compute the rewards of the turns again, in the original order."""
         wrapper.begin_episode()
         names = {term.name for term in wrapper.terms}
         log = EventLog()
@@ -140,7 +140,7 @@ def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
             return gym.make(spec)
     except VisenvError:
         raise
-    except Exception as error:  # a spec of another version can name anything
+    except Exception as error:  # a spec of another version can contain any name
         raise ConfigurationError(
             f"{where} cannot be made from its spec; was it played with another version? "
             f"{type(error).__name__}: {error!s:.500}"
@@ -149,12 +149,12 @@ def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
 
 
 class _Payment(NamedTuple):
-    """Holds events that were logged, and then paid for.
+    """Holds events that were logged and then rewarded together.
 
     Attributes:
         events: The events.
         is_over: Whether the episode was over.
-        by_player: Whether the player paid, because a wrapper had ended the episode.
+        by_player: Whether the player computed the reward, because a wrapper had ended the episode.
     """
 
     events: Sequence[Any]
@@ -163,9 +163,9 @@ class _Payment(NamedTuple):
 
 
 def _payments(turn: Turn, last: bool) -> Iterator[_Payment]:
-    """Yield the payments of a turn.
+    """Yield the events of a turn in the groups that were rewarded together.
 
-    An episode that a wrapper ended was paid for the step first, then for its end.
+    If a wrapper ended the episode, the step was rewarded first, and then its end.
     """
     ended_by_wrapper = any(map(_is_end_by_wrapper, turn.events))
     for by_player, events in groupby(_unscored(turn.events), key=_is_end_by_wrapper):
@@ -174,7 +174,7 @@ def _payments(turn: Turn, last: bool) -> Iterator[_Payment]:
 
 
 def _changed(reward: float, outer: Sequence[gym.RewardWrapper[Any, Any]]) -> float:
-    """Return a reward as the wrappers outside of the reward wrapper change it."""
+    """Return a reward after the changes of the wrappers outside of the reward wrapper."""
     for layer in outer:
         reward = float(layer.reward(reward))
     return reward
@@ -192,7 +192,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """Return the sample of the episode from the environment's source.
 
     Raises:
-        DataError: If the media or the ground truth differ from those that were saved.
+        DataError: If the media or the ground truth differ from the saved ones.
     """
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
@@ -204,7 +204,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     media = base.media_hashes()
     for name in sorted({*media, *episode.media}):
         if media.get(name) != episode.media.get(name):
-            raise DataError(f"{where} has another {name} than the episode was played with.")
+            raise DataError(f"{where} has another {name} than in the episode.")
     saved, present = (
         json.dumps([list(answers), truth_to_json(truth)], sort_keys=True)
         for answers, truth in (
@@ -213,7 +213,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
         )
     )
     if saved != present:
-        raise DataError(f"{where} has another ground truth than the episode was played with.")
+        raise DataError(f"{where} has another ground truth than in the episode.")
     return sample
 
 
@@ -241,7 +241,7 @@ def _split(env: Env) -> tuple[RewardWrapper | None, list[gym.RewardWrapper[Any, 
 def _with_outcome(
     episode: Episode, base: VisEnv, outer: Sequence[gym.RewardWrapper[Any, Any]]
 ) -> Episode:
-    """Return the episode with the bare result of its environment, paid at the end."""
+    """Return the episode with the environment's own score as its reward, at the end."""
     base.log = EventLog(_unscored(episode.events))
     turns: list[Turn] = []
     for number, turn in enumerate(episode.turns, start=1):

@@ -1,6 +1,6 @@
-"""A suite: the data sets of a paper's table, one for each column, and their average.
+"""Defines suites: the data sets of a paper's table, one for each column, and their average.
 
-A family describes its suites (`visenv.registration.SUITES` names them); `visenv suite` plays them.
+A family defines its suites (listed in `visenv.registration.SUITES`); `visenv suite` plays them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class SuiteColumn:
     """Describes one column of a table.
 
     Attributes:
-        name: Its heading.
-        env: The id of the environment that plays it.
+        name: The heading of the column.
+        env: The id of the environment that plays the column.
         data: The data set, with the names of folders in braces: ``"hrbench:{hrbench}?size=8k"``;
-            ``""`` for the environment's own.
+            ``""`` means the environment's own data.
         options: Further options of the environment.
-        total: The total of the data set that is its score (the ``totals`` of the source); ``""``:
-            the mean of the suite's metric.
+        total: The total of the data set that is the score of the column (the ``totals`` of the
+            source). If ``""``, the score is the mean of the suite's metric.
     """
 
     name: str
@@ -46,26 +46,26 @@ class SuiteColumn:
 
     @property
     def slug(self) -> str:
-        """Return the name of the column as the name of a folder."""
+        """Return the name of the column as a folder name."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     def words(self) -> list[str]:
-        """Return the options as ``key=value`` words."""
+        """Return the options as ``key=value`` strings."""
         return [f"{name}={json.dumps(value)}" for name, value in self.options.items()]
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The columns of a table; the average gives each column the same weight.
+    """Holds the columns of a table; the average gives each column the same weight.
 
     Attributes:
-        title: What the table is, in a line.
-        columns: Its columns.
-        metric: What is averaged, a metric from 0 to 1.
-        controls: Controls under which every policy is always played too, a row each.
-        episodes: How many samples of each column are played by default; None for all rows.
-        repeats: How often each sample is played by default.
-        temperature: The sampling temperature by default.
+        title: A description of the table in one line.
+        columns: The columns of the table.
+        metric: The metric that is averaged, from 0 to 1.
+        controls: Controls under which every policy is also played; each control adds a row.
+        episodes: Default number of samples of each column; None means all rows.
+        repeats: Default number of times that each sample is played.
+        temperature: Default sampling temperature.
     """
 
     title: str
@@ -86,12 +86,12 @@ class ColumnResult(NamedTuple):
     """Holds the result of a column for one policy, with or without a control.
 
     Attributes:
-        name: Its heading.
-        score: Its score, 0 to 1; NaN where no row was played.
-        played: Episodes in the mean.
-        aborted: Rows that a failure ended; they are in no mean.
+        name: The heading of the column.
+        score: The score of the column, 0 to 1; NaN if no row was played.
+        played: Number of episodes in the mean.
+        aborted: Number of rows that a failure ended; they are not part of the mean.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
-        skipped: Why the column was not played, ``""`` if it was.
+        skipped: The reason why the column was not played, ``""`` if it was played.
     """
 
     name: str
@@ -106,8 +106,8 @@ def read_folders(suite: Suite, words: Sequence[str]) -> dict[str, str]:
     """Return the folders given as ``NAME=PATH``.
 
     Raises:
-        UnknownNameError: If the suite has no folder of that name; names the nearest.
-        ConfigurationError: If a word is of another form.
+        UnknownNameError: If the suite has no folder of that name; suggests the nearest.
+        ConfigurationError: If a word has another form.
     """
     folders: dict[str, str] = {}
     for word in words:
@@ -134,10 +134,10 @@ def column_result(
 
 
 class TableRow(NamedTuple):
-    """The results of one policy.
+    """Holds the results of one policy.
 
     Attributes:
-        label: The policy, and the control if there is one.
+        label: The name of the policy, and of the control if there is one.
         results: The result of each column.
     """
 
@@ -146,14 +146,14 @@ class TableRow(NamedTuple):
 
 
 def average(results: Sequence[ColumnResult]) -> Mean:
-    """Return the mean of the columns; NaN unless every column was played."""
+    """Return the mean of the columns; NaN if a column was not played."""
     if not results or any(math.isnan(each.score.value) for each in results):
         return NOTHING
     return mean_of([each.score for each in results])
 
 
 def markdown(suite: Suite, rows: Sequence[TableRow]) -> str:
-    """Return the table as a Markdown page, with every column and row that was left out."""
+    """Return the table as a Markdown page, with all columns and rows that were left out."""
     head = [f"{suite.metric}, %", *(column.name for column in suite.columns), "Avg."]
     scores = [
         [row.label, *(per_cent(each.score) for each in row.results), per_cent(average(row.results))]

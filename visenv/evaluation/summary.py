@@ -1,8 +1,8 @@
-"""The summary of an evaluation: means with intervals by group, tool use, and every failure.
+"""Summarizes an evaluation: means with intervals by group, tool use, and all failures.
 
-Intervals are over samples, not over repeats of a sample. A metric that only took the values 0 and 1
-has Wilson's interval, any other the normal one. Only events, rewards and metrics are read, so that
-episodes may come without their messages (`Episode.without_messages`).
+Intervals are over samples, not over repeats of a sample. A metric with only the values 0 and 1 has
+Wilson's interval, any other metric the normal interval. Only events, rewards and metrics are read,
+so that the episodes need no messages (`Episode.without_messages`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ class SummaryRow(NamedTuple):
     """Holds one line of an evaluation.
 
     Attributes:
-        grouping: What the episodes are grouped by, ``""`` for all of them.
+        grouping: The label by which the episodes are grouped, ``""`` for all episodes.
         label: The group, or ``"all"``, or ``"mean of groups"``.
-        episodes: Episodes counted in the means.
-        aborted: Episodes that a failed service or an unreadable row ended; they count nowhere else.
-        unanswered: Episodes that hit a limit before they came to an end, counted in the means.
-        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name; where
+        episodes: Number of episodes in the means.
+        aborted: Number of episodes that a failed service or an unreadable row ended; they are not
+            counted anywhere else.
+        unanswered: Number of episodes that a limit truncated; they are part of the means.
+        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name; if
             samples were repeated, ``avg@n`` and ``pass@k`` as well (`repeat_metrics`).
-        samples: Samples of the episodes counted: fewer than episodes where samples were repeated.
+        samples: Number of samples in the means, which is less than `episodes` if samples were
+            repeated.
     """
 
     grouping: str
@@ -43,14 +45,15 @@ class SummaryRow(NamedTuple):
 
 
 class ToolRow(NamedTuple):
-    """Says how one tool was used in the episodes counted.
+    """Describes the use of one tool in the counted episodes.
 
     Attributes:
-        tool: Its name, `ANY_TOOL` for all together; ``""`` for calls that could not be read.
+        tool: The name of the tool; `ANY_TOOL` for all tools together, ``""`` for calls that could
+            not be parsed.
         used: Share of episodes with a call.
-        calls: Calls per episode.
-        success: Share of calls that gave a result.
-        total: All calls.
+        calls: Mean number of calls per episode.
+        success: Share of calls that returned a result.
+        total: Number of calls.
     """
 
     tool: str
@@ -61,7 +64,7 @@ class ToolRow(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """The same samples under a control.
+    """Compares the same samples with and without a control.
 
     Attributes:
         control: The name of the control (`visenv.evaluation.controls`).
@@ -69,7 +72,7 @@ class ControlRow(NamedTuple):
         value: The metric under the control.
         difference: The metric without the control minus the metric under it, paired by sample. For
             ``no_tool`` it is the tool necessity.
-        samples: The samples that both have.
+        samples: Number of samples in both.
     """
 
     control: str
@@ -80,12 +83,12 @@ class ControlRow(NamedTuple):
 
 
 class FailedItem(NamedTuple):
-    """An item that has no answer.
+    """Describes an item without an answer.
 
     Attributes:
-        item: The sample's id, or where its row stands.
-        status: ``"left out"`` (its row cannot be read), ``"aborted"`` or ``"unanswered"``.
-        reason: Why, for a person.
+        item: The sample's id, or the location of its row.
+        status: ``"left out"`` (the row cannot be read), ``"aborted"`` or ``"unanswered"``.
+        reason: The reason, for a person.
     """
 
     item: str
@@ -98,10 +101,10 @@ class Summary(NamedTuple):
 
     Attributes:
         rows: All episodes first, then each group of each grouping, and the mean of its groups.
-        tools: All tools together, then each that was called.
-        failures: Every item without an answer.
-        totals: Scores of the data set that are no means over episodes, by name.
-        controls: The same samples under each control that was played.
+        tools: All tools together, then each tool that was called.
+        failures: All items without an answer.
+        totals: Scores of the data set that are not means over episodes, by name.
+        controls: A comparison with the same samples for each control.
     """
 
     rows: list[SummaryRow]
@@ -117,15 +120,15 @@ def summarize(
     totals: Mapping[str, float] | None = None,
     controls: Sequence[ControlRow] = (),
 ) -> Summary:
-    """Sum an evaluation up.
+    """Summarize an evaluation.
 
     Episodes are grouped by each entry of the ``labels`` of their ground truth, or by the sample's
     kind if it has none. A grouping with a single group is left out.
 
     Args:
-        episodes: Finished ones, aborted ones included.
+        episodes: Finished episodes, including aborted ones.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
-        totals: Scores of the data set that are no means over episodes.
+        totals: Scores of the data set that are not means over episodes.
         controls: The same samples under controls (`visenv.evaluation.compare.control_row`).
     """
     counted = [episode for episode in episodes if episode.status != "aborted"]
@@ -154,7 +157,7 @@ def tool_metrics(episode: Episode) -> dict[str, float]:
 
 
 def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
-    """Return how often tools were used and gave a result, first for all tools together."""
+    """Return how often each tool was used and returned a result; all tools together come first."""
     calls = [_calls(episode) for episode in episodes]
     samples = [sample_of(episode) for episode in episodes]
     names = sorted({call.tool for each in calls for call in each})
@@ -166,7 +169,7 @@ def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
 
 
 def metrics_of(episode: Episode) -> dict[str, float]:
-    """Return all values that are averaged, by name; terms that do not apply are left out."""
+    """Return all values that are averaged, by name, without terms that do not apply."""
     values = {"reward": episode.reward, **tool_metrics(episode)}
     terms = {name: value for name, value in episode.terms.items() if value is not None}
     return {**episode.metrics, **values, **terms}
@@ -181,7 +184,7 @@ def labels_of(episode: Episode) -> dict[str, str]:
 
 
 def item_of(episode: Episode) -> str:
-    """Return the id of the episode's sample, or the place of its row if it was never read."""
+    """Return the id of the episode's sample, or the location of its row if it was never read."""
     place = episode.seed if episode.index is None else episode.index
     return episode.sample_id or f"row {place}"
 
@@ -195,7 +198,7 @@ def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]
 
 
 def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
-    """Return the metrics that were 0 or 1 in every episode, so that each group uses one rule."""
+    """Return the metrics that are 0 or 1 in all episodes; all groups then use one interval."""
     seen: dict[str, set[float]] = defaultdict(set)
     for episode in episodes:
         for name, value in metrics_of(episode).items():
@@ -229,7 +232,7 @@ def _row(
 
 
 def _mean_of_groups(rows: Sequence[SummaryRow]) -> SummaryRow:
-    """Return a row with the mean over groups, for groups with an episode that counts."""
+    """Return a row with the mean over groups that have a counted episode."""
     counted = [row for row in rows if row.episodes] or rows
     shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
     return SummaryRow(

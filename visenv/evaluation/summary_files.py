@@ -1,13 +1,14 @@
-"""A `Summary` as files: Markdown to read, CSV to compute with, JSON for programs.
+"""Writes a `Summary` to files: Markdown for people, CSV for calculations, and JSON for programs.
 
 ::
 
-    summary.md      the table as papers have it, all means, tool use, every failure
+    summary.md      the table in the form of papers, all means, tool use, all failures
     summary.csv     one line for each mean: group, metric, value, interval
-    summary.json    all of it
-    items.csv       one line for each episode: its answer, the right ones, every metric
+    summary.json    the whole summary
+    items.csv       one line for each episode: its answer, the right answers, all metrics
 
-Names of tools and answers are what a policy wrote; they are kept from breaking a table.
+A policy can write any text as an answer or as the name of a tool; such text is escaped, so that it
+cannot break a table.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def write_summary(folder: Path, title: str, summary: Summary, episodes: Sequence
     """Write the four files.
 
     Args:
-        folder: Where to; it exists.
-        title: What was evaluated, in a line.
-        summary: What it came to.
-        episodes: The episodes summed up.
+        folder: The output folder, which must exist.
+        title: A description of the evaluation in one line.
+        summary: The summary of the evaluation.
+        episodes: The episodes of the evaluation.
     """
     _write(folder / "summary.md", markdown(title, summary))
     _write(folder / "summary.json", json.dumps(as_json(summary), indent=2) + "\n")
@@ -97,7 +98,7 @@ def markdown(title: str, summary: Summary) -> str:
 
 
 def _headline(summary: Summary) -> Iterator[str]:
-    """Yield the table of a paper for each grouping: a column for each group, per cent."""
+    """Yield the table of a paper for each grouping: a column for each group, in per cent."""
     overall = summary.rows[0]
     name = next((each for each in _HEADLINES if each in overall.means), None)
     if name is None:
@@ -145,7 +146,7 @@ def _tool_table(rows: Iterable[ToolRow]) -> str:
 
 
 def _control_table(rows: Sequence[ControlRow]) -> str:
-    """Return the accuracy under each control, and what was lost; without tools: tool necessity."""
+    """Return the accuracy under each control and its decrease (the tool necessity for no_tool)."""
     columns = ["control", "metric", "samples", "under the control", "lost, paired by sample"]
     cells = [
         [
@@ -176,7 +177,7 @@ def cell_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str, most: int = _CELL) -> str:
-    """Return a text that cannot break out of its cell, whatever it contains."""
+    """Return a text as one table cell, with all characters escaped that could break the table."""
     cut = text if len(text) <= most else f"{text[:most]}…"
     plain = "".join(each if each.isprintable() else " " for each in cut)
     return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
@@ -240,7 +241,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _open(path: Path) -> Any:
-    # Half a surrogate pair, which a policy can write, is shown as its number.
+    # Half of a surrogate pair, which a policy can write, is written as its number.
     return path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
 

@@ -1,4 +1,4 @@
-"""Rewards: the wrapper that pays named terms, and pure functions that score answers."""
+"""Contains the wrapper that computes rewards from named terms, and functions that score answers."""
 
 from visenv.rewards.terms import RewardContext, RewardTerm, of_log
 from visenv.rewards.wrapper import RewardWrapper

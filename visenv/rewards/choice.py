@@ -1,4 +1,4 @@
-"""Multiple choice: which option an answer in free words picks."""
+"""Determines which option of a multiple-choice question a free-form answer selects."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def choice_score(
     options: Sequence[str],
     compat: Literal["r1_vlm"] | None = None,
 ) -> float:
-    """Return 1 if `answer` picks the option lettered `label`, otherwise 0.
+    """Return 1 if `answer` selects the option with the letter `label`, otherwise 0.
 
     Args:
-        answer: What the policy answered, without its tags.
+        answer: The answer of the policy, without its tags.
         label: The right letter.
         options: The options' texts, in the order of their letters.
-        compat: ``"r1_vlm"`` compares all upper-case letters of the answer, in one string, with the
-            label, as that code does for V*Bench: ``"The answer is A"`` gives ``"TA"``, so 0.
+        compat: ``"r1_vlm"`` joins all upper-case letters of the answer and compares them with the
+            label, as that code does for V*Bench: ``"The answer is A"`` gives ``"TA"`` and the score
+            0.
     """
     if is_too_long(answer):
         return 0.0
@@ -49,22 +50,22 @@ def choice_score(
 
 
 def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
-    """Return the letter of the option that `answer` picks, or None if that is not clear.
+    """Return the letter of the option that `answer` selects, or None if that is unclear.
 
-    Letters and option texts behind "not" are left out ("It is not (A)"). Then the first of these
-    rules that gives a letter of an option decides:
+    Letters and option texts after "not" are ignored ("It is not (A)"). Then the result is that of
+    the first of these rules that gives the letter of an option:
 
-    1. the answer is a letter, whatever punctuation stands around it: ``A``, ``(a)``, ``"B".``;
-    2. it is the text of an option;
-    3. it begins with a letter and a mark: ``B. red``, ``(B) red``;
+    1. the answer is a letter, with any punctuation around it: ``A``, ``(a)``, ``"B".``;
+    2. the answer is the text of an option;
+    3. the answer begins with a letter and a punctuation mark: ``B. red``, ``(B) red``;
     4. a letter follows ``answer``, ``option`` or ``choice``: the last such letter;
-    5. letters in brackets, if they all are the same one;
-    6. capitals that stand alone, if they all are the same one; ``A`` before a word is an
-       article (``A red car``);
-    7. the text of exactly one option occurs in it, as whole words.
+    5. a letter is in brackets, and all letters in brackets are equal;
+    6. a capital letter is a separate word, and all such letters are equal; ``A`` before a word is
+       an article (``A red car``);
+    7. the text of exactly one option occurs in the answer, as whole words.
 
-    Linear in the length of `answer`. One longer than `visenv.rewards.vqa.LONGEST_ANSWER` picks
-    nothing.
+    The time is linear in the length of `answer`. An answer longer than
+    `visenv.rewards.vqa.LONGEST_ANSWER` selects no option.
     """
     if is_too_long(answer):
         return None
@@ -108,7 +109,7 @@ def _option_within(answer: str, options: Options) -> str | None:
     for text in sorted(texts.values(), key=len, reverse=True):
         given = given.replace(f" not{text}", " ") if text.strip() else given
     within = {letter: text for letter, text in texts.items() if text.strip() and text in given}
-    # "dark red" holds "red": an option counts unless a longer one that was found contains it.
+    # "dark red" contains "red": an option is ignored if a longer option that was found contains it.
     return _only(
         letter
         for letter, text in within.items()

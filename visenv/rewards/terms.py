@@ -1,4 +1,4 @@
-"""Reward terms: named functions of an episode's events and sample."""
+"""Defines reward terms: named functions of an episode's events and sample."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | No
 
 
 class RewardTerm(NamedTuple):
-    """Describes one named part of a reward.
+    """Describes one named term of a reward.
 
     Attributes:
-        name: Its key in `StepResult.terms`.
-        weight: Its factor in the weighted sum.
-        score: Returns the unweighted value of an episode, or None if the term does not apply. It
-            may be an ``async def``, for example to ask a judge (`visenv.scorers`); each verdict is
-            then logged with the episode.
+        name: The key of the term in `StepResult.terms`.
+        weight: The factor of the term in the weighted sum.
+        score: Returns the unweighted value of an episode, or None if the term does not apply. The
+            function may be an ``async def``, for example to use a judge (`visenv.scorers`); each
+            verdict is then logged with the episode.
     """
 
     name: str
@@ -42,13 +42,13 @@ class RewardTerm(NamedTuple):
 
 
 class RewardContext:
-    """Holds everything that a term may read: the events, the sample, and the terms before it.
+    """Holds all data that a term may read: the events, the sample, and the previous terms.
 
     Args:
         log: The events of the episode.
         sample: Its sample.
-        recorded: Recorded verdicts, which answer in place of scorers; None asks the scorers.
-        ask_missing: Whether scorers are asked for verdicts that are not recorded.
+        recorded: Recorded verdicts, which replace those of scorers; if None, the scorers are used.
+        ask_missing: Whether verdicts that are not recorded are requested from scorers.
 
     Attributes:
         log: The events of the episode.
@@ -75,7 +75,7 @@ class RewardContext:
         self._note = ""
 
     def skip(self, reason: str) -> float | None:
-        """Note why the present term does not apply, and return None.
+        """Record why the current term does not apply, and return None.
 
         ::
 
@@ -93,11 +93,11 @@ class RewardContext:
         self._take(term, term.score(self))
 
     async def compute_async(self, term: RewardTerm) -> None:
-        """Compute the next term, which may wait, and log the verdicts that it asks for.
+        """Compute the next term, which may be asynchronous, and log the verdicts that it requests.
 
         Raises:
             ConfigurationError: If it is not a number or None.
-            ServiceError: If a scorer failed beyond its retries.
+            ServiceError: If a scorer failed after all retries.
         """
         turn = self.log[-1].turn if len(self.log) else 0
         verdicts = EpisodeVerdicts(turn, term.name, self._recorded, self._ask_missing)
@@ -125,7 +125,7 @@ class RewardContext:
 
 
 def of_log(score: Callable[[EventLog, Sample], float]) -> TermFunction:
-    """Return the term function of a plain function of the events and the sample."""
+    """Convert a function of the events and the sample to a term function."""
     return partial(_of_log, score)
 
 

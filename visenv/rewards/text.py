@@ -1,4 +1,4 @@
-"""Edit similarity: partial credit for an answer that is nearly a reference."""
+"""Computes edit similarity: partial credit for an answer that is similar to a reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from visenv.rewards.vqa import is_too_long, normalize_answer
 def edit_similarity(first: str, second: str) -> float:
     """Return ``1 - Levenshtein(first, second) / max(len(first), len(second))``, 0 to 1.
 
-    Lengths are in code points, and nothing is normalized. Equal texts give 1, two empty ones too.
+    Lengths are in code points, and the texts are not normalized. Equal texts give 1, also if they
+    are empty.
     """
     from rapidfuzz.distance import Levenshtein
 
@@ -28,17 +29,17 @@ def soft_score(
 ) -> float:
     """Return R_e of Groundlight's paper: mean edit similarity to the `best` references, 0 to 1.
 
-    Answer and references are first brought into the form in which the VQA score compares them
-    (`visenv.rewards.vqa.normalize_answer`), so that the two scores never contradict one another.
-    With fewer than `best` references, the mean is over those there are. An answer longer than
+    The answer and the references are first normalized as for the VQA score
+    (`visenv.rewards.vqa.normalize_answer`), so that the two scores never contradict each other.
+    With fewer than `best` references, the mean is over all of them. An answer longer than
     `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:
-        answer: What the policy answered.
+        answer: The answer of the policy.
         references: The accepted answers; TextVQA has ten.
-        best: How many of the closest count.
-        compat: ``"r1_vlm"`` gives two texts that are both empty after normalization a similarity of
-            0, as the public code does; otherwise it is 1.
+        best: The number of most similar references to average over.
+        compat: With ``"r1_vlm"``, two texts that are both empty after normalization have a
+            similarity of 0, as in the public code; otherwise 1.
 
     Raises:
         DataError: If there is no reference.

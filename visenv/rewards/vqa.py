@@ -1,9 +1,9 @@
-"""The VQA score: how many people gave the same answer, after the classic normalization.
+"""Computes the VQA score: agreement with the answers of several people, after normalization.
 
 Normalization and score follow the public VQA evaluation (Antol et al., "VQA: Visual Question
-Answering", 2015), which TextVQA and Groundlight's `r1_vlm` use too. Its quirks are kept, since
-published numbers contain them; each is named where it happens. Unlike the official script, answers
-are always normalized (that script leaves them alone when all people agree).
+Answering", 2015), which TextVQA and Groundlight's `r1_vlm` also use. Its quirks are kept, because
+published numbers depend on them; comments describe each of them. Unlike in the official script,
+answers are always normalized (that script does not normalize them if all people agree).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Literal
 from visenv.errors import DataError, UnknownNameError
 
 LONGEST_ANSWER = 10_000
-"""Characters, blanks at the ends aside; a longer text answers nothing and scores 0 unread.
+"""Maximum number of characters without blanks at the ends; a longer text scores 0 without parsing.
 
-No person answers so (DeepEyes' public code draws the line at 1,000), and it keeps the time for a
-hostile answer of a megabyte in microseconds.
+No person gives such an answer (DeepEyes' public code has a limit of 1,000), and the limit keeps the
+time for a hostile answer of a megabyte in microseconds.
 """
 
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
@@ -46,14 +46,14 @@ _CONTRACTIONS = """
 
 
 def _spellings() -> dict[str, str]:
-    """Return every spelling of a contraction that lacks one apostrophe, and the right one."""
+    """Map every spelling of a contraction that lacks one apostrophe to the right spelling."""
     spellings = {
         full[:place] + full[place + 1 :]: full
         for full in _CONTRACTIONS.split()
         for place, character in enumerate(full)
         if character == "'"
     }
-    spellings["somebody'd"] = "somebodyd"  # the official table has this entry the wrong way round
+    spellings["somebody'd"] = "somebodyd"  # the official table has this entry reversed
     return spellings
 
 
@@ -61,16 +61,18 @@ _SPELLINGS = _spellings()
 
 
 def normalize_answer(text: str) -> str:
-    """Return the form for comparison: lower case, digits, no articles, no punctuation.
+    """Return the normalized form: lower case, digits, no articles, no punctuation.
 
-    Linear in the length of `text`. Steps, with the quirks of the public evaluation:
+    The time is linear in the length of `text`. These are the steps, with the quirks of the public
+    evaluation:
 
-    1. Line feeds and tabs become blanks; blanks at the ends go.
-    2. Each of 21 punctuation characters is deleted if it stands next to a blank anywhere in the
-       text, or if the text holds a comma between digits anywhere; otherwise it becomes a blank.
-    3. Periods not followed by a digit go, but only the first 32 of them.
-    4. Lower case; ``none`` and ``zero`` to ``ten`` become digits; ``a``, ``an``, ``the`` go (so
-       ``"a-b"`` gives ``"b"``); contractions get their apostrophe back.
+    1. Line feeds and tabs become blanks; blanks at the ends are removed.
+    2. Each of 21 punctuation characters is removed if it occurs next to a blank anywhere in the
+       text, or if the text contains a comma between digits anywhere; otherwise it becomes a blank.
+    3. Periods that are not followed by a digit are removed, but only the first 32 of them.
+    4. The text is converted to lower case; ``none`` and ``zero`` to ``ten`` become digits; ``a``,
+       ``an``, ``the`` are removed (so ``"a-b"`` gives ``"b"``); the apostrophes of contractions are
+       restored.
     """
     text = _without_punctuation(text.replace("\n", " ").replace("\t", " ").strip())
     text = _PERIOD_OF_NO_NUMBER.sub("", text, count=_MOST_PERIODS_REMOVED)
@@ -79,7 +81,7 @@ def normalize_answer(text: str) -> str:
 
 
 def is_too_long(answer: str) -> bool:
-    """Return whether a text exceeds `LONGEST_ANSWER`, so that every answer score gives it 0."""
+    """Return whether a text exceeds `LONGEST_ANSWER`; all answer scores then return 0."""
     return len(answer) > LONGEST_ANSWER and len(answer.strip()) > LONGEST_ANSWER
 
 
@@ -100,16 +102,16 @@ def vqa_score(
 
     With n of N references equal to the answer:
 
-    - ``"official"``: the mean, over the N ways to leave one person out, of
-      ``min(1, matches among the others / 3)``. Ten references: n = 1, 2, 3 give 0.3, 0.6, 0.9, and
-      4 or more give 1.
-    - ``"min3"``: ``min(1, n / 3)``, as Groundlight's training and evaluation.
+    - ``"official"``: the mean, over the N ways to leave one person out, of ``min(1, matches among
+      the others / 3)``. With ten references, n = 1, 2, 3 give 0.3, 0.6, 0.9, and 4 or more give 1.
+    - ``"min3"``: ``min(1, n / 3)``, as in Groundlight's training and evaluation.
 
-    Three people must agree only where three are there: with fewer references to compare with, all
-    of them must. A single reference (procedural data) gives 1 for a match and 0 otherwise.
+    If fewer than three references are compared, the 3 in these formulas is replaced by their
+    number. A single reference (procedural data) gives 1 for a match and 0 otherwise.
 
     Raises:
-        DataError: If there is no reference: an unknown truth must not count as a wrong answer.
+        DataError: If there is no reference, because an unknown truth must not count as a wrong
+            answer.
         UnknownNameError: If there is no such mode.
     """
     if mode not in ("official", "min3"):

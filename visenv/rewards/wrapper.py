@@ -1,4 +1,4 @@
-"""RewardWrapper: a reward as named terms over the event log and the sample, never over text."""
+"""Defines `RewardWrapper`, a reward of named terms over the event log and the sample."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from visenv.types import Aborted, EventLog, Failure, Sample, StepResult
 from visenv.wrappers import RestorableWrapper
 
 Combine = Callable[[Mapping[str, float | None]], float]
-"""Makes the reward of the unweighted terms; None stands for a term that does not apply."""
+"""Computes the reward from the unweighted terms; None means that a term does not apply."""
 
 
 class RewardWrapper(RestorableWrapper):
-    """Replaces the bare result by a combination of named terms, paid when the episode ends.
+    """Replaces the score of the task by a combination of named terms, at the end of the episode.
 
-    Terms are paid for a truncated episode too (a well-formed turn is worth something). An aborted
-    episode gets 0; a term that cannot be computed (`ServiceError`) aborts it.
+    The reward of a truncated episode also consists of its terms, because a well-formed turn has a
+    value. An aborted episode gets 0; a term that cannot be computed (`ServiceError`) aborts the
+    episode.
 
     A plain `step` waits for asynchronous terms. A `Collector` defers them: it sets `defers` and
-    calls `finish` after a last step whose result is `pending`.
+    calls `finish` if the result of the last step is `pending`.
 
     Args:
         env: The environment.
-        terms: The terms, computed in order. Every unweighted value is in ``info["step"].terms``.
-        top: The largest possible reward, for terms that exclude one another; by default the sum of
-            the positive weights, each term being at most 1.
-        combine: Makes the reward of the unweighted terms; by default it is their weighted sum, in
-            which a term that does not apply counts 0.
+        terms: The terms, which are computed in order. All unweighted values are in
+            ``info["step"].terms``.
+        top: The maximum reward; required for terms that exclude each other. By default it is the
+            sum of the positive weights, for terms of at most 1.
+        combine: Computes the reward from the unweighted terms; by default the weighted sum, in
+            which a term that does not apply is 0.
 
     Attributes:
         top: The largest possible reward.
-        term_weights: The weight of each term, by name; empty with a `combine` of its own.
-        each_step: Whether terms are computed after every step, not only at the end.
+        term_weights: The weight of each term, by name; empty if `combine` is given.
+        each_step: Whether terms are computed after every step and not only at the end.
         defers: Whether the player calls `finish`.
-        defers_all: Whether terms that are not asynchronous are deferred, too.
+        defers_all: Whether terms that are not asynchronous are also deferred.
     """
 
     each_step: ClassVar[bool] = False
@@ -83,7 +85,7 @@ class RewardWrapper(RestorableWrapper):
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a step, and pay the terms when the episode has ended."""
+        """Step the environment, and add the terms to the reward if the episode has ended."""
         observation, _, terminated, truncated, info = self.env.step(action)
         result: StepResult = info["step"]
         if result.failure is not None or not (self.each_step or terminated or truncated):
@@ -98,7 +100,7 @@ class RewardWrapper(RestorableWrapper):
         return {"text": "", "images": ()}, 0.0, False, True, info
 
     def end(self, result: StepResult) -> StepResult:
-        """Pay the terms of an episode that a wrapper outside of this one has ended.
+        """Compute the reward of an episode that a wrapper outside of this one has ended.
 
         Args:
             result: The result of `VisEnv.end_by_wrapper`.
@@ -106,14 +108,14 @@ class RewardWrapper(RestorableWrapper):
         return self._score_or_defer(result)
 
     async def finish(self, result: StepResult) -> StepResult:
-        """Wait for deferred events and terms, and pay the terms.
+        """Wait for deferred events and terms, and compute the reward.
 
         Args:
-            result: A result that is `pending`, of the last step.
+            result: The `pending` result of the last step.
 
         Returns:
             The result with reward, terms, metrics and all events; with a failure if a service
-            failed beyond its retries.
+            failed after all retries.
         """
         if result.pending and self.base.has_late_events:
             try:
@@ -132,16 +134,17 @@ class RewardWrapper(RestorableWrapper):
         """Compute all terms of an episode.
 
         Args:
-            log: Its events.
-            sample: Its sample.
-            recorded: Recorded verdicts, which answer in place of scorers; None asks the scorers.
-            ask_missing: Whether scorers are asked for verdicts that are not recorded.
+            log: The events of the episode.
+            sample: The sample of the episode.
+            recorded: Recorded verdicts, which replace those of scorers; if None, the scorers are
+                used.
+            ask_missing: Whether verdicts that are not recorded are requested from scorers.
 
         Returns:
             The context with the values of the terms, their notes, and the verdicts of scorers.
 
         Raises:
-            ServiceError: If a scorer failed beyond its retries.
+            ServiceError: If a scorer failed after all retries.
         """
         context = RewardContext(log, sample, recorded, ask_missing)
         for term, is_async in zip(self.terms, self._are_async, strict=True):
@@ -152,22 +155,22 @@ class RewardWrapper(RestorableWrapper):
         return context
 
     def begin_episode(self) -> None:
-        """Forget the episode before; called by `reset` and before rescoring."""
+        """Reset the state of the previous episode; called by `reset` and before rescoring."""
 
     @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; no term has been paid yet."""
+        """Start an episode without rewards so far."""
         self.begin_episode()
         return self.env.reset(seed=seed, options=options)
 
     def due(self, worth: float) -> float:
-        """Return what is paid now, of what the terms amount to."""
+        """Return the reward to add now, given the total of the terms."""
         return worth
 
     def worth(self, terms: Mapping[str, float | None]) -> float:
-        """Return what the terms amount to.
+        """Return the total of the terms.
 
         Raises:
             ConfigurationError: If `combine` does not return a number.
@@ -196,7 +199,7 @@ class RewardWrapper(RestorableWrapper):
         return self._pay(result, context)
 
     async def _scored_async(self, result: StepResult) -> StepResult:
-        """Score the log as it is; a `ServiceError` becomes the failure of the result."""
+        """Score the current log; a `ServiceError` becomes the failure of the result."""
         base = self.base
         try:
             return self._pay(result, await self.score(base.log, base.sample))

@@ -1,4 +1,4 @@
-"""Rollouts: play one episode, or many groups of episodes concurrently and asynchronously.
+"""Plays one episode, or many groups of episodes concurrently and asynchronously.
 
 An `Executor` runs the environments: in this process, in threads, in processes, or as Ray actors on
 any machine (`visenv.rollout.ray_executor.RayExecutor`). `Replicas` samples with several engines,

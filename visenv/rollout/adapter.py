@@ -1,4 +1,4 @@
-"""EnvAdapter: the interface between an environment with its wrappers and an episode player.
+"""Defines `EnvAdapter`, the interface between a wrapped environment and an episode player.
 
 The outermost wrapper determines the rewards and the end of the episode. An adapter does not send
 observations to the player, because they only repeat the messages as arrays. Therefore only small
@@ -76,7 +76,7 @@ class EnvAdapter:
 
     @property
     def waits(self) -> bool:
-        """Whether `act` may wait for an asynchronous operation, such as a tool call."""
+        """Return whether `act` may wait for an asynchronous operation, such as a tool call."""
         return any(getattr(layer, "waits", False) for layer in layers(self.env))
 
     # ------------------------------------------------------------------ one episode

@@ -1,4 +1,4 @@
-"""Advisor: answers an `AdviceRequest` with demonstrations, random turns or descriptions."""
+"""Answers an `AdviceRequest` with demonstrations, random turns or descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collector: plays many episodes concurrently; a failure ends only the episode it occurs in."""
+"""Plays many episodes concurrently; a failure ends only the episode in which it occurs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Collector:
     reward terms of the first episode are computed afterwards.
 
     If an environment raises an exception, hangs or dies, its episode is aborted and the environment
-    is replaced. An aborted episode
-    is played again, with the same sample and the same seeds, up to `retries` times. If all attempts
-    fail, the last attempt is returned. A permanent failure (a row that cannot be read) is not
-    retried. An exception of the policy other than `PolicyError` and `ServiceError` is raised.
+    is replaced. An aborted episode is played again, with the same sample and the same seeds, up to
+    `retries` times. If all attempts fail, the last attempt is returned. A permanent failure (a row
+    that cannot be read) is not retried. An exception of the policy other than `PolicyError` and
+    `ServiceError` is raised.
 
     Args:
         make_env: A function that makes an environment, or a `Mixture` of several environments.

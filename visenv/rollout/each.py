@@ -1,4 +1,4 @@
-"""Play more episodes than fit in memory: each episode is saved when it ends, and then released."""
+"""Plays more episodes than fit in memory: each episode is saved and released when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Play one episode, from the reset to its end or to the failure that aborts it."""
+"""Plays one episode, from the reset to its end or to the failure that aborts it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from visenv.types import (
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """The position of an episode in a batch: its seed, its group, and its index in the group.
+    """Describes the position of an episode in a batch: its seed, its group, and its group index.
 
     Attributes:
         seed: Seed of `reset`, which selects the sample, and of the policy's sampling. If `index` is
@@ -117,7 +117,7 @@ async def play_in(
 
 
 class _Player:
-    """The state of one episode that is being played."""
+    """Holds the state of one episode that is being played."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Player:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the episode waits for deferred events or reward terms."""
+        """Return whether the episode waits for deferred events or reward terms."""
         return self._result.pending
 
     async def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""Executor: decides where environments run. `InlineExecutor` runs them in the caller's process."""
+"""Defines executors, which run environments; `InlineExecutor` uses the caller's process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EnvFailedError(VisenvError):
 
 
 class EnvSlot(Protocol):
-    """One environment, in any process or on any machine; it plays one episode at a time.
+    """Defines a slot for one environment, in any process or machine, with one episode at a time.
 
     Attributes:
         usable: Whether the environment can be called. False after a failure that the environment
@@ -48,7 +48,7 @@ class EnvSlot(Protocol):
 
     @property
     def made(self) -> bool:
-        """Whether the environment is made, or could not be made; see the attributes."""
+        """Return whether the environment is made, or could not be made; see the attributes."""
         ...
 
     async def open(self) -> None:
@@ -77,7 +77,7 @@ class EnvSlot(Protocol):
 
 
 class Executor(Protocol):
-    """Makes slots, each with one environment.
+    """Defines an executor, which makes slots with one environment each.
 
     Attributes:
         crowded: Whether resources are limited, so that a new environment may not start until
@@ -96,7 +96,7 @@ class Executor(Protocol):
 
 
 class InlineSlot:
-    """A slot whose environment is called on the event loop.
+    """Calls its environment on the event loop.
 
     A step blocks the event loop, with one exception: if the environment may wait for an
     asynchronous tool and `threads` is given, the step runs in a thread, so that other episodes
@@ -128,7 +128,7 @@ class InlineSlot:
         return True
 
     async def open(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
     async def call(self, method: str, **arguments: Any) -> Any:
         """Call a method of the `EnvAdapter`; `finish` waits without blocking the event loop."""

@@ -1,4 +1,4 @@
-"""Hosts run one environment each: in the process of the caller, or in a child process.
+"""Defines hosts, which run one environment each: in the caller's process, or in a child process.
 
 A host is used by one thread. Only `kill` may be called from another thread: it ends a call that
 hangs, if the host can do that.
@@ -29,7 +29,7 @@ Make = Callable[[], Any]
 
 
 class EnvHost(Protocol):
-    """One environment, which `open` makes."""
+    """Defines a host of one environment, which `open` makes."""
 
     def open(self) -> Failure | None:
         """Make the environment; return the failure if it cannot be made."""
@@ -49,7 +49,7 @@ class EnvHost(Protocol):
 
 
 def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function; return its result, or a `Failure` for whatever it raises."""
+    """Call a function; return its result, or a `Failure` for any exception."""
     try:
         return function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001  sys.exit() in a tool must not end the worker
@@ -57,7 +57,7 @@ def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class LocalEnvHost:
-    """A host in this process; a call that hangs cannot be ended, only abandoned.
+    """Runs its environment in this process; a call that hangs cannot be ended, only abandoned.
 
     Args:
         make: Makes the environment.
@@ -93,7 +93,7 @@ class LocalEnvHost:
 
 
 class ProcessEnvHost:
-    """A host in a child process that is started by spawn.
+    """Runs its environment in a child process that is started by spawn.
 
     Args:
         make: Makes the environment in the child. It is sent by cloudpickle, so it can be a lambda.

@@ -1,4 +1,4 @@
-"""Mixture: several environments; the seed of a sample determines which one is played."""
+"""Defines a mixture of environments; the seed of a sample determines which one is played."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST = 0.05
 
 @dataclass(frozen=True)
 class Mixture:
-    """Several environments by name, with the relative frequency of each.
+    """Holds several environments by name, with the relative frequency of each.
 
     The environment of a sample is a function of the sample's seed and, with `by_pass_rate`, of the
     pass rates. It is the same in every process, in a resumed run, and for all members of a group.

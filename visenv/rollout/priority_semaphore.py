@@ -1,4 +1,4 @@
-"""PrioritySemaphore: limits the number of concurrent tasks, and serves them by priority."""
+"""Defines a semaphore that limits the number of concurrent tasks and serves them by priority."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 
 class PrioritySemaphore:
-    """A semaphore like `asyncio.Semaphore` that serves waiting tasks by rank.
+    """Limits concurrent tasks like `asyncio.Semaphore`, and serves waiting tasks by rank.
 
     The semaphore can be used in several event loops, one after another.
 

@@ -1,4 +1,4 @@
-"""RayEngine: a sampling engine in an actor on any machine of a Ray cluster."""
+"""Defines `RayEngine`, a sampling engine in an actor on any machine of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Shown = tuple[tuple[Message, ...], Context]
 
 
 class RayEngine(EnginePolicy["RemoteSession"]):
-    """An engine in a Ray actor; a lost engine is started again on any machine of the cluster.
+    """Runs an engine in a Ray actor; a lost engine is started again on any machine of the cluster.
 
     `Replicas` samples with several of these engines. Ray copies the weights from this process to
     the actor, in parts. If the engine can be a vLLM server that receives the weights by NCCL
@@ -184,7 +184,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
 
 
 class RemoteSession(Session):
-    """A session whose tokens are kept in the actor of the engine.
+    """Represents a session whose tokens are kept in the actor of the engine.
 
     Args:
         actor: The actor of the engine.
@@ -246,7 +246,7 @@ def _end(actor: Any, number: int) -> None:
 
 
 class _FarEngine:
-    """The class of the actor: holds a policy, its sessions, and the current weight transfer."""
+    """Implements the actor: holds a policy, its sessions, and the current weight transfer."""
 
     def __init__(self, make: Callable[[], EnginePolicy[Any]]) -> None:
         self._policy = make()

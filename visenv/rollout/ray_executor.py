@@ -1,4 +1,4 @@
-"""RayExecutor: runs environments on any machine of a Ray cluster, one actor for each."""
+"""Runs environments on any machine of a Ray cluster, with one actor for each."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ class RayExecutor(WorkerExecutor):
 
     Your environments need no other code than for threads and processes. An actor that hangs is
     killed, and the loss of a machine is detected. In both cases the environment is replaced. The
-    function that makes an
-    environment is sent by cloudpickle, so visenv and the data must be installed on every machine.
-    If Ray is not connected, the executor connects to the cluster of ``RAY_ADDRESS``, or starts a
-    cluster on this machine.
+    function that makes an environment is sent by cloudpickle, so visenv and the data must be
+    installed on every machine. If Ray is not connected, the executor connects to the cluster of
+    ``RAY_ADDRESS``, or starts a cluster on this machine.
 
     The number of episodes in flight may be larger than the number of environments that the cluster
     has room for. Each episode takes the environment that is available first: one that becomes idle,
@@ -62,7 +61,7 @@ class RayExecutor(WorkerExecutor):
 
 
 class RayEnvHost:
-    """A host in a Ray actor.
+    """Runs its environment in a Ray actor.
 
     Args:
         make: Makes the environment in the actor.
@@ -93,7 +92,7 @@ class RayEnvHost:
 
 
 class _FarHost(LocalEnvHost):
-    """The class of the actor; it sends images that are files on its machine as bytes."""
+    """Implements the actor; sends images that are files on its machine as bytes."""
 
     @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Replicas: several engines that act as one policy."""
+"""Distributes episodes over several engines, which act as one policy."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Replicas(EnginePolicy[Session]):
     @property
     @override
     def version(self) -> int:  # type: ignore[override]
-        """The lowest version of the weights that the engines sample with."""
+        """Return the lowest version of the weights with which the engines sample."""
         return min(engine.version for engine in self.engines)
 
     @property
     @override
     def stale(self) -> bool:  # type: ignore[override]
-        """Whether at least one engine needs `load`."""
+        """Return whether at least one engine needs `load`."""
         return any(engine.stale for engine in self.engines)
 
     @override
@@ -119,7 +119,7 @@ class Replicas(EnginePolicy[Session]):
 
 
 class WeightChannel:
-    """A queue of weights for one engine; each weight is valid until the next one is requested."""
+    """Passes weights to one engine; each weight is valid until the next one is requested."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Weight | None] = SimpleQueue()

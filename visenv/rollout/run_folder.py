@@ -1,4 +1,4 @@
-"""RunFolder: the folder of a rollout or an evaluation, which can be resumed.
+"""Defines `RunFolder`, the folder of a rollout or an evaluation, which can be resumed.
 
 ::
 
@@ -40,7 +40,7 @@ EpisodeKey = tuple[int, int]
 
 
 class RunFolder:
-    """A context manager that locks a folder and saves the episodes of one run in it.
+    """Locks a folder and saves the episodes of one run in it, as a context manager.
 
     If a run fails before its first episode has ended, no file and no folder remains.
 
@@ -71,7 +71,7 @@ class RunFolder:
 
     @property
     def episodes_file(self) -> Path:
-        """The path of the file with the episodes."""
+        """Return the path of the file with the episodes."""
         return self.folder / EPISODES_FILE
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Slots: the environments of a collector, which are in use, idle or being made.
+"""Manages the environments of a collector, which are in use, idle or being made.
 
 An episode takes the environment that is available first: one that becomes idle, or a new one. A
 full Ray cluster has no room for a new environment while idle environments keep their resources.
@@ -29,9 +29,9 @@ After that time, a further environment may be closed.
 
 
 class EnvSlots:
-    """Gives environments to episodes, and takes them back.
+    """Assigns environments to episodes, and takes them back.
 
-    It can be used in several event loops, one after another.
+    The object can be used in several event loops, one after another.
 
     Args:
         executor: Makes slots.
@@ -144,14 +144,14 @@ class EnvSlots:
 
 
 class _Waiter(NamedTuple):
-    """An episode that waits for an environment."""
+    """Represents an episode that waits for an environment."""
 
     since: float
     taken: asyncio.Future[EnvSlot]
 
 
 class _Kind:
-    """A kind: the environments of one name.
+    """Manages all environments with one name.
 
     Args:
         executor: Makes slots.
@@ -184,14 +184,14 @@ class _Kind:
 
     @property
     def is_making_enough(self) -> bool:
-        """Whether the environments being made outnumber the episodes that wait."""
+        """Return whether the environments being made outnumber the waiting episodes."""
         return len(self._opening) > sum(not each.taken.done() for each in self.waiting)
 
     @property
     def waits_since(self) -> float:
-        """The time at which the first waiting episode began to wait, by `time.monotonic`.
+        """Return when the first waiting episode began to wait, by `time.monotonic`.
 
-        It is infinite if no episode waits.
+        The result is infinite if no episode waits.
         """
         return min((each.since for each in self.waiting if not each.taken.done()), default=math.inf)
 

@@ -1,4 +1,4 @@
-"""RolloutStats: measures counts and times of a rollout while it runs."""
+"""Measures counts and times of a rollout while it runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ConcurrencyGauge:
 
     @property
     def seconds(self) -> float:
-        """The sum over all blocks of the seconds in which the block was active."""
+        """Return the sum over all blocks of the seconds in which the block was active."""
         self._pass()
         return self._sum
 
     @property
     def busy(self) -> float:
-        """The seconds in which at least one block was active."""
+        """Return the seconds in which at least one block was active."""
         self._pass()
         return self._busy
 
@@ -59,7 +59,7 @@ class ConcurrencyGauge:
 
 
 class RolloutStats:
-    """Statistics of the episodes that a `Collector` plays.
+    """Measures statistics of the episodes that a `Collector` plays.
 
     Attributes:
         waiting: Episodes that wait because of the limit `concurrency`.

@@ -1,4 +1,4 @@
-"""SubsetVectorEnv: a vector environment in which any subset of the environments can be stepped."""
+"""Defines a vector environment in which any subset of the environments can be stepped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
 
 
 class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
-    """The base class of `EpisodePool`: steps any subset of the environments; same arguments."""
+    """Steps any subset of the environments; the base class of `EpisodePool`, with its arguments."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def submit(self, requests: Mapping[int, str | ResetRequest]) -> None:
         """Send turns and resets to some environments, without waiting for the results.
 
-        `ready` returns the results. If one request is invalid, an error is raised and nothing is
+        `ready` returns the results. If one request is invalid, an error is raised and no request is
         sent.
 
         Args:

@@ -1,4 +1,4 @@
-"""Entry points for ``gym.make_vec``: for each registered id, a function that makes its pool.
+"""Provides entry points for ``gym.make_vec``: a function for each id that makes its pool.
 
 Gymnasium resolves the entry point ``visenv.rollout.vector_entry_points:visenv/ZoomVQA-v0`` as an
 attribute of this module.

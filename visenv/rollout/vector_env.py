@@ -1,4 +1,4 @@
-"""EpisodePool: the vector environment that ``gym.make_vec`` returns for every visenv id.
+"""Defines `EpisodePool`, the vector environment of ``gym.make_vec`` for every visenv id.
 
 A turn of a language model takes seconds, and the time of a tool call varies. Therefore no
 environment waits for another: any subset can be stepped, and results are read as they arrive. A
@@ -28,7 +28,7 @@ StepBatch = tuple[Batch, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool
 
 
 class EpisodePool(SubsetVectorEnv):
-    """A vector environment with one worker for each of its `num_envs` environments.
+    """Runs `num_envs` environments, with one worker for each, as a vector environment.
 
     The autoreset mode is DISABLED: after the end of its episode an environment waits for a reset.
     An automatic reset would discard a turn of the policy, or start a sample that was not chosen. To

@@ -1,4 +1,4 @@
-"""The hosts in which the workers of an `EpisodePool` run their environments."""
+"""Defines the hosts in which the workers of an `EpisodePool` run their environments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
 
 
 class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
-    """A wrapper of an environment in a pool; adds the method that `EpisodePool.call` uses."""
+    """Wraps an environment of a pool, and adds the method that `EpisodePool.call` uses."""
 
     def call_attr(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return an attribute of the environment, or the result of calling it if it is a method."""

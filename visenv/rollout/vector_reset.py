@@ -1,4 +1,4 @@
-"""Convert the arguments of a reset of several environments to one `ResetRequest` for each."""
+"""Converts the arguments of a reset of several environments to one `ResetRequest` for each."""
 
 from __future__ import annotations
 

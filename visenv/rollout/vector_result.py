@@ -1,4 +1,4 @@
-"""The requests to one environment of an `EpisodePool`, and the results."""
+"""Defines the requests to one environment of an `EpisodePool`, and the results."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from visenv.types import Aborted, Failure, StepResult
 
 
 class ResetRequest(NamedTuple):
-    """A request to start an episode, with the arguments of `VisEnv.reset`."""
+    """Requests the start of an episode, with the arguments of `VisEnv.reset`."""
 
     seed: int | None = None
     options: dict[str, Any] | None = None
 
 
 class EnvResult(NamedTuple):
-    """The result of a step or a reset of one environment, with the five values of `step`.
+    """Holds the result of a step or a reset of one environment, with the five values of `step`.
 
     The result of a reset has the reward 0.0, and `terminated` and `truncated` are False. The result
     of a failed reset is like that of an aborted step.
@@ -30,7 +30,7 @@ class EnvResult(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether the episode has ended; the next request must then be a reset."""
+        """Return whether the episode has ended; the next request must then be a reset."""
         return self.terminated or self.truncated
 
 

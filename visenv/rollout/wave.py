@@ -1,4 +1,4 @@
-"""Wave: holds scored episodes back until no other episode is being played or scored.
+"""Holds scored episodes back until no other episode is being played or scored.
 
 The time at which the result of a scorer arrives differs between runs. If the batches of the sampler
 or the start of further episodes depended on that time, two runs would differ. In deterministic

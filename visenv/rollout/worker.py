@@ -1,4 +1,4 @@
-"""Worker: a thread that makes the calls of one host and reports their results."""
+"""Defines `Worker`, a thread that makes the calls of one host and reports their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS_TO_KILL = 5.0
 
 
 class WorkerResult(NamedTuple):
-    """The result of one call, which a worker puts into the common queue.
+    """Holds the result of one call, which a worker puts into the common queue.
 
     Attributes:
         worker: The worker. Results of a worker that has been replaced are ignored.
@@ -29,14 +29,14 @@ class WorkerResult(NamedTuple):
 
 
 class ResultQueue(Protocol):
-    """The queue for the results of a worker; the thread of the worker calls `put`."""
+    """Defines the queue for the results of a worker; the thread of the worker calls `put`."""
 
     def put(self, answer: WorkerResult, /) -> None:
         """Add a result."""
 
 
 class Worker:
-    """A thread that makes its environment when it starts, and then runs one call after another.
+    """Makes an environment in a new thread, and then runs one call after another in it.
 
     Args:
         index: Index of the worker in the pool.
@@ -69,7 +69,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is still running."""
+        """Return whether the thread is still running."""
         return self._thread.is_alive()
 
     def join(self, timeout: float) -> None:

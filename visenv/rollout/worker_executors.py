@@ -1,4 +1,4 @@
-"""Executors that run each environment in a worker of its own: a thread or a process.
+"""Defines executors that run each environment in its own worker, a thread or a process.
 
 `EpisodePool` uses the same workers and hosts. If a call exceeds its time limit, it returns a
 failure, and its worker is abandoned (a thread) or killed (a process).
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class TimeLimits(NamedTuple):
-    """The time limits of an environment in seconds; None sets no limit.
+    """Holds the time limits of an environment in seconds; None sets no limit.
 
     Attributes:
         call: Time limit of a reset or a step.
@@ -37,7 +37,7 @@ class TimeLimits(NamedTuple):
 
 
 class WorkerSlot:
-    """A slot whose environment runs in a host and is called by a thread of its own.
+    """Runs its environment in a host, which a separate thread calls.
 
     Args:
         host: Makes and runs the environment.
@@ -56,7 +56,7 @@ class WorkerSlot:
 
     @property
     def made(self) -> bool:
-        """Whether the environment is made, or could not be made."""
+        """Return whether the environment is made, or could not be made."""
         return self._made.done()
 
     async def open(self) -> None:
@@ -169,7 +169,7 @@ class ThreadExecutor(WorkerExecutor):
 
 
 class ProcessExecutor(WorkerExecutor):
-    """Runs each environment in a process of its own, which is killed if it hangs.
+    """Runs each environment in its own process, which is killed if it hangs.
 
     Use it for tools that hold Python's global interpreter lock, crash, or leak memory. The function
     that makes the environment is sent by cloudpickle.

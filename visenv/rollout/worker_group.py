@@ -1,4 +1,4 @@
-"""WorkerGroup: the workers of a pool, their pending calls with time limits, and replacements."""
+"""Manages the workers of a pool, their pending calls with time limits, and replacements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from visenv.types import Failure
 
 
 class PendingCall(NamedTuple):
-    """A call that was not answered yet: its ticket, its time limit in seconds, and its deadline.
+    """Represents an unanswered call: its ticket, its time limit in seconds, and its deadline.
 
     If the worker is still making its environment, the time limit starts when the environment is
     made. Otherwise the first call of a new worker could exceed its time limit before it starts.
@@ -27,7 +27,7 @@ class PendingCall(NamedTuple):
 
 
 class WorkerGroup:
-    """A fixed number of places, each with a worker that runs at most one call at a time.
+    """Holds a fixed number of places, each with a worker that runs at most one call at a time.
 
     Args:
         count: Number of places.
@@ -55,7 +55,7 @@ class WorkerGroup:
 
     @property
     def busy(self) -> frozenset[int]:
-        """The places with a call that has not been answered."""
+        """Return the places with a call that has not been answered."""
         return frozenset(self._pending)
 
     def call(

@@ -1,4 +1,4 @@
-"""Judges, teacher models and encoders: shared, batched and cached (docs/scorers.md)."""
+"""Provides judges, teacher models and encoders: shared, batched and cached (docs/scorers.md)."""
 
 from visenv.scorers.backend import InProcessBackend, ScorerBackend, ServiceLimits
 from visenv.scorers.judge import Judge

@@ -1,4 +1,4 @@
-"""Defines what answers the requests of a scorer: the base classes of backends."""
+"""Defines the base classes of backends, which answer the requests of a scorer."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ _SECONDS_TO_FINISH = 5.0
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Sets how a service sends requests to its backend; every field is an option of `Scorer`.
+    """Defines how a service sends requests to its backend; every field is an option of `Scorer`.
 
     Attributes:
-        max_batch_size: Most requests in one batch.
-        max_delay: Seconds that a request waits at most for others to fill its batch.
-        max_concurrency: Most batches in flight.
-        timeout: Seconds for one batch. Waiting for a place does not count.
-        retries: Further attempts after a failure that may pass (`TransientError`, a time-out).
-        requests_per_minute: Rate limit, or None.
-        tokens_per_minute: Rate limit in estimated tokens, replies included, or None.
-        memory_bytes: Size of the cache in memory.
+        max_batch_size: Maximum number of requests in one batch.
+        max_delay: Maximum number of seconds that a request waits for others to fill its batch.
+        max_concurrency: Maximum number of batches in flight.
+        timeout: Time limit for one batch in seconds, without the time that it waits for
+            `max_concurrency`.
+        retries: Maximum number of further attempts after a temporary failure (`TransientError`, a
+            time-out).
+        requests_per_minute: Rate limit in requests, or None.
+        tokens_per_minute: Rate limit in estimated tokens, including replies, or None.
+        memory_bytes: Maximum size of the cache in memory.
     """
 
     max_batch_size: int = 1
@@ -61,18 +63,20 @@ class ServiceLimits:
 
 
 class ScorerBackend(ABC):
-    """A model or a server. The constructor takes the backend's options and does no heavy work.
+    """Defines a model or a server that answers requests.
+
+    The constructor takes the backend's options and must be fast.
 
     Attributes:
-        requests: The types of request that it answers.
-        main_option: The option that says most, usually the model; part of a scorer's name.
-        transport_options: Options that do not change a value, for example a key's variable; they
-            are no part of cache keys.
-        limits: The defaults; options of the same names replace them.
+        requests: The types of requests that the backend answers.
+        main_option: The most important option, usually the model; part of a scorer's name.
+        transport_options: Options that do not change a value, for example the variable of an API
+            key; they are not part of cache keys.
+        limits: The default limits; options with the same names replace them.
         shared_with_children: Whether worker processes send their requests to the process that
             started them, and never build this backend themselves. True for models.
-        batch_invariant: Whether a request gets the same bits in any batch when `deterministic` is
-            set. If not, a deterministic service sends one request at a time.
+        batch_invariant: Whether, if `deterministic` is set, the answer to a request does not depend
+            on its batch. If False, a deterministic service sends one request at a time.
         deterministic: Set by the service before the first request.
     """
 
@@ -87,35 +91,38 @@ class ScorerBackend(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """Return the name of the model, as verdicts give it."""
+        """Return the name of the model, which is part of verdicts."""
 
     @property
     def version(self) -> str:
-        """Return what else the values depend on: package versions, weights. Part of cache keys."""
+        """Return the other facts that determine the values: package versions, weights.
+
+        Part of cache keys.
+        """
         return ""
 
     def tokens(self, request: ScoreRequest) -> int:
-        """Return about how many tokens a request costs, for the limit of tokens per minute."""
+        """Return the approximate number of tokens of a request, for the rate limit."""
         return 0
 
     @abstractmethod
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Return one value for each request, in order; runs on the loop of scorers.
+        """Return one value for each request, in order; runs on the event loop of scorers.
 
         Raises:
             TransientError: If the batch may succeed later.
-            RefusedError: If it will not.
+            RefusedError: If the batch would fail again.
         """
 
     def close(self) -> None:  # noqa: B027  most backends hold nothing
-        """Release what the backend holds."""
+        """Release the resources of the backend."""
 
 
 class InProcessBackend(ScorerBackend):
-    """A backend that computes in this process, in one thread of its own.
+    """Computes values in this process, in a separate thread.
 
-    A time-out cannot end a computation. Until the computation ends by itself, further batches fail
-    as transient.
+    A time-out cannot stop a computation. Until the computation ends, further batches fail with a
+    `TransientError`.
     """
 
     limits = ServiceLimits(max_batch_size=16, max_delay=0.002, timeout=600.0)
@@ -139,7 +146,7 @@ class InProcessBackend(ScorerBackend):
 
     @override
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.close()
 
     def _load_and_compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
@@ -153,7 +160,7 @@ class ModelThread:
     """Runs one function at a time in a daemon thread.
 
     `ThreadPoolExecutor` is unsuitable: at exit the interpreter waits for its threads, and a judge
-    that hangs would keep the process alive.
+    that hangs would prevent the exit.
     """
 
     def __init__(self) -> None:
@@ -163,11 +170,11 @@ class ModelThread:
         self._thread: threading.Thread | None = None
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Return what the function returns.
+        """Return the result of the function.
 
         Raises:
-            TransientError: If the thread still runs a function that was given up.
-            BaseException: What the function raises.
+            TransientError: If the thread still runs a function that timed out.
+            BaseException: The exception of the function.
         """
         if self._busy:
             raise TransientError("still computing a batch that timed out")
@@ -181,11 +188,11 @@ class ModelThread:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Let the thread end after its function, without waiting."""
+        """End the thread after its current function, without waiting for it."""
         self._jobs.put(None)
 
     def finish(self, seconds: float) -> None:
-        """Wait until the thread has ended; native code must not outlive the interpreter."""
+        """Wait until the thread has ended; native code must end before the interpreter."""
         self.close()
         if self._thread is not None:
             self._thread.join(seconds)

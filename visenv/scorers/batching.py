@@ -1,4 +1,4 @@
-"""Micro-batching: concurrent requests leave in batches, and a lone request waits hardly at all."""
+"""Collects concurrent requests into batches; a single request is hardly delayed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 Run = Callable[[Sequence[Any]], Awaitable[Sequence[Any]]]
-"""Returns one value for each request of a batch, in order. An exception among the values is raised
-for its request alone."""
+"""Returns one value for each request of a batch, in order. If a value is an exception, it is raised
+for its request only.
+"""
 
 
 class _Waiting(NamedTuple):
@@ -19,16 +20,17 @@ class _Waiting(NamedTuple):
 
 
 class MicroBatcher:
-    """Collects requests into batches; lives on one event loop.
+    """Collects requests into batches, on one event loop.
 
-    A batch leaves when it is full, or when its oldest request has waited `max_delay`, as soon as
-    fewer than `max_concurrency` batches are in flight. Requests leave in the order they came.
+    A batch is sent when it is full, or when its oldest request has waited `max_delay`, as soon as
+    fewer than `max_concurrency` batches are in flight. Requests are sent in the order of their
+    arrival.
 
     Args:
-        run: Answers a batch. If it raises, each request of the batch gets the exception.
-        max_batch_size: Most requests in a batch.
-        max_delay: Seconds.
-        max_concurrency: Most batches in flight.
+        run: Answers a batch. If it raises, the exception is raised for each request of the batch.
+        max_batch_size: Maximum number of requests in a batch.
+        max_delay: Maximum delay of a request in seconds.
+        max_concurrency: Maximum number of batches in flight.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class MicroBatcher:
         self._timer: asyncio.TimerHandle | None = None
 
     async def submit(self, request: Any) -> Any:
-        """Return the value of one request, answered together with others."""
+        """Return the value of one request, which is answered in a batch."""
         loop = asyncio.get_running_loop()
         waiting = _Waiting(request, loop.create_future(), loop.time())
         self._queue.append(waiting)
@@ -60,7 +62,7 @@ class MicroBatcher:
                 return
             count = min(self._max_batch_size, len(self._queue))
             taken = [self._queue.popleft() for _ in range(count)]
-            # Who was cancelled while waiting is left out.
+            # Requests that were cancelled while they waited are left out.
             if batch := [waiting for waiting in taken if not waiting.future.done()]:
                 task = loop.create_task(self._answer(batch))
                 self._in_flight.add(task)

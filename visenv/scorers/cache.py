@@ -1,6 +1,6 @@
-"""Caches of verdicts: in memory for one process, and on disk for all of them.
+"""Implements caches of verdicts: in memory for one process, and on disk for all processes.
 
-The cache on disk is one SQLite file. diskcache was considered: its last release is of 2023, it
+The cache on disk is one SQLite file. diskcache is not used because its last release is of 2023, it
 reads pickles by default, and it does not detect a damaged file.
 """
 
@@ -27,15 +27,15 @@ _logger = logging.getLogger(__name__)
 _FILE = "verdicts.sqlite"
 _SECONDS_TO_WAIT = 30.0
 _PRUNE_EVERY = 256
-# The last one: the file was deleted or renamed while it was open.
+# The last one occurs if the file was deleted or renamed while it was open.
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_READONLY_DBMOVED")
 
 
 class MemoryCache:
-    """The values that were used last; any thread may use it.
+    """Holds recently used values; any thread may use it.
 
     Args:
-        max_bytes: Most bytes of all values; a larger value is not kept.
+        max_bytes: Maximum size of all values; a larger value is not kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -43,7 +43,7 @@ class MemoryCache:
         self._lock = threading.Lock()
 
     def get(self, key: str) -> tuple[Any] | None:
-        """Return a copy of the value in a tuple (None is a value too), or None."""
+        """Return a copy of the value in a tuple (None is a valid value), or None if missing."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -51,7 +51,7 @@ class MemoryCache:
         return (normalized(value),)
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a normalized value."""
+        """Store a normalized value."""
         with self._lock:
             if nbytes(value) <= self._values.maxsize:
                 self._values[key] = value
@@ -60,15 +60,16 @@ class MemoryCache:
 class DiskCache:
     """Stores values in one SQLite file, which threads and processes of one machine may share.
 
-    A damaged file is set aside with a warning, and a new one is begun. A full or read-only disk
-    costs the cache and never a verdict. SQLite's locks do not work on every network file system.
+    A damaged file is renamed with a warning, and a new one is created. If the disk is full or
+    read-only, values are not cached, but verdicts are still returned. SQLite's locks do not work on
+    every network file system.
 
     Args:
-        folder: Where the file is; made if it is missing.
-        max_bytes: Beyond this size of the file, the oldest values are deleted.
+        folder: The folder of the file, which is created if it does not exist.
+        max_bytes: Maximum size of the file; beyond it, the oldest values are deleted.
 
     Raises:
-        ConfigurationError: If the folder cannot be made.
+        ConfigurationError: If the folder cannot be created.
     """
 
     def __init__(self, folder: Path, max_bytes: int = 4 << 30) -> None:
@@ -87,7 +88,7 @@ class DiskCache:
         self._warned = False
 
     def get(self, key: str) -> tuple[Any] | None:
-        """Return the value in a tuple (None is a value too), or None."""
+        """Return the value in a tuple (None is a valid value), or None if missing."""
 
         def read(connection: sqlite3.Connection) -> tuple[bytes] | None:
             found: tuple[bytes] | None
@@ -108,7 +109,7 @@ class DiskCache:
             return None
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a normalized value."""
+        """Store a normalized value."""
         packed = pack(value)
 
         def write(connection: sqlite3.Connection) -> None:
@@ -127,9 +128,9 @@ class DiskCache:
                 self._connection = None
 
     def _do(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return what the action returns, or None when the file cannot be used.
+        """Return the result of the action, or None if the file cannot be used.
 
-        A damaged file is replaced, and the action is done again on the new one.
+        A damaged file is replaced, and the action is repeated with the new file.
         """
         with self._lock:
             try:
@@ -148,8 +149,8 @@ class DiskCache:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            # A transaction for each statement (isolation_level=None). Losing the last verdicts with
-            # the machine's power is no harm, so no request waits for the disk (synchronous=OFF).
+            # Each statement is a transaction (isolation_level=None). Losing the last verdicts in a
+            # power failure does no harm, so no request waits for the disk (synchronous=OFF).
             self._connection = sqlite3.connect(
                 self.path,
                 timeout=_SECONDS_TO_WAIT,
@@ -164,13 +165,13 @@ class DiskCache:
         return self._connection
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
-        """Rename a damaged file, unless another process has done so, and forget the connection."""
+        """Rename a damaged file, unless another process has done so, and drop the connection."""
         self.close()
         with FileLock(self.path.with_suffix(".lock"), timeout=_SECONDS_TO_WAIT):
             if _identity(self.path) == self._identity and self.path.exists():
                 damaged = self.path.with_name(f"{self.path.stem}.damaged-{time.time_ns()}.sqlite")
                 self.path.rename(damaged)
-                # A journal that stays behind would be played into the new file.
+                # SQLite would apply a remaining journal to the new file.
                 self.path.with_name(self.path.name + "-journal").unlink(missing_ok=True)
                 _logger.warning(
                     "The cache %s is damaged (%s). It was renamed to %s, and a new one is begun.",
@@ -180,7 +181,7 @@ class DiskCache:
                 )
 
     def _prune(self, connection: sqlite3.Connection) -> None:
-        """Delete the oldest tenth while the pages in use are more than allowed."""
+        """Delete the oldest tenth until the pages in use are within the limit."""
 
         def number(question: str) -> int:
             with closing(connection.execute(question)) as answer:
@@ -199,7 +200,7 @@ class DiskCache:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what distinguishes a file from another of the same name."""
+    """Return values that distinguish a file from another with the same name."""
     try:
         status = path.stat()
     except OSError:
@@ -208,7 +209,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    # A file that was emptied while it was open has no table any more.
+    # A file that was truncated while it was open has no table.
     return getattr(error, "sqlite_errorname", "").startswith(_DAMAGED) or "no such table" in str(
         error
     )

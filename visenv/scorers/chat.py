@@ -1,4 +1,4 @@
-"""The client of an OpenAI-compatible server: one POST to ``/chat/completions`` for a reply."""
+"""Sends requests to an OpenAI-compatible server: one POST to ``/chat/completions`` per reply."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.scorers.retry import RefusedError, TransientError, retried, retry_after
 
 MAX_REPLY_BYTES = 8 << 20
-"""A longer body is not read to its end. Log-probabilities of 30,000 tokens are about 4 MB."""
+"""Maximum size of a response body. Log-probabilities of 30,000 tokens are about 4 MB."""
 
 _SHOWN = 300
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 class ChatMessage(BaseModel):
-    """The message of the model."""
+    """Represents the message of the model."""
 
     content: str | None = None
 
 
 class ChatChoice(BaseModel):
-    """Holds one completion. `stop_reason` is vLLM's: the stop string that ended the text."""
+    """Represents one completion.
+
+    `stop_reason` is a field of vLLM: the stop string that ended the text.
+    """
 
     message: ChatMessage
     finish_reason: str | None = None
@@ -42,22 +45,22 @@ class ChatChoice(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """The body of a successful response. `prompt_logprobs` is vLLM's."""
+    """Represents the body of a successful response. `prompt_logprobs` is a field of vLLM."""
 
     choices: list[ChatChoice]
     prompt_logprobs: Any = None
 
 
 class ChatEndpoint:
-    """An OpenAI-compatible server and the name of the variable that holds its key.
+    """Holds the address of an OpenAI-compatible server and the name of the variable with its key.
 
     Args:
-        base_url: Where the API begins, for example ``http://localhost:8000/v1``.
+        base_url: The base URL of the API, for example ``http://localhost:8000/v1``.
         key_variable: The environment variable that holds the API key, or None for a server without
-            one. The key is read at each request; this object never holds it.
+            a key. The key is read at each request and is not stored in this object.
 
     Raises:
-        ConfigurationError: If the URL is not one, or the variable is not set.
+        ConfigurationError: If the URL is invalid, or the variable is not set.
     """
 
     def __init__(self, base_url: str, key_variable: str | None) -> None:
@@ -82,10 +85,11 @@ class ChatEndpoint:
 
     async def post(self, url: str, body: Mapping[str, Any]) -> bytes:
         """Return the body of the response to one POST of JSON; see `complete`."""
-        # Strict servers refuse the escape of half a surrogate pair, so "?" stands in for it.
+        # Strict servers refuse the escape sequence of half a surrogate pair, so it is replaced by
+        # "?".
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        # A client for each request: connections outlive neither the event loop nor this object, and
-        # opening one costs nothing beside a model's reply.
+        # A new client is created for each request: connections cannot be shared by event loops or
+        # pickled, and the time to open one is small compared to a model's reply.
         try:
             async with (
                 httpx.AsyncClient(verify=_tls(), timeout=None) as client,
@@ -120,27 +124,27 @@ class ChatEndpoint:
         return key
 
     def _without_key(self, text: str) -> str:
-        """Return the start of a server's message; some servers repeat a key they do not accept."""
+        """Return the start of a server's message, without the key that some servers repeat."""
         key = self._key()
         return (text.replace(key, "***") if key else text)[:_SHOWN]
 
 
 class ChatClient:
-    """Sends requests to one server, and repeats those that may succeed later.
+    """Sends requests to one server, and repeats requests that may succeed later.
 
     Rate limits (429), server errors (5xx), time-outs, broken connections and unreadable bodies are
-    tried again (`retried`). A request keeps its place among the concurrent ones while it waits. The
-    client pickles, works from any event loop, and holds no connection.
+    retried (`retried`). A request that waits for a retry still counts as a request in flight. The
+    client can be pickled, works from any event loop, and keeps no connection open.
 
     Args:
         base_url: See `ChatEndpoint`.
         key_variable: See `ChatEndpoint`.
-        timeout: Seconds for one attempt.
-        retries: Further attempts after the first.
-        concurrency: Most requests in flight.
+        timeout: Time limit of one attempt in seconds.
+        retries: Maximum number of further attempts after the first.
+        concurrency: Maximum number of requests in flight.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have, or the variable is not set.
+        ConfigurationError: If an option has an invalid value, or the variable is not set.
     """
 
     def __init__(
@@ -205,7 +209,7 @@ class ChatClient:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Load the certificates, once, because loading takes longer than a request."""
+    """Load the certificates; the result is cached because loading takes longer than a request."""
     return httpx.create_ssl_context()
 
 
@@ -217,7 +221,7 @@ def _check_url(base_url: str) -> None:
         )
     if parts.username or parts.password or parts.query:
         raise ConfigurationError(
-            f"base_url for {parts.hostname} holds credentials or a query; URLs end up in logs. "
+            f"base_url for {parts.hostname} contains credentials or a query; URLs are logged. "
             "Put the key into an environment variable and pass its name as key_variable."
         )
 

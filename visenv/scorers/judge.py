@@ -1,4 +1,4 @@
-"""Judge: a scorer with a prompt, and a strict reader of its reply."""
+"""Defines `Judge`, a scorer with a prompt and a strict parser of the reply."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Judge(Generic[T]):
-    """Asks a model for a verdict, and asks again when its reply cannot be read.
+    """Requests a verdict from a model, and repeats the request if the reply cannot be parsed.
 
-    A judge is frozen, and pickles if its reader does.
+    A judge is frozen, and can be pickled if its parser can.
 
     Args:
         scorer: A scorer that answers `Generate`.
         prompt: The user message, with fields in braces, as ``"{image} Is {answer} right?"``.
             Literal braces are doubled.
-        parse: Returns what the reply says, or raises `ReplyError` (`visenv.scorers.replies`).
-        tries: Most replies to one question.
+        parse: Returns the verdict in the reply, or raises `ReplyError` (`visenv.scorers.replies`).
+        tries: Maximum number of replies to one question.
         system: The system message, or None.
-        max_tokens: Most tokens of a reply.
-        temperature: Of the first reply. Further ones use 0.7 at least and other seeds, since a
-            greedy model, and the cache, would give the same reply again.
+        max_tokens: Maximum number of tokens of a reply.
+        temperature: Sampling temperature of the first reply. Further replies use at least 0.7 and
+            other seeds, because a greedy model or the cache would return the same reply again.
 
     Raises:
         ConfigurationError: If `tries` is below 1, or the prompt is not a template of plain fields.
@@ -64,7 +64,7 @@ class Judge(Generic[T]):
 
         Raises:
             ConfigurationError: If the fields are not those of the prompt.
-            ServiceError: If the scorer failed, or no reply of `tries` could be read.
+            ServiceError: If the scorer failed, or none of `tries` replies could be parsed.
         """
         messages = self.messages(**fields)
         problem: ReplyError | None = None
@@ -84,7 +84,7 @@ class Judge(Generic[T]):
         ) from problem
 
     def messages(self, **fields: Content) -> tuple[Message, ...]:
-        """Return the messages that are sent.
+        """Return the messages of the request.
 
         Raises:
             ConfigurationError: If the fields are not those of the prompt.
@@ -119,7 +119,7 @@ def _fields(prompt: str) -> list[str]:
 
 
 def _add(parts: list[Part], content: Content) -> None:
-    """Append text and images; texts that meet become one."""
+    """Append text and images; adjacent texts are joined."""
     if isinstance(content, (str, Image, Video)):
         if isinstance(content, str) and parts and isinstance(parts[-1], str):
             parts[-1] += content

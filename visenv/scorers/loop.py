@@ -1,7 +1,7 @@
-"""The event loop of all scorers of this process.
+"""Holds the event loop of all scorers of this process.
 
-Scorers do not use the loop of `visenv.background`. A plain reward term or tool may run there and
-wait for an encoder; on one loop it would wait for itself.
+Scorers do not use the loop of `visenv.background`, because a plain reward term or tool may run
+there and wait for an encoder; on the same loop this would be a deadlock.
 """
 
 from __future__ import annotations

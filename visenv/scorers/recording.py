@@ -1,4 +1,4 @@
-"""Recording the verdicts that a piece of code uses, and answering it from recorded ones.
+"""Records the verdicts that a block of code uses, and answers requests from recorded verdicts.
 
 ::
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class VerdictLog(Protocol):
-    """Sees every verdict, and may answer in place of the backend. Any thread may call it."""
+    """Receives every verdict, and may answer instead of the backend; any thread may call it."""
 
     def find(self, scorer: Scorer, digest: str) -> Verdict | None:
-        """Return a recorded verdict, or None to ask the backend.
+        """Return a recorded verdict, or None to use the backend.
 
-        A log that must not ask the backend raises an exception, which reaches the caller of the
+        A log that must not use the backend raises an exception, which reaches the caller of the
         scorer.
         """
         ...
 
     def record(self, scorer: Scorer, verdict: Verdict) -> None:
-        """Take note of a verdict, recorded ones included, in the order in which they arrive."""
+        """Record a verdict, including recorded ones, in the order in which they arrive."""
         ...
 
 
@@ -39,10 +39,10 @@ _current: ContextVar[VerdictLog | None] = ContextVar("verdict_log", default=None
 
 @contextmanager
 def using(log: VerdictLog | None) -> Iterator[None]:
-    """Give all verdicts in the block, and in tasks that are started in it, to the log.
+    """Pass all verdicts in the block, and in tasks that are started in it, to the log.
 
     Args:
-        log: The log; None for none.
+        log: The log, or None for no log.
     """
     token = _current.set(log)
     try:

@@ -1,7 +1,7 @@
-"""Strict readers of a judge's reply.
+"""Parses the reply of a judge strictly.
 
-A reader returns what the reply says or raises `ReplyError`; it never guesses. A thought before the
-verdict that ends with ``</think>`` is left out.
+A parser returns the verdict in the reply or raises `ReplyError`; it never guesses. A thought before
+the verdict that ends with ``</think>`` is ignored.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_CHARACTERS = 10_000
-"""A longer verdict is refused unread."""
+"""Maximum length of a verdict; a longer one is refused without parsing."""
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
 
 
 class ReplyError(ValueError):
-    """Raised when a reply does not say what was asked for."""
+    """Raised when a reply does not contain the requested verdict."""
 
 
 @dataclass(frozen=True)
 class JsonScore:
-    """Reads a number from a JSON object with one key, such as ``{"score": 0.75}``.
+    """Parses a number from a JSON object with one key, such as ``{"score": 0.75}``.
 
-    A Markdown fence around the object is allowed, other text is not.
+    A Markdown fence around the object is allowed, but no other text.
 
     Args:
         key: The key.
-        low: Smallest number.
-        high: Greatest number.
-        values: The numbers that are allowed; empty allows all from `low` to `high`.
+        low: The smallest allowed number.
+        high: The largest allowed number.
+        values: The allowed numbers; if empty, all numbers from `low` to `high` are allowed.
     """
 
     key: str = "score"
@@ -45,7 +45,7 @@ class JsonScore:
         """Return the number.
 
         Raises:
-            ReplyError: If the reply holds anything else.
+            ReplyError: If the reply contains anything else.
         """
         found = json_reply(text)
         if list(found) != [self.key]:
@@ -62,7 +62,7 @@ class JsonScore:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Reads one of several words, in any case, with or without a final full stop.
+    """Parses one of several words, in any case, with or without a final full stop.
 
     Args:
         choices: The words.
@@ -71,7 +71,7 @@ class OneOf:
     choices: tuple[str, ...]
 
     def __call__(self, text: str) -> str:
-        """Return the choice as it is written in `choices`.
+        """Return the choice in the spelling of `choices`.
 
         Raises:
             ReplyError: If the reply is not one of them.
@@ -85,7 +85,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class YesNo:
-    """Reads yes as True and no as False, in any case, with or without a final full stop."""
+    """Parses yes as True and no as False, in any case, with or without a final full stop."""
 
     def __call__(self, text: str) -> bool:
         """Return whether the reply is yes.
@@ -97,10 +97,10 @@ class YesNo:
 
 
 def verdict_text(text: str) -> str:
-    """Return the reply after its thought, without blanks around it.
+    """Return the reply after its thought, without leading and trailing whitespace.
 
     Raises:
-        ReplyError: If nothing is left, or more than `MAX_CHARACTERS`.
+        ReplyError: If the rest is empty or has more than `MAX_CHARACTERS` characters.
     """
     said = text.rpartition("</think>")[2].strip()
     if not said:
@@ -111,9 +111,9 @@ def verdict_text(text: str) -> str:
 
 
 def json_reply(text: str) -> dict[str, Any]:
-    """Return the one JSON object that a reply is.
+    """Return the JSON object in a reply, which must contain exactly one.
 
-    A Markdown fence around the object is allowed, other text is not.
+    A Markdown fence around the object is allowed, but no other text.
 
     Raises:
         ReplyError: If the reply is anything else, a key occurs twice, or a number is not finite.

@@ -1,6 +1,6 @@
-"""Defines what a scorer is asked: frozen requests, known by a digest of their content.
+"""Defines requests to scorers: frozen objects that are identified by a digest of their content.
 
-A backend declares the requests that it answers. A family may add its own, for example::
+A backend declares the types of requests that it answers. A family may add its own, for example::
 
     @dataclass(frozen=True)
     class Magnify(ScoreRequest):
@@ -26,13 +26,13 @@ from visenv.types import Image, Message
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """The base class of requests: a frozen dataclass whose fields say everything that matters.
+    """Serves as the base class of requests, which are frozen dataclasses.
 
-    A field may hold JSON-like values, `Image`, `Message`, NumPy arrays, bytes, and frozen
-    dataclasses of these.
+    The fields must determine the value of the request. A field may contain JSON-like values,
+    `Image`, `Message`, NumPy arrays, bytes, and frozen dataclasses of these.
 
     Attributes:
-        kind: Stands for the class in digests, so that the class may be renamed.
+        kind: The name of the class in digests, so that the class may be renamed.
     """
 
     kind: ClassVar[str]
@@ -46,16 +46,16 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class Generate(ScoreRequest):
-    """Asks a language model for a reply. The value is ``{"text": str, "finish_reason": str}``.
+    """Requests a reply of a language model. The value is ``{"text": str, "finish_reason": str}``.
 
-    The reason is ``"stop"``, ``"length"`` or another word of the server.
+    The reason is ``"stop"``, ``"length"`` or another string of the server.
 
     Attributes:
-        messages: The conversation, images included.
-        max_tokens: Most tokens of the reply.
-        temperature: Of sampling; 0 takes the most probable token each time.
-        seed: Of sampling.
-        stop: Strings that end the reply and are not part of it.
+        messages: The conversation, including images.
+        max_tokens: Maximum number of tokens of the reply.
+        temperature: Sampling temperature; 0 always selects the most probable token.
+        seed: Seed of the sampling.
+        stop: Stop strings, which end the reply and are not part of it.
     """
 
     kind: ClassVar[str] = "generate"
@@ -68,13 +68,13 @@ class Generate(ScoreRequest):
 
 @dataclass(frozen=True)
 class LogProbs(ScoreRequest):
-    """Asks for the log-probabilities of a given reply (teacher forcing), one for each token.
+    """Requests the log-probabilities of the tokens of a given reply (teacher forcing).
 
-    The value is a list of floats in nats: log P(token | messages, earlier tokens of the reply).
-    The end-of-turn token after the reply is not counted.
+    The value is a list of floats in nats, one for each token: log P(token | messages, earlier
+    tokens of the reply). The end-of-turn token after the reply is not included.
 
     Attributes:
-        messages: The conversation up to the reply, images included.
+        messages: The conversation before the reply, including images.
         continuation: The reply.
     """
 
@@ -85,7 +85,7 @@ class LogProbs(ScoreRequest):
 
 @dataclass(frozen=True)
 class Embed(ScoreRequest):
-    """Asks an encoder for the vector of a text or an image: float32 ``[dimension]``, unit length.
+    """Requests the embedding of a text or an image: float32 ``[dimension]``, unit length.
 
     Attributes:
         content: The text or the image.
@@ -97,7 +97,7 @@ class Embed(ScoreRequest):
 
 @dataclass(frozen=True)
 class Detect(ScoreRequest):
-    """Asks an open-vocabulary detector where a phrase is in an image.
+    """Requests the places of a phrase in an image from an open-vocabulary detector.
 
     The value is a list of ``[left, top, right, bottom, score]`` in pixels of the image.
 
@@ -113,10 +113,10 @@ class Detect(ScoreRequest):
 
 @dataclass(frozen=True)
 class HitMasks(ScoreRequest):
-    """Asks a segmenter whether points lie in the union of the masks of its prompts.
+    """Asks a segmenter whether points are in the union of the masks of its prompts.
 
-    The value is a list of bools, one for each point: masks themselves would be too large to save
-    with an episode.
+    The value is a list of bools, one for each point, because masks themselves would be too large to
+    be saved with an episode.
 
     Attributes:
         image: The image.
@@ -133,24 +133,24 @@ class HitMasks(ScoreRequest):
 def digest(request: ScoreRequest) -> str:
     """Return the SHA-256 of a request, hexadecimal.
 
-    The digest depends on the content alone: images count by their pixels, however they are encoded.
-    A field that has its default is left out, so that a new field with a default leaves the digests
-    of old requests as they are. Asking decodes images whose hash is not known yet.
+    The digest depends only on the content: of images, on the pixels and not on the encoding. Fields
+    with their default value are omitted, so that a new field with a default does not change the
+    digests of old requests. Images whose hash is not known yet are decoded.
 
     Raises:
         ImageError: If an image cannot be decoded.
-        ValueError: If a field holds something that a request may not hold.
+        ValueError: If a field contains a value of an unsupported type.
     """
     return hashlib.sha256(canonical(["visenv request 1", _form(request)])).hexdigest()
 
 
 def is_cheap(request: ScoreRequest) -> bool:
-    """Return whether `digest` needs no decoding and about a millisecond at most."""
+    """Return whether `digest` needs no decoding and takes at most about a millisecond."""
     return all(image.cheap_to_hash for image in _images(request))
 
 
 def _form(value: Any) -> Any:
-    """Return a field as JSON; a name that starts with "$" says which type an object stands for."""
+    """Return a field as JSON; an object's key that starts with "$" is the name of its type."""
     if isinstance(value, Image):
         return {"$image": value.sha256}
     if isinstance(value, Message):
@@ -167,7 +167,7 @@ def _form(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_form(item) for item in value]
     if isinstance(value, Mapping):
-        # A list of pairs: no key can be taken for the name of a type.
+        # The form is a list of pairs, so that no key can be confused with the name of a type.
         return {"$mapping": [[key, _form(value[key])] for key in sorted(value)]}
     return normalized(value)
 

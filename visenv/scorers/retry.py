@@ -1,4 +1,4 @@
-"""Trying a request again while that can help; the waiting is tenacity's."""
+"""Retries requests that may succeed later, with the waiting times of tenacity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import tenacity
 T = TypeVar("T")
 
 LONGEST_WAIT = 60.0
-"""Seconds; a server that asks for a longer wait is asked again after this time."""
+"""Maximum wait in seconds; if a server requests a longer wait, the request is sent after this
+time.
+"""
 
 _backoff = tenacity.wait_exponential(multiplier=0.5, max=2 * LONGEST_WAIT)  # 0.5 s, 1 s, 2 s, …
 
@@ -24,8 +26,8 @@ class TransientError(Exception):
     """Raised by a client or a backend when a request failed but may succeed later.
 
     Args:
-        problem: What went wrong, for a person.
-        after: Seconds that the server asks to wait.
+        problem: A description of the problem for a person.
+        after: Number of seconds that the server requests to wait.
     """
 
     def __init__(self, problem: str, after: float = 0.0) -> None:
@@ -38,23 +40,23 @@ class RefusedError(Exception):
 
 
 async def retried(attempt: Callable[[], Awaitable[T]], retries: int) -> T:
-    """Await attempts until one raises no `TransientError`.
+    """Await attempts until one of them raises no `TransientError`.
 
-    The wait doubles each time and is multiplied by a random number from 0.5 to 1. It is never
-    shorter than the server asks, and never longer than `LONGEST_WAIT`.
+    The wait doubles each time and is multiplied by a random number from 0.5 to 1. It is at least
+    the wait that the server requests, and at most `LONGEST_WAIT`.
 
     Args:
         attempt: Makes one attempt.
-        retries: Further attempts after the first.
+        retries: Maximum number of further attempts after the first.
 
     Raises:
-        TransientError: The last attempt's.
-        Exception: Any other exception of an attempt, at once.
+        TransientError: The error of the last attempt.
+        Exception: Any other exception of an attempt, immediately.
     """
-    if retries == 0:  # tenacity takes longer than a cheap rule
+    if retries == 0:  # tenacity is slower than a cheap rule
         return await attempt()
 
-    async def once() -> T:  # tenacity awaits only what was defined by `async def`
+    async def once() -> T:  # tenacity only awaits functions defined by `async def`
         return await attempt()
 
     retrying = tenacity.AsyncRetrying(
@@ -74,14 +76,14 @@ async def _sleep(seconds: float) -> None:
 def _wait(state: tenacity.RetryCallState) -> float:
     failure = state.outcome.exception() if state.outcome is not None else None
     told = failure.after if isinstance(failure, TransientError) else 0.0
-    jitter = random.uniform(0.5, 1.0)  # so that clients that failed together come back apart
+    jitter = random.uniform(0.5, 1.0)  # so that clients do not retry at the same time
     return min(max(_backoff(state) * jitter, told), LONGEST_WAIT)
 
 
 def retry_after(header: str) -> float:
     """Return the seconds of a Retry-After header: a number or a date (RFC 9110, section 10.2.3).
 
-    Anything else, and a date in the past, is 0.
+    The result is 0 for any other value and for a date in the past.
     """
     if re.fullmatch(r"\d{1,9}", header.strip()):
         return float(header)

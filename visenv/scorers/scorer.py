@@ -1,4 +1,4 @@
-"""Scorer: the picklable handle to a judge, a teacher model or an encoder."""
+"""Defines `Scorer`, the picklable handle to a judge, a teacher model or an encoder."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _SECRET_URL = re.compile(r"://[^/\s]*@")
 
 
 class Scorer:
-    """A handle: it says which backend with which options, and holds nothing else.
+    """Describes a backend and its options; a `Scorer` is a handle and holds nothing else.
 
-    Equal handles of a process use one shared instance, which batches and caches. A handle that goes
-    to a worker process uses the instance of the process that pickled it, unless its backend is a
-    server or cheap to build.
+    All equal handles of a process use one shared instance, which batches and caches. A handle that
+    is sent to a worker process uses the instance of the process that pickled it, unless its backend
+    is a server or cheap to create.
 
     Args:
         backend: A key of `visenv.registration.SCORERS`, or ``"module:Class"``.
-        deterministic: Whether a backend in this process must return the same bits for a request in
-            any batch. A server decides for itself.
-        cache_dir: Folder of a cache on disk that outlives the process; None for a cache in memory
-            alone. Scorers and processes may share a folder.
-        **options: Options of the backend and of `ServiceLimits`, JSON-like.
+        deterministic: Whether the answer of a backend in this process must not depend on the batch.
+            This has no effect on a server.
+        cache_dir: Folder of a persistent cache on disk; None means a cache in memory only. Scorers
+            and processes may share a folder. **options: Options of the backend and of
+            `ServiceLimits`, JSON-like.
 
     Attributes:
         options: The options, with the backend's defaults.
         name: The backend and its main option, for example ``"openai:gpt-4o"``.
         key: The description as text; equal for equal handles.
-        parent: Where the process is reached that pickled the handle, or None.
+        parent: The address of the process that pickled the handle, or None.
 
     Raises:
-        UnknownNameError: If there is no such backend or option; names the nearest.
-        ConfigurationError: If an option has a value it cannot have, or looks like a secret.
+        UnknownNameError: If there is no such backend or option; suggests the nearest.
+        ConfigurationError: If an option has an invalid value, or looks like a secret.
     """
 
     __slots__ = ("backend", "cache_dir", "deterministic", "key", "name", "options", "parent")
@@ -76,14 +76,14 @@ class Scorer:
 
     @classmethod
     def parse(cls, text: str) -> Scorer:
-        """Make a handle from one line: ``backend:main?option=value&option=value``.
+        """Create a handle from one line: ``backend:main?option=value&option=value``.
 
         The part after the first colon is the backend's main option, and values are JSON or plain
         text: ``"openai:gpt-4o?base_url=http://localhost:8000/v1&timeout=30"``,
         ``"transformers:<folder>"``, ``"rules:module:function"``, ``"recorded:<file>"``.
 
         Raises:
-            ConfigurationError: As the constructor, or if the line is not of this form.
+            ConfigurationError: As in the constructor, or if the line does not have this form.
         """
         name, _, rest = text.partition(":")
         if name not in SCORERS:
@@ -97,7 +97,7 @@ class Scorer:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Scorer:
-        """Make the handle that `description` describes."""
+        """Create the handle with this description (see `description`)."""
         rest = {key: description[key] for key in ("deterministic", "cache_dir")}
         return cls(description["backend"], **rest, **description["options"])
 
@@ -116,17 +116,17 @@ class Scorer:
         """Return the verdict on a request; works in any event loop.
 
         Raises:
-            ServiceError: If the backend failed beyond its retries.
-            ConfigurationError: If the backend cannot be used at all.
+            ServiceError: If the backend failed after all retries.
+            ConfigurationError: If the backend cannot be used.
             ImageError: If an image of the request cannot be decoded.
         """
         return await asyncio.wrap_future(self.submit(request))
 
     def submit(self, request: ScoreRequest) -> Future[Verdict]:
-        """Return a future of the verdict at once; any thread may call this method.
+        """Return a future of the verdict immediately; any thread may call this method.
 
         Raises:
-            ConfigurationError: As `score`; the future may have the same exceptions.
+            ConfigurationError: As in `score`; the future may also contain these exceptions.
         """
         log = current_log()
         if not is_cheap(request):
@@ -140,11 +140,11 @@ class Scorer:
         return future
 
     def counts(self) -> ServiceCounts:
-        """Return what the shared instance has done so far; for reports and tests."""
+        """Return the counts of the shared instance so far, for reports and tests."""
         return loop.run(resolve(self).counts())
 
     def close(self) -> None:
-        """Release this process's instance; the next request makes a new one."""
+        """Close the instance of this process; the next request creates a new one."""
         release(self.key)
 
     def _recall(self, request_digest: str, log: VerdictLog | None) -> Verdict | None:
@@ -157,7 +157,7 @@ class Scorer:
         return verdict
 
     async def _hash_and_ask(self, request: ScoreRequest, log: VerdictLog | None) -> Verdict:
-        # Decoding and hashing a large image must not block the loop.
+        # Decoding and hashing a large image would block the event loop.
         request_digest = await asyncio.to_thread(digest, request)
         verdict = self._recall(request_digest, log)
         return verdict or await self._ask(request, request_digest, log)
@@ -203,7 +203,7 @@ def _unpickled(description: Mapping[str, Any], parent: ScorerAddress | None) -> 
 
 
 def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str, Any]) -> None:
-    """Refuse options that the backend does not know, cannot be saved, or hold a secret."""
+    """Raise for options that are unknown to the backend, cannot be saved, or hold a secret."""
     for name, value in options.items():
         if _is_secret(name, value):
             raise ConfigurationError(
@@ -228,7 +228,7 @@ def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str
 
 
 def _defaults(made: type[ScorerBackend]) -> dict[str, Any]:
-    """Return the options that have a default: a default that changes makes another scorer."""
+    """Return the default values of options; if a default changes, the scorer's key changes."""
     parameters = inspect.signature(made).parameters.items()
     return {name: each.default for name, each in parameters if each.default is not each.empty}
 

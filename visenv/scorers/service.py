@@ -1,4 +1,4 @@
-"""The shared instance behind all equal handles of a process."""
+"""Implements the shared instance that answers the requests of all equal handles in a process."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ LIMIT_NAMES = frozenset(field.name for field in dataclasses.fields(ServiceLimits
 
 
 class Verdict(NamedTuple):
-    """The answer of a scorer.
+    """Represents the answer of a scorer.
 
     Attributes:
-        value: JSON-like, NumPy arrays and bytes included (`visenv.scorers.values`).
+        value: The value, JSON-like, which may contain NumPy arrays and bytes
+            (`visenv.scorers.values`).
         model: The model that gave it.
-        digest: Of the request.
+        digest: The digest of the request.
     """
 
     value: Any
@@ -40,14 +41,14 @@ class Verdict(NamedTuple):
 
 @dataclass
 class ServiceCounts:
-    """Counts what a service has done so far, in requests but for `batches`.
+    """Counts the work of a service so far, in requests except for `batches`.
 
     Attributes:
-        requests: All that were not answered from memory at once.
-        memory_hits: Answered from memory.
-        disk_hits: Answered from the cache on disk.
-        joined: Joined an equal request that was under way.
-        sent: Sent to the backend, repeated attempts included.
+        requests: Requests that were not answered from memory immediately.
+        memory_hits: Requests answered from memory.
+        disk_hits: Requests answered from the cache on disk.
+        joined: Requests that waited for an equal request.
+        sent: Requests sent to the backend, including retries.
         batches: Batches that the backend received.
     """
 
@@ -60,40 +61,40 @@ class ServiceCounts:
 
 
 class Service(Protocol):
-    """Answers the requests of a handle: the instance of this process, or of the parent process."""
+    """Defines an object that answers the requests of a handle, in this or in the parent process."""
 
     def recall(self, digest: str) -> Verdict | None:
-        """Return the verdict if it is in memory; any thread may ask."""
+        """Return the verdict if it is in memory; any thread may call this method."""
         ...
 
     async def score(self, request: ScoreRequest, digest: str) -> Verdict:
-        """Return the verdict; runs on the loop of scorers."""
+        """Return the verdict; runs on the event loop of scorers."""
         ...
 
     async def counts(self) -> ServiceCounts:
-        """Return what the instance has done so far."""
+        """Return the counts of the instance so far."""
         ...
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the resources of the instance."""
         ...
 
 
 class ScorerService:
-    """Answers the requests of all equal handles of this process, on the loop of scorers.
+    """Answers the requests of all equal handles of this process, on the event loop of scorers.
 
-    A request is answered from memory, from an equal request that is under way, from the cache on
-    disk, or by the backend: in that order.
+    The answer comes from the first of these that has it: the memory, an equal request that is in
+    flight, the cache on disk, the backend.
 
     Args:
-        name: The scorer's name, for errors.
+        name: The scorer's name, for error messages.
         made: The backend's class.
         options: The options of the backend, and of `ServiceLimits`.
-        deterministic: Whether a request must get the same bits in any batch.
+        deterministic: Whether the answer to a request must not depend on its batch.
         cache_dir: The folder of the cache on disk, or None.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If an option has an invalid value.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class ScorerService:
         self._counts = ServiceCounts()
 
     def recall(self, digest: str) -> Verdict | None:
-        """Return the verdict if it is in memory; any thread may ask."""
+        """Return the verdict if it is in memory; any thread may call this method."""
         found = self._memory.get(digest)
         if found is None:
             return None
@@ -148,34 +149,36 @@ class ScorerService:
 
         Args:
             request: The request.
-            digest: Its digest.
+            digest: The digest of the request.
 
         Raises:
-            ServiceError: If the backend failed beyond its retries, or its value is not a valid one.
-            ConfigurationError: If the backend cannot be used at all, or does not answer this type
-                of request.
+            ServiceError: If the backend failed after all retries, or its value is invalid.
+            ConfigurationError: If the backend cannot be used, or does not support this type of
+                request.
         """
         if (verdict := self.recall(digest)) is not None:
             return verdict
         self._counts.requests += 1
         task = self._under_way.get(digest)
         if task is None:
-            # An empty context: several callers share the task, and it must not use the log of one.
+            # The context is empty because several callers share the task, which must not use the
+            # log of one of them.
             task = asyncio.create_task(self._obtain(request, digest), context=Context())
             self._under_way[digest] = task
             task.add_done_callback(lambda done: self._settle(digest, done))
         else:
             self._counts.joined += 1
-        # One of several that wait may be cancelled; the verdict is then kept for the next one.
+        # If one of several waiting callers is cancelled, the verdict is still kept for the next
+        # caller.
         verdict = await asyncio.shield(task)
         return verdict._replace(value=normalized(verdict.value))
 
     async def counts(self) -> ServiceCounts:
-        """Return a copy of what the instance has done so far."""
+        """Return a copy of the counts so far."""
         return dataclasses.replace(self._counts)
 
     def close(self) -> None:
-        """Release the backend and the cache file."""
+        """Close the backend and the cache file."""
         self.backend.close()
         if self._disk is not None:
             self._disk.close()
@@ -183,7 +186,7 @@ class ScorerService:
     def _settle(self, digest: str, task: asyncio.Task[Verdict]) -> None:
         del self._under_way[digest]
         if not task.cancelled():
-            task.exception()  # asyncio complains of an exception that was never retrieved
+            task.exception()  # asyncio warns about an exception that is never retrieved
 
     async def _obtain(self, request: ScoreRequest, digest: str) -> Verdict:
         key = hashlib.sha256(canonical([*self._identity, digest])).hexdigest()
@@ -214,14 +217,14 @@ class ScorerService:
             raise ServiceError(self.name, str(error)) from error
         except VisenvError:
             raise
-        except Exception as error:  # a model may raise anything
+        except Exception as error:  # a model may raise any exception
             reason = f"{type(error).__name__}: {error}"[:500]
             raise ServiceError(self.name, reason) from error
 
     async def _attempt(self, request: ScoreRequest) -> Any:
         for rate in self._rates:
             cost = self.backend.tokens(request) if rate.of_tokens else 1.0
-            # The limiter refuses an amount that it can never hold.
+            # The limiter refuses an amount that exceeds its capacity.
             await rate.limiter.acquire(min(cost, rate.limiter.max_rate))
         return await self._batcher.submit(request)
 
@@ -233,7 +236,7 @@ class ScorerService:
         except Exception:
             if len(requests) == 1:
                 raise
-        # One bad request must not fail the others: each is sent by itself.
+        # One bad request must not fail the others, so each is sent again in its own batch.
         return [await self._send_alone(request) for request in requests]
 
     async def _send_alone(self, request: ScoreRequest) -> Any:
@@ -261,7 +264,7 @@ class _Rate(NamedTuple):
 
 
 def _rates(limits: ServiceLimits) -> list[_Rate]:
-    """Return the rate limiters. Each is a leaky bucket that holds one minute's amount."""
+    """Return the rate limiters. Each is a leaky bucket with the capacity of one minute."""
     given = [(limits.requests_per_minute, False), (limits.tokens_per_minute, True)]
     return [
         _Rate(AsyncLimiter(most, time_period=60.0), of_tokens)

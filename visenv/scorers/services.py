@@ -1,4 +1,4 @@
-"""The one instance for each description in a process, or the way to the parent process's."""
+"""Provides the single instance of each scorer in a process, or access to the parent's instance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Services:
-    """Holds the services of this process; a forked child begins with an empty one."""
+    """Holds the services of this process; a forked child starts without services."""
 
     def __init__(self, parent: ScorerAddress | None = None) -> None:
         self.lock = threading.RLock()
@@ -35,15 +35,15 @@ class _Services:
 
 
 _services = _Services()
-_inherited: list[_Services] = []  # sockets and database connections that a fork must not touch
+_inherited: list[_Services] = []  # sockets and database connections that a fork must not use
 
 
 def backend_class(name: str) -> type[ScorerBackend]:
     """Return the class of a backend.
 
     Raises:
-        UnknownNameError: If there is none of that name.
-        ConfigurationError: If the name stands for something else.
+        UnknownNameError: If there is no backend with that name.
+        ConfigurationError: If the object with that name is not a backend.
     """
     made = load("scorer", name)
     if not (isinstance(made, type) and issubclass(made, ScorerBackend)):
@@ -54,10 +54,10 @@ def backend_class(name: str) -> type[ScorerBackend]:
 
 
 def resolve(scorer: Scorer) -> Service:
-    """Return the instance that answers for a handle, and make it on the first call.
+    """Return the instance that answers for a handle; the first call creates it.
 
     Raises:
-        ConfigurationError: If the backend cannot be built, or its model is on another machine.
+        ConfigurationError: If the backend cannot be created, or its model is on another machine.
     """
     service = _services.known.get(scorer.key)
     if service is None:
@@ -77,9 +77,9 @@ def release(key: str) -> None:
 
 
 def share() -> ScorerAddress:
-    """Return the address at which worker processes reach the models of this process.
+    """Return the address at which worker processes can use the models of this process.
 
-    A process that itself uses its parent's models returns the parent's address.
+    If this process itself uses the models of its parent, the result is the parent's address.
     """
     with _services.lock:
         if _services.parent is not None:
@@ -90,19 +90,22 @@ def share() -> ScorerAddress:
 
 
 def use_parent(address: ScorerAddress) -> None:
-    """Let all handles of this process whose backend holds a model use the models over there."""
+    """Make all handles in this process use the models at this address.
+
+    Backends without a model are not affected.
+    """
     if address.pid != os.getpid():
         with _services.lock:
             _services.parent = address
 
 
 def for_worker(make: Callable[[], T]) -> Callable[[], T]:
-    """Return a picklable function that makes the same in a worker process.
+    """Return a picklable function that calls `make` in a worker process.
 
-    Handles that are built over there use the models of this process, as `use_parent` says.
+    Handles that are created in the worker process use the models of this process (`use_parent`).
 
     Args:
-        make: Makes something, for example an environment.
+        make: Makes an object, for example an environment.
     """
     return partial(_make_in_worker, share(), make)
 
@@ -142,7 +145,7 @@ class _RemoteService:
         self._client = client
 
     def recall(self, digest: str) -> Verdict | None:
-        """Return None: the other process remembers."""
+        """Return None, because the other process has the memory."""
         return None
 
     async def score(self, request: ScoreRequest, digest: str) -> Verdict:
@@ -150,11 +153,11 @@ class _RemoteService:
         return cast("Verdict", await self._call("score", request, digest))
 
     async def counts(self) -> ServiceCounts:
-        """Return what the other process's instance has done so far."""
+        """Return the counts of the other process's instance."""
         return cast("ServiceCounts", await self._call("counts"))
 
     def close(self) -> None:
-        """Do nothing: the other process owns the instance."""
+        """Do nothing, because the other process owns the instance."""
 
     async def _call(self, method: str, *arguments: Any) -> Any:
         message = pickle.dumps((self._description, method, arguments))
@@ -198,7 +201,7 @@ def _pickled_error(name: str, error: Exception) -> bytes:
 
 
 def _before_fork() -> None:
-    # A forked child finds the models of its parent by this address; it must not load its own.
+    # A forked child uses the models of its parent at this address; it must not load its own.
     if any(
         isinstance(each, ScorerService) and each.backend.shared_with_children
         for each in list(_services.known.values())

@@ -1,8 +1,8 @@
-"""Connects a worker process to the scorers of the process that started it: a Unix socket.
+"""Connects a worker process to the scorers of the process that started it, by a Unix socket.
 
-Both ends live on their process's loop of scorers. A message is a number that pairs request and
-reply, a length, and that many bytes. A client must first send the key, which only a pickled
-handle or `ScorerAddress` carries; nothing is unpickled before that.
+Both ends run on the event loop of scorers of their process. A message consists of a number that
+pairs request and reply, a length, and that many bytes. A client must first send the key, which is
+only contained in pickled handles and `ScorerAddress`; no bytes are unpickled before that.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _KEY_BYTES = 32
 
 
 class ScorerAddress(NamedTuple):
-    """Says where the scorers of a process are reached.
+    """Holds the address of the scorers of a process.
 
     Attributes:
-        path: The socket.
-        key: What a client must know.
-        machine: Names the machine, since a path means nothing on another one.
-        pid: The process.
+        path: The path of the socket.
+        key: The key that a client must send.
+        machine: The name of the machine, because the path is only valid there.
+        pid: The process id.
     """
 
     path: str
@@ -47,28 +47,28 @@ class ScorerAddress(NamedTuple):
 
     @override
     def __repr__(self) -> str:
-        return f"Address(pid={self.pid})"  # the key must not reach a log
+        return f"Address(pid={self.pid})"  # the key must not appear in a log
 
 
 def this_machine() -> str:
-    """Return a name that differs between machines and between boots of one."""
+    """Return a name that identifies this machine and its current boot."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()}/{boot.read_text().strip() if boot.exists() else ''}"
 
 
 class ScorerServer:
-    """Answers the worker processes of this process.
+    """Answers the requests of worker processes of this process.
 
     Args:
         answer: Returns the reply to a message.
 
     Attributes:
-        address: What a worker process needs to know.
+        address: The address for worker processes.
     """
 
     def __init__(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         self._answer = answer
-        folder = tempfile.mkdtemp(prefix="visenv-")  # no other user may enter it
+        folder = tempfile.mkdtemp(prefix="visenv-")  # other users have no access
         path = str(Path(folder, "scorers"))
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(path)
@@ -84,14 +84,14 @@ class ScorerServer:
         atexit.register(self._remove, folder)  # runs before the loop is stopped
 
     def close_inherited(self) -> None:
-        """Close a forked child's copies of the sockets, or clients would not see the parent end."""
+        """Close a forked child's copies of the sockets, so that clients notice the parent's end."""
         for writer in self._writers:
             _close_inherited(writer)
         os.close(self._socket.detach())
 
     def _remove(self, folder: str) -> None:
         if os.getpid() == self.address.pid:
-            with contextlib.suppress(TimeoutError):  # of a loop that is blocked
+            with contextlib.suppress(TimeoutError):  # the loop is blocked
                 loop.submit(self._close()).result(1.0)
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -105,7 +105,7 @@ class ScorerServer:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         try:
-            async with asyncio.TaskGroup() as replies:  # leaving it cancels what is under way
+            async with asyncio.TaskGroup() as replies:  # its exit cancels running tasks
                 given = await reader.readexactly(_KEY_BYTES)
                 while hmac.compare_digest(given, self.address.key):
                     number, message = await _read(reader)
@@ -121,10 +121,10 @@ class ScorerServer:
 
 
 class ScorerClient:
-    """The connection of a worker process; made with the first message.
+    """Holds the connection of a worker process, which is opened with the first message.
 
     Args:
-        address: Of the process that holds the models.
+        address: The address of the process that holds the models.
     """
 
     def __init__(self, address: ScorerAddress) -> None:
@@ -136,7 +136,7 @@ class ScorerClient:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
 
     async def call(self, message: bytes) -> bytes:
-        """Return the reply to a message; runs on the loop of scorers.
+        """Return the reply to a message; runs on the event loop of scorers.
 
         Raises:
             OSError: If the other process cannot be reached, or ends before it replies.

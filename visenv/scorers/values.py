@@ -1,8 +1,8 @@
-"""The values that scorers return, and their exact form in JSON, in bytes and in a digest.
+"""Defines the values that scorers return, and their exact form in JSON, in bytes and in a digest.
 
-A value is JSON-like (None, bool, int, float, str, list, dict with text keys) and may contain NumPy
-arrays and bytes at any depth: the pixels of a magnifier, the vector of an encoder, the masks of a
-segmenter. Every float is finite.
+A value is JSON-like (None, bool, int, float, str, list, dict with string keys) and may contain
+NumPy arrays and bytes at any depth: the pixels of a magnifier, the vector of an encoder, the masks
+of a segmenter. Every float is finite.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 INLINE_BYTES = 1024
-"""Arrays and bytes up to this size are written into the JSON; larger ones go to the store."""
+"""Arrays and bytes up to this size are written into the JSON; larger ones are put into the
+store.
+"""
 
 _MAX_DEPTH = 32
 _KINDS = "biuf"  # NumPy's letters for bool, signed, unsigned and floating-point types
 
 
 def normalized(value: Any) -> Any:
-    """Return the value as it comes back from a cache, a saved event or another process.
+    """Return the value in the form in which a cache, a saved event or another process returns it.
 
     Tuples become lists, NumPy scalars become Python numbers, and arrays become read-only,
     contiguous and little-endian. Containers are copied, so that a caller may change them.
 
     Raises:
-        ValueError: If a number is not finite, or the value holds something else than described at
-            the top of this module.
+        ValueError: If a number is not finite, or the value contains an object of another type than
+            the types listed at the top of this module.
     """
     return _normalized(value, 0)
 
@@ -73,7 +75,7 @@ def _frozen_array(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def nbytes(value: Any) -> int:
-    """Return about how many bytes of memory a normalized value takes."""
+    """Return the approximate size of a normalized value in memory, in bytes."""
     if isinstance(value, np.ndarray):
         return 128 + int(value.nbytes)
     if isinstance(value, (str, bytes)):
@@ -92,12 +94,12 @@ def to_json(value: Any, store: MutableMapping[str, bytes] | None = None) -> Any:
     """Return a normalized value as plain JSON, exact to the bit.
 
     An array becomes ``{"$array": {"dtype", "shape", "data"}}`` and bytes become
-    ``{"$bytes": {"data"}}``, in base64. Where there is a store, a payload of more than
-    `INLINE_BYTES` is put into it under its SHA-256, and ``"sha256"`` stands in place of ``"data"``.
+    ``{"$bytes": {"data"}}``, in base64. If there is a store, a payload of more than `INLINE_BYTES`
+    is put into it with its SHA-256 as key, and ``"sha256"`` replaces ``"data"``.
 
     Args:
         value: A value that `normalized` returned.
-        store: Receives large payloads. None writes all of them into the JSON.
+        store: Receives large payloads. If None, all payloads are written into the JSON.
     """
     if isinstance(value, np.ndarray):
         head = {"dtype": value.dtype.str, "shape": list(value.shape)}
@@ -116,10 +118,10 @@ def from_json(written: Any, store: Mapping[str, bytes] | None = None) -> Any:
 
     Args:
         written: The JSON.
-        store: Holds the payloads that are named by their SHA-256.
+        store: Holds the payloads, by SHA-256.
 
     Raises:
-        ValueError: If the JSON is not what `to_json` writes, or a payload is missing or damaged.
+        ValueError: If the JSON was not written by `to_json`, or a payload is missing or damaged.
     """
     try:
         return _from_json(written, store or {})
@@ -145,7 +147,7 @@ def _from_json(written: Any, store: Mapping[str, bytes]) -> Any:
 
 
 def _escaped(key: str) -> str:
-    """Return a key that cannot be taken for the name of an array; `_from_json` undoes it."""
+    """Return a key that cannot be confused with an array's; `_from_json` reverses this."""
     return f"\\{key}" if key.startswith(("$", "\\")) else key
 
 
@@ -171,7 +173,7 @@ def _payload_of(head: Mapping[str, str], store: Mapping[str, bytes]) -> bytes:
 
 
 def canonical(plain: Any) -> bytes:
-    """Return plain JSON as bytes that are equal for equal content, for hashing.
+    """Return plain JSON as bytes for hashing, which are equal for equal content.
 
     Raises:
         ValueError: If a number is not finite.

@@ -1,4 +1,4 @@
-"""Verdicts of scorers as events of an episode, and recorded verdicts that answer for scorers."""
+"""Logs verdicts of scorers as events of an episode, and replays recorded verdicts."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ def recorded_verdicts(events: Iterable[Any]) -> dict[tuple[str, str], Scored]:
 
 
 class EpisodeVerdicts:
-    """Logs every verdict as a `Scored` event, and answers from recorded ones (a `VerdictLog`).
+    """Logs every verdict as a `Scored` event, and answers with recorded verdicts (a `VerdictLog`).
 
     Args:
-        turn: The turn after which scorers are asked, from 0.
-        term: The reward term that asks, or ``""``.
-        recorded: Recorded verdicts. None asks the scorers; otherwise a verdict that is not recorded
-            is asked for only if `ask_missing`.
-        ask_missing: Whether scorers are asked for verdicts that are not recorded.
-
+        turn: The turn after which scorers are used, from 0.
+        term: The reward term that requests verdicts, or ``""``.
+        recorded: Recorded verdicts. If None, the scorers are used; otherwise a verdict that is not
+            recorded is requested only if `ask_missing` is True.
+        ask_missing: Whether verdicts that are not recorded are requested from scorers.
     """
 
     def __init__(
@@ -44,17 +43,18 @@ class EpisodeVerdicts:
         self._ask_missing = ask_missing
 
     def sorted_events(self) -> list[Scored]:
-        """Return the verdicts so far, by scorer and request.
+        """Return the verdicts so far, sorted by scorer and request.
 
-        Verdicts on concurrent requests arrive in an order that differs from run to run.
+        They are sorted because concurrent verdicts arrive in a different order in each run.
         """
         return sorted(self._events, key=lambda event: (event.scorer, event.digest))
 
     def find(self, scorer: Scorer, digest: str) -> Verdict | None:
-        """Return a recorded verdict, or None to ask the scorer.
+        """Return a recorded verdict, or None to use the scorer.
 
         Raises:
-            ServiceError: If verdicts are recorded and this one is not.
+            ServiceError: If there are recorded verdicts, but not this one, and it may not be
+                requested.
         """
         if self._recorded is None:
             return None
@@ -68,7 +68,7 @@ class EpisodeVerdicts:
             return None
         raise ServiceError(
             scorer.name,
-            "the episode holds no verdict on this request; name a judge to ask for a new one.",
+            "the episode has no verdict on this request; set ask_missing (--ask) to request one.",
         )
 
     def record(self, scorer: Scorer, verdict: Verdict) -> None:

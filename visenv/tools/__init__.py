@@ -1,4 +1,4 @@
-"""Tools a policy can call, and the store of named texts and images they share."""
+"""Defines tools that a policy can call, and the store of named texts and images that they share."""
 
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
 

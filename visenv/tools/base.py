@@ -1,4 +1,4 @@
-"""Tools that a policy can call, and the store of named texts and images that they share."""
+"""Defines tools that a policy can call, and the store of named texts and images that they share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 80
 
 
 class Arguments(BaseModel):
-    """Base of every tool's argument model: its JSON schema is the tool's schema."""
+    """Base class of the argument models of all tools: its JSON schema is the tool's schema."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -29,15 +29,15 @@ StoredT = TypeVar("StoredT")
 
 
 class ToolResult(NamedTuple):
-    """The result of a tool call.
+    """Holds the result of a tool call.
 
     Attributes:
         parts: Texts, images and videos in reading order; the environment names and stores the
             images.
         detail: JSON-like facts for the event log.
         ok: Whether the call succeeded. A call that fails in the world of the task (a simulator
-            refuses an action) has a result, too: the policy sees it, and it counts as failed.
-        reason: Why the call failed, ``""`` if it succeeded.
+            refuses an action) also has a result: the policy sees it, and the call counts as failed.
+        reason: The reason why the call failed, ``""`` if it succeeded.
         env_steps: Steps of the environment that the call used (`EpisodeLimits.env_steps` counts
             them).
         hidden_frames: Videos for viewers, which the policy does not see.
@@ -52,7 +52,7 @@ class ToolResult(NamedTuple):
 
 
 class Store:
-    """The episode's memory map: texts and images by logical name."""
+    """Holds the texts and images of an episode by name."""
 
     __slots__ = ("_counts", "images", "texts")
 
@@ -62,7 +62,7 @@ class Store:
         self._counts: dict[str, int] = {}
 
     def add_image(self, prefix: str, image: Image) -> str:
-        """Store an image under the next free ``f"{prefix}{k}"``, k from 1; return the name."""
+        """Store an image with the next free name ``f"{prefix}{k}"``, k from 1; return the name."""
         count = self._counts.get(prefix, 0) + 1
         self._counts[prefix] = count
         name = f"{prefix}{count}"
@@ -86,24 +86,24 @@ class Store:
         return _find("text", name, self.texts)
 
     def replace_image(self, old: Image, new: Image) -> None:
-        """Put `new` under every name of `old`."""
+        """Replace `old` by `new` under all its names."""
         for name, image in self.images.items():
             if image is old:
                 self.images[name] = new
 
 
 class Tool(Generic[ArgumentsT]):
-    """Base class of tools. A subclass sets the three class attributes and writes `call`.
+    """Base class of tools. A subclass sets the three class attributes and implements `call`.
 
     The environment calls `open` before its first episode and `close` when it is closed; in between,
     each episode begins with `reset` and ends with `end_episode`. A simulator or a connection that
-    `open` starts therefore stays open between episodes. Only a tool that raised `ServiceError` is
+    `open` starts therefore remains open between episodes. Only a tool that raised `ServiceError` is
     closed after the episode and opened again for the next one.
 
     Attributes:
         name: The name by which the policy calls it.
         description: One paragraph for the prompt.
-        arguments: The pydantic model of its arguments.
+        arguments: The pydantic model of the arguments.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Tool(Generic[ArgumentsT]):
     arguments: type[ArgumentsT]
 
     def open(self) -> None:
-        """Acquire what the tool needs for all its episodes."""
+        """Acquire the resources that the tool needs for all episodes."""
 
     def reset(self, sample: Sample, store: Store) -> None:
         """Prepare for an episode."""
@@ -119,25 +119,25 @@ class Tool(Generic[ArgumentsT]):
     def call(
         self, arguments: ArgumentsT, store: Store
     ) -> ToolResult | Coroutine[Any, Any, ToolResult]:
-        """Do the work. An override may be an ``async def``.
+        """Execute a call. A subclass may implement it as an ``async def``.
 
         An asynchronous call runs on the event loop of `visenv.background`. A plain `step` waits for
-        it; a `Collector` plays other episodes meanwhile.
+        it; a `Collector` plays other episodes in the meantime.
 
         Raises:
-            ToolError: If the call must be refused; the text is shown to the policy.
-            ServiceError: If something that the tool needs failed beyond its retries.
+            ToolError: If the tool rejects the call; the text is shown to the policy.
+            ServiceError: If a service that the tool needs failed after all retries.
         """
         raise NotImplementedError
 
     def end_episode(self) -> None:
-        """Release what `reset` acquired."""
+        """Release the resources that `reset` acquired."""
 
     def close(self) -> None:
-        """Release what `open` acquired. The tool can be opened again."""
+        """Release the resources that `open` acquired. The tool can be opened again."""
 
     def example(self) -> ArgumentsT:
-        """Return arguments to show in the prompt."""
+        """Return example arguments for the prompt."""
         raise NotImplementedError
 
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ArgumentsT:
@@ -153,8 +153,8 @@ class Tool(Generic[ArgumentsT]):
         """Check the arguments against the model, call the tool, and wait for its result.
 
         Raises:
-            ToolError: If the arguments do not fit; the message says what was expected and what was
-                given.
+            ToolError: If the arguments are invalid; the message contains the expected and the given
+                arguments.
         """
         try:
             arguments = _validator(self.arguments)(dict(raw))
@@ -166,15 +166,15 @@ class Tool(Generic[ArgumentsT]):
 
 @cache
 def _validator(arguments: type[ArgumentsT]) -> Callable[[Any], ArgumentsT]:
-    """Return the function that makes an instance of a model from a dict.
+    """Return a function that creates an instance of a model from a dict.
 
-    It takes half the time of ``arguments(**raw)``, which goes through `BaseModel.__init__`.
+    The function takes half the time of ``arguments(**raw)``, which calls `BaseModel.__init__`.
     """
     return TypeAdapter(arguments).validator.validate_python
 
 
 def complaint(name: str, arguments: type[Arguments], error: ValidationError) -> str:
-    """Return what is wrong with a call: the arguments that `name` takes, and what was given."""
+    """Return the error message of a call: the arguments that `name` takes, and the given ones."""
     expected = ", ".join(arguments.model_fields) or "no arguments"
     problems = "; ".join(
         f"{_location(problem['loc'])}: {problem['msg']} (got {shown(problem['input'])})"
@@ -184,7 +184,7 @@ def complaint(name: str, arguments: type[Arguments], error: ValidationError) -> 
 
 
 def _location(steps: tuple[int | str, ...]) -> str:
-    """Return the path to an argument; names that the policy made up are cut short."""
+    """Return the path to an argument; names that the policy invented are truncated."""
     path = ".".join(str(step)[: _SHOWN + 1] for step in steps[:8])
     if not path.isascii() or not path.isprintable() or len(path) > _SHOWN:
         return shown(path)
@@ -199,7 +199,7 @@ def _find(what: str, name: str, there: Mapping[str, StoredT]) -> StoredT:
 
 
 def shown(value: object) -> str:
-    """Return a value as an error may echo it: escaped to ASCII and cut short."""
+    """Return a value for an error message: escaped to ASCII and truncated."""
     try:
         text = ascii(value)
     except Exception:  # noqa: BLE001 - a foreign __repr__, or an integer too long to print

@@ -1,6 +1,7 @@
-"""Computes what a zoom shows: a box large enough to be seen, and the size it is shown at.
+"""Computes the crop of a zoom: a box that is large enough to be seen, and its displayed size.
 
-ARM-Thinker, appendix E, and its ``image_zoom_in_tool.py``; Qwen's ``smart_resize``.
+The rules are those of ARM-Thinker, appendix E, and its ``image_zoom_in_tool.py``, and of Qwen's
+``smart_resize``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Literal
 from visenv.images import Window
 
 ThinBoxes = Literal["pad_thin_side", "keep_aspect"]
-"""How a box with a side that is too short grows: that side alone, or both in proportion."""
+"""How a box grows if a side is too short: only that side, or both sides in proportion."""
 
 MOST_ASPECT = 100
-"""Most times the longer side of a box may be as long as the shorter."""
+"""Maximum ratio of the longer side of a box to the shorter side."""
 
 SMALL = 224
 """A crop with a side shorter than this is shown at twice its size."""
@@ -24,21 +25,21 @@ SMALL = 224
 def fit_box(
     box: Sequence[float], size: tuple[int, int], min_side: int, thin: ThinBoxes
 ) -> Window | None:
-    """Return the whole pixels to cut for a box, or None if no window obeys the rules.
+    """Return the window to cut for a box, in whole pixels, or None if none satisfies the rules.
 
-    The box is clamped to the image, and grows around its middle until both sides have `min_side`
-    pixels, shifted inside where it would leave the image. Its edges are rounded outwards.
+    The box is clamped to the image, and grows around its center until both sides have `min_side`
+    pixels; it is shifted if it would exceed the image. Its edges are rounded outwards.
 
-    ``"keep_aspect"`` is the public code's way: it refuses a box that is too thin to begin with
-    (`MOST_ASPECT`), and one whose long side, grown in proportion, no longer fits the image.
-    ``"pad_thin_side"`` lengthens the short side alone, up to a hundredth of the long one where that
-    is more, and so refuses nothing in an image of at least `min_side` pixels a side.
+    ``"keep_aspect"`` is the rule of the public code: it refuses a box that is initially too thin
+    (`MOST_ASPECT`), and a box whose long side, after growing in proportion, exceeds the image.
+    ``"pad_thin_side"`` only lengthens the short side, to at least a hundredth of the long side, and
+    therefore refuses no box in an image whose sides have at least `min_side` pixels.
 
     Args:
         box: ``[left, top, right, bottom]`` in pixels, fractions allowed.
         size: ``(width, height)`` of the image.
-        min_side: Least width and height, pixels.
-        thin: How a box grows.
+        min_side: Minimum width and height in pixels.
+        thin: The rule by which a box grows.
     """
     width, height = size
     left, top = max(0.0, box[0]), max(0.0, box[1])
@@ -55,7 +56,7 @@ def fit_box(
     left, right = _placed(left, right, across, width)
     top, bottom = _placed(top, bottom, down, height)
     window = Window(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
-    inside = min(window) >= 0  # otherwise the image is too small for what the box had to become
+    inside = min(window) >= 0  # otherwise the image is too small for the grown box
     large = min(window.size) >= min_side and not is_too_thin(window.size)
     return window if inside and large else None
 
@@ -65,7 +66,7 @@ def _padded(side: float, other: float, min_side: int) -> float:
 
 
 def _grown(across: float, down: float, size: tuple[int, int], min_side: int) -> tuple[float, float]:
-    """Enlarge both sides by one factor to the minimum, then shrink as the image demands."""
+    """Enlarge both sides by one factor to the minimum, then shrink them to fit the image."""
     ratio = min_side / min(across, down)
     across, down = across * ratio, down * ratio
     if across > size[0]:
@@ -76,7 +77,7 @@ def _grown(across: float, down: float, size: tuple[int, int], min_side: int) -> 
 
 
 def _placed(low: float, high: float, length: float, limit: int) -> tuple[float, float]:
-    """Return an edge pair of that length around the same middle, inside 0 to `limit` if it fits."""
+    """Return the interval grown to this length around its center, within 0 to `limit`."""
     if length <= high - low:
         return low, high
     start = min(max((low + high) / 2 - length / 2, 0), limit - length)
@@ -84,16 +85,16 @@ def _placed(low: float, high: float, length: float, limit: int) -> tuple[float, 
 
 
 def is_too_thin(size: tuple[float, float]) -> bool:
-    """Return whether one side is more than `MOST_ASPECT` times the other.
+    """Return whether one side is more than `MOST_ASPECT` times as long as the other.
 
-    Processors of models fail on such an image (Qwen's ``smart_resize`` from 200 on), and training
-    with them.
+    The image processors of models fail for such images (Qwen's ``smart_resize`` from a ratio of
+    200), and then training fails.
     """
     return max(size) > MOST_ASPECT * min(size)
 
 
 def enlarged(size: tuple[int, int]) -> tuple[int, int]:
-    """Return twice the size if a side is shorter than `SMALL`, otherwise the size."""
+    """Return twice the size if a side is shorter than `SMALL`, otherwise the same size."""
     width, height = size
     return (2 * width, 2 * height) if min(size) < SMALL else size
 
@@ -105,9 +106,9 @@ def smart_size(
 
     Args:
         size: ``(width, height)``.
-        factor: What both sides become multiples of.
-        min_pixels: Least pixels.
-        max_pixels: Most pixels.
+        factor: The number of which both sides become multiples.
+        min_pixels: Minimum number of pixels.
+        max_pixels: Maximum number of pixels.
     """
     pixels = size[0] * size[1]
     rounded = _multiples(size, 1.0, factor, round)

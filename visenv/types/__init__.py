@@ -1,4 +1,4 @@
-"""The frozen values that every part of visenv exchanges."""
+"""Defines the frozen values that all parts of visenv exchange."""
 
 from visenv.types.advice import (
     Advice,

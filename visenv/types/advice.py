@@ -1,8 +1,8 @@
-"""Advice: what a policy may ask of the environment beside its messages.
+"""Defines advice: data that a policy may request from the environment in addition to its messages.
 
-A policy never receives the environment. A policy that is no model (the oracle, the random policy,
-baselines) sets `Policy.advice_request`; the environment then adds the advice to every request for a
-turn, in whatever thread, process or machine it runs.
+A policy never has access to the environment. A policy that is not a model (the oracle, the random
+policy, baselines) sets `Policy.advice_request`. The environment then adds the advice to every
+request for a turn, also if it runs in another thread, process or machine.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class DemonstrationRequest(NamedTuple):
-    """Asks for the next turn of a player that knows the ground truth; the advice is its text.
+    """Requests the text of the next turn of a player that knows the ground truth.
 
     Attributes:
-        thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the
-            others the demonstrator answers at once.
-        guess: In those others the demonstrator answers at random (`VisEnv.random_answer`) instead
-            of giving up.
+        thought: Replaces the thought of every turn; None keeps the thought of the demonstration.
+        expert_rate: Share of episodes with all tool calls, 0 to 1. In the other episodes the
+            demonstration answers immediately.
+        guess: Whether the answer of these other episodes is random (`VisEnv.random_answer`). If
+            False, the demonstration gives up in them.
     """
 
     thought: str | None = None
@@ -30,22 +30,23 @@ class DemonstrationRequest(NamedTuple):
 
 
 class RandomTurnRequest(NamedTuple):
-    """Asks for a random turn; the advice is its text.
+    """Requests the text of a random turn.
 
-    Every other turn on average is a raw sample of the action space, the others are well-formed: an
-    answer (`VisEnv.random_answer`) or a tool call (`Tool.random_arguments`), all equally likely.
+    On average, half of the turns are raw samples of the action space. The others are well-formed:
+    an answer (`VisEnv.random_answer`) or a call of one of the tools (`Tool.random_arguments`), all
+    equally likely.
     """
 
 
 class DescriptionRequest(NamedTuple):
-    """Asks for a description of the turn: the advice is a `TurnDescription`."""
+    """Requests a `TurnDescription`."""
 
 
 class TurnDescription(NamedTuple):
-    """Facts that a baseline needs to take a turn in the grammar of the environment.
+    """Describes a turn, so that a baseline can write it in the grammar of the environment.
 
     Attributes:
-        turn: The number of the coming turn, from 0.
+        turn: The number of the next turn, from 0.
         question: `Sample.question`.
         has_image: Whether the sample has an image.
         tools: The names of the tools.

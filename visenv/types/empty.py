@@ -1,7 +1,7 @@
-"""EMPTY: the mapping without items, as the default of a field.
+"""Defines `EMPTY`, an empty mapping that is the default value of fields.
 
-A dict as default would be shared by all values. They could change it, and Gymnasium warns of data
-that two steps share.
+A dict as default would be shared by all values, which could change it, and Gymnasium warns if two
+steps share data.
 """
 
 from __future__ import annotations
@@ -35,4 +35,4 @@ class _Empty(Mapping[Any, Any]):
 
 
 EMPTY: Mapping[Any, Any] = _Empty()
-"""It has no items and cannot be changed; it equals ``{}``."""
+"""An empty mapping that cannot be changed; it equals ``{}``."""

@@ -1,4 +1,4 @@
-"""Episodes: finished episodes as values, and the invariants that they keep."""
+"""Defines finished episodes as values, and checks their invariants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Status = Literal["terminated", "truncated", "aborted"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Holds one exchange: messages of the environment, the policy's turn, and the result.
+    """Holds the messages of the environment, the policy's turn that follows, and its result.
 
     Attributes:
         messages: Messages shown before the policy's turn.
@@ -29,11 +29,11 @@ class Turn:
         finish_reason: Why sampling stopped.
         request: The environment's request; its prefill was not sampled.
         hidden_frames: Videos of the step that the policy did not see.
-        sampling_seconds: Wall time in which the policy replied, or None where it was not measured.
-            Times do not count when episodes are compared.
-        env_seconds: Wall time of the environment's step, tools included, or None.
-        advantage: The advantage that the algorithm gave the turn's tokens, or None for a turn that
-            was not trained on.
+        sampling_seconds: Wall time of the policy's reply, or None if it was not measured.
+            Comparisons of episodes ignore times.
+        env_seconds: Wall time of the environment's step, including tools, or None.
+        advantage: The advantage of the turn's tokens, or None if the turn was not used for
+            training.
     """
 
     messages: tuple[Message, ...]
@@ -53,7 +53,7 @@ class Episode:
     """Holds one finished episode.
 
     Attributes:
-        env_id: Registered id, version included.
+        env_id: Registered id, including the version.
         sample_id: `Sample.id`.
         kind: `Sample.kind`.
         seed: The seed of `reset`.
@@ -72,14 +72,14 @@ class Episode:
         question: `Sample.question`.
         answers: `Sample.answers`.
         ground_truth: `Sample.ground_truth`.
-        media: SHA-256 of the sample's media in native size, by name.
+        media: SHA-256 of the sample's media at their original size, by name.
         env_spec: The spec of the environment as JSON, or ``""``.
-        index: Row of the finite source, or None if the seed picked the sample.
+        index: Row in the finite source, or None if the seed selected the sample.
         term_weights: The weight of each term in the reward, by name; empty if the reward is not a
             weighted sum, or the file was written before weights were saved.
 
     Raises:
-        EpisodeError: If the fields contradict one another.
+        EpisodeError: If the fields contradict each other.
     """
 
     env_id: str
@@ -140,12 +140,12 @@ class Episode:
 
     @property
     def reward(self) -> float:
-        """Return the sum of the rewards of its steps."""
+        """Return the sum of the rewards of all steps."""
         return float(sum(turn.reward for turn in self.turns))
 
     @property
     def end_reason(self) -> str:
-        """Return what ended the episode, a limit or a failure, as text; ``""`` if it terminated."""
+        """Return the limit or failure that ended the episode, ``""`` if it terminated."""
         return self.reason if self.failure is None else str(self.failure)
 
     @property
@@ -155,17 +155,17 @@ class Episode:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Return every image and video frame shown, in order, repeats included."""
+        """Return all shown images and video frames, in order, including repetitions."""
         return tuple(image for message in self.messages for image in message.images)
 
     @property
     def videos(self) -> tuple[Video, ...]:
-        """Return every video shown, in order, repeats included."""
+        """Return all shown videos, in order, including repetitions."""
         return tuple(video for message in self.messages for video in message.videos)
 
     @property
     def hidden_frames(self) -> tuple[Image, ...]:
-        """Return every frame that the policy did not see, in order."""
+        """Return all frames that the policy did not see, in order."""
         videos = [video for turn in self.turns for video in turn.hidden_frames]
         return tuple(frame for video in videos for frame in video.frames)
 
@@ -177,15 +177,15 @@ class Episode:
     def without_messages(self) -> Episode:
         """Return the episode without messages, hidden frames and segments.
 
-        What remains (turns, events, rewards, metrics) takes a few kilobytes, so that the results of
-        thousands of episodes fit into memory.
+        The remaining fields (turns, events, rewards, metrics) take a few kilobytes, so that the
+        results of thousands of episodes fit into memory.
         """
         turns = tuple([replace(turn, messages=(), hidden_frames=()) for turn in self.turns])
         return replace(self, turns=turns, closing=(), segments=())
 
 
 Group = Sequence[Episode]
-"""Episodes of one sample, each played on its own; the sampler leaves out aborted ones."""
+"""Independent episodes of one sample, without aborted ones."""
 
 
 def _require(holds: bool, problem: str) -> None:

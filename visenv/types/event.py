@@ -1,8 +1,8 @@
-"""Events: what happened in an episode, as typed values.
+"""Defines events: typed values that record what happened in an episode.
 
-A reward reads events and the sample, never text that a policy could write: text can look like
-anything, a tool's success included, but only the environment writes events. A family adds its own
-event types as NamedTuples or frozen dataclasses with a field ``turn``, and names them in
+A reward reads events and the sample, and never text that a policy could write. A policy can imitate
+any text, including a tool's success, but only the environment creates events. A family adds its own
+event types as NamedTuples or frozen dataclasses with a field ``turn``, and lists them in
 `visenv.registration.RECORD_TYPES` or in the entry-point group ``visenv.records``.
 """
 
@@ -16,7 +16,7 @@ from visenv.types.empty import EMPTY
 
 
 class Event(Protocol):
-    """Anything that has the number of its turn."""
+    """Describes any object that has the number of its turn."""
 
     @property
     def turn(self) -> int:
@@ -28,7 +28,7 @@ EventT = TypeVar("EventT")
 
 
 class TurnTaken(NamedTuple):
-    """The policy took a turn; `text` is all of it, a prefill included."""
+    """Records a turn of the policy; `text` is the whole turn, including a prefill."""
 
     turn: int
     text: str
@@ -36,15 +36,15 @@ class TurnTaken(NamedTuple):
 
 
 class ToolCalled(NamedTuple):
-    """The policy called a tool.
+    """Records that the policy called a tool.
 
     Attributes:
         turn: The number of the turn, from 0.
-        tool: The name that the policy gave, ``""`` if it gave none.
-        arguments: The arguments that it passed, JSON-like, as parsed.
+        tool: The name of the tool in the call, ``""`` if the call has no name.
+        arguments: The parsed arguments, JSON-like.
         ok: Whether the tool returned a result.
-        reason: Why it did not, ``""`` if it did.
-        outputs: Names under which the images of the result are stored.
+        reason: The reason why it did not, otherwise ``""``.
+        outputs: The names of the stored images of the result.
         detail: Facts that the tool adds, JSON-like (for a zoom, the box that it cut).
         env_steps: Steps of the environment that the call used (simulators; otherwise 0).
     """
@@ -60,7 +60,7 @@ class ToolCalled(NamedTuple):
 
 
 class CallSkipped(NamedTuple):
-    """A tool call of a turn was not carried out, because an earlier one stopped the turn."""
+    """Records that a tool call was not executed, because an earlier call stopped the turn."""
 
     turn: int
     tool: str
@@ -69,7 +69,7 @@ class CallSkipped(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A turn could not be acted on: `code` for counting, `message` as the policy got it."""
+    """Records a malformed turn: `code` is for statistics, and the policy sees `message`."""
 
     turn: int
     code: str
@@ -77,16 +77,17 @@ class Malformed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The policy gave its final answer."""
+    """Records the final answer of the policy."""
 
     turn: int
     answer: str
 
 
 class Truncated(NamedTuple):
-    """A limit ended the episode.
+    """Records that a limit ended the episode.
 
-    `visenv.env.EpisodeLimits` names the limits of the environment; ``"wrapper"`` is a wrapper's.
+    `visenv.env.EpisodeLimits` defines the limits of the environment; ``"wrapper"`` is the limit of
+    a wrapper.
     """
 
     turn: int
@@ -94,7 +95,7 @@ class Truncated(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """A service failed beyond its retries; the episode must not be used for training."""
+    """Records that a service failed after all retries; the episode is not used for training."""
 
     turn: int
     boundary: str
@@ -102,11 +103,11 @@ class Aborted(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A scorer (a judge, a teacher model, an encoder) gave a verdict.
+    """Records the verdict of a scorer (a judge, a teacher model, an encoder).
 
     Attributes:
-        turn: The turn after which it was asked for, from 0.
-        term: The reward term that asked, or ``""``.
+        turn: The turn after which the verdict was requested, from 0.
+        term: The reward term that requested the verdict, or ``""``.
         scorer: The name of the scorer.
         model: The model that gave the verdict.
         digest: The digest of the request (`visenv.scorers`).
@@ -122,7 +123,7 @@ class Scored(NamedTuple):
 
 
 class UnknownEvent(NamedTuple):
-    """An event whose type is not known here: the package that defines it is not installed.
+    """Represents an event of a type whose package is not installed.
 
     Attributes:
         turn: The number of the turn, from 0.
@@ -151,7 +152,7 @@ CORE_EVENTS: dict[str, type[Any]] = {
 
 
 class EventLog(list[Any]):
-    """The append-only list of an episode's events, with the questions that rewards ask."""
+    """Holds the events of an episode, in order, with the queries that rewards need."""
 
     __slots__ = ()
 
@@ -160,7 +161,7 @@ class EventLog(list[Any]):
         self[index:index] = events
 
     def truncate(self, length: int) -> None:
-        """Drop the events from index `length` on."""
+        """Remove the events from index `length` on."""
         del self[length:]
 
     def by_turn(self) -> dict[int, tuple[Any, ...]]:
@@ -185,7 +186,7 @@ class EventLog(list[Any]):
 
     @property
     def tool_calls(self) -> list[ToolCalled]:
-        """Return every tool call that was tried, in order."""
+        """Return all tool calls that were tried, in order."""
         return self.of_type(ToolCalled)
 
     @property

@@ -1,7 +1,7 @@
-"""Failure: the reason why a call brought no result, as a value.
+"""Defines `Failure`, the reason why a call has no result, as a value.
 
-Exceptions do not cross threads, processes and machines well. A failure does, and it is saved with
-the episode that it aborted.
+Unlike an exception, a failure can be passed between threads, processes and machines, and it is
+saved with the episode that it aborted.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from visenv.errors import (
 FailureSource = Literal[
     "data", "policy", "service", "configuration", "environment", "timeout", "worker"
 ]
-"""The part that failed. ``"timeout"`` and ``"worker"`` are an environment that did not reply in
-time, and one whose process or machine ended."""
+"""The part that failed. ``"timeout"`` is an environment that did not reply in time, and
+``"worker"`` an environment whose process or machine ended.
+"""
 
 _REUSABLE = frozenset({"data", "policy", "service", "configuration"})
 
 
 class Failure(NamedTuple):
-    """A call without a result.
+    """Describes why a call has no result.
 
     Attributes:
         source: The part that failed.
         name: The service that failed (``"judge"``), or the class of the error.
-        reason: A sentence for a person.
+        reason: The cause, in words for a person.
         traceback: The traceback of an unexpected exception, ``""`` for errors raised on purpose.
     """
 
@@ -45,7 +46,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Return the failure that an exception stands for."""
+        """Return the failure that describes an exception."""
         if isinstance(error, ServiceError):
             return cls("service", error.boundary, error.reason)
         source = _source(error)
@@ -74,5 +75,6 @@ def _source(error: BaseException) -> FailureSource:
         return "data"
     if isinstance(error, PolicyError):
         return "policy"
-    # Other errors of visenv are raised on purpose and leave the environment in a known state.
+    # Other errors of visenv are raised on purpose, and the environment is in a known state after
+    # them.
     return "service" if isinstance(error, VisenvError) else "environment"

@@ -1,4 +1,4 @@
-"""Frames of video files, decoded with OpenCV when they are asked for."""
+"""Decodes frames of video files with OpenCV on demand."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 _OPEN_FILES = 4
 _SKIPPED_AT_MOST = 64
-"""Frames that are decoded and dropped rather than sought: seeking decodes from a key frame on."""
+"""Maximum number of frames that are decoded and dropped instead of seeking: a seek starts to decode
+at a key frame.
+"""
 
 
 class VideoFacts(NamedTuple):
-    """Holds what the header of a video file says.
+    """Holds the data of the header of a video file.
 
     Attributes:
         frames: The number of frames; an estimate for some containers.
-        rate: Frames in a second; 0 if it is not known.
-        width: Pixels.
-        height: Pixels.
+        rate: Frames per second; 0 if unknown.
+        width: Width in pixels.
+        height: Height in pixels.
     """
 
     frames: int
@@ -35,7 +37,7 @@ class VideoFacts(NamedTuple):
 
 
 class _Reader:
-    """An open file and the number of its next frame."""
+    """Holds an open video file and the number of its next frame."""
 
     def __init__(self, path: str) -> None:
         import cv2
@@ -62,7 +64,7 @@ class _Reader:
         return VideoFacts(max(int(frames), 0), max(rate, 0.0), int(width), int(height))
 
     def frame(self, number: int) -> Any:
-        """Return the frame as BGR, or None if there is none."""
+        """Return the frame as BGR, or None if it does not exist."""
         import cv2
 
         if not self.next <= number <= self.next + _SKIPPED_AT_MOST:
@@ -82,26 +84,26 @@ _readers: OrderedDict[str, _Reader] = OrderedDict()
 
 
 def video_facts(path: str) -> VideoFacts:
-    """Return what the header of a video file says.
+    """Return the data of the header of a video file.
 
     Raises:
-        ImageError: If the file is missing or is no video.
+        ImageError: If the file is missing or is not a video.
     """
     with _lock:
         return _reader(path).facts()
 
 
 def decode_frame(path: str, number: int) -> Pixels:
-    """Return one frame as OpenCV decodes it, uint8 BGR ``[height, width, 3]``; see `to_rgb`.
+    """Return one frame in the format of OpenCV, uint8 BGR ``[height, width, 3]``; see `to_rgb`.
 
-    The file stays open, so that later frames are decoded without seeking.
+    The file remains open, so that later frames are decoded without seeking.
 
     Args:
         path: The video file.
         number: The number of the frame, from 0.
 
     Raises:
-        ImageError: If the file is no video, or has no such frame.
+        ImageError: If the file is not a video, or has no such frame.
     """
     with _lock:
         for _ in range(2):  # some decoders cannot go back once they have read the last frame

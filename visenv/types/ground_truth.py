@@ -1,8 +1,8 @@
-"""Ground truths: what is known about a sample beside its answers, as frozen dataclasses.
+"""Defines ground truths: facts about a sample other than its answers, as frozen dataclasses.
 
-Each family has types of its own, made with ``config=STRICT``: the constructor raises pydantic's
-`ValidationError` for an unknown field or a value of another type. Values are numbers, texts, bools,
-tuples, mappings and further such dataclasses, so that a saved episode holds them as JSON
+Each family has its own types, which use ``config=STRICT``: the constructor raises pydantic's
+`ValidationError` for an unknown field or a value of another type. Values are numbers, strings,
+bools, tuples, mappings and dataclasses of this kind, so that a saved episode contains them as JSON
 (`visenv.records`).
 """
 
@@ -17,8 +17,9 @@ from pydantic import ConfigDict, Strict
 from pydantic.dataclasses import dataclass
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-"""The configuration of all ground truths. Lists are accepted where a field has a type from below:
-rows of data files have no tuples."""
+"""The configuration of all ground truths. Fields with one of the following types also accept lists,
+because rows of data files have no tuples.
+"""
 
 Number = int | float
 Texts = Annotated[tuple[str, ...], Strict(False)]
@@ -30,20 +31,20 @@ Boxes = Annotated[tuple[Box, ...], Strict(False)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class GroundTruth:
-    """Base of all ground truths: the fields that the core reads.
+    """Holds the fields of all ground truths that the core reads.
 
     Attributes:
-        labels: Groups to report by, in place of `Sample.kind`: grouping -> group, for example
+        labels: Groups for reports, which replace `Sample.kind`: grouping -> group, for example
             ``{"split": "hard"}``.
-        document: The name of the document that the sample is about in the ``library`` of its
-            source, ``""`` if it is about none.
+        document: The name of the sample's document in the ``library`` of its source, ``""`` if it
+            has no document.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     document: str = ""
 
     def right_response(self, answers: Sequence[str]) -> str:
-        """Return the response to the question that is right, ``""`` if none is known.
+        """Return the right response to the question, or ``""`` if it is not known.
 
         Args:
             answers: `Sample.answers`.
@@ -53,14 +54,15 @@ class GroundTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class QuestionTruth(GroundTruth):
-    """Holds the ground truth of a question about an image; boxes are in native pixels.
+    """Holds the ground truth of a question about an image; boxes are in original pixels.
 
     Attributes:
-        options: All possible answers, if there is a choice.
-        target_box: Where the image shows what the question is about.
-        target_boxes: The same, if it is in several places; `target_box` is then around them all.
-        target_objects: The names of what is in these places.
-        detail_box: The part of `target_box` that an answer must be read from.
+        options: All possible answers of a multiple-choice question.
+        target_box: The box of the object in question.
+        target_boxes: The boxes, if there are several objects; `target_box` then contains all of
+            them.
+        target_objects: The names of the objects in these boxes.
+        detail_box: The part of `target_box` that shows the answer.
     """
 
     options: Texts = ()

@@ -1,4 +1,4 @@
-"""A picture by reference: opened once, decoded once, known by the hash of its pixels."""
+"""Defines `Image`, a handle to a picture: decoded at most once, identified by its pixels' hash."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import PIL.Image
 
 MAX_PIXELS = 89_478_485
-"""Images of more pixels are refused from their header, before any decoding: Pillow's own limit,
-from which on it warns (8K has 33 M)."""
+"""Images with more pixels are refused after their header is read, before decoding. This is the
+limit above which Pillow warns (8K has 33 M pixels).
+"""
 
 _CHEAP_BYTES = 1 << 20
 
@@ -27,11 +28,11 @@ Pixels = NDArray[np.uint8]
 
 
 class Image:
-    """A handle to one RGB image.
+    """Represents one RGB image by reference.
 
     Use `from_file`, `from_bytes` or `from_pixels`. A file is opened when its size or its pixels are
-    first asked for; the decoded array is kept, read-only, and shared by all who ask. Two handles
-    are equal when their pixels are.
+    first read; the decoded array is kept, read-only, and shared by all users. Two handles are equal
+    if their pixels are equal.
     """
 
     __slots__ = (
@@ -64,7 +65,7 @@ class Image:
 
     @classmethod
     def from_file(cls, path: str | Path, sha256: str | None = None) -> Image:
-        """Return a handle to an image file; nothing is opened yet.
+        """Return a handle to an image file; the file is not opened yet.
 
         Args:
             path: The file.
@@ -76,13 +77,13 @@ class Image:
 
     @classmethod
     def from_frame(cls, path: str | Path, number: int) -> Image:
-        """Return a handle to frame `number`, from 0, of a video file; nothing is opened yet."""
+        """Return a handle to frame `number` (from 0) of a video file, without opening the file."""
         name = f"frame {number} of {path}"
         return cls(path=Path(path), encoded=None, pixels=None, name=name, frame=number)
 
     @classmethod
     def from_bytes(cls, encoded: bytes, name: str = "image bytes") -> Image:
-        """Return a handle to an encoded image (PNG, JPEG, …) in memory; `name` is for errors."""
+        """Return a handle to an encoded image (PNG, JPEG, …) in memory; errors use `name`."""
         return cls(path=None, encoded=encoded, pixels=None, name=name)
 
     @classmethod
@@ -90,7 +91,7 @@ class Image:
         """Return a handle to an array, uint8 ``[height, width, 3]``; it is frozen, not copied.
 
         Raises:
-            ImageError: If the array is not a non-empty uint8 RGB image.
+            ImageError: If the array is not a uint8 RGB image with at least one pixel.
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
             raise ImageError(
@@ -141,10 +142,10 @@ class Image:
         return self._pixels
 
     def shrunk(self, size: tuple[int, int]) -> Image:
-        """Return a smaller copy, made by averaging areas, so that no detail survives as aliasing.
+        """Return a smaller copy, computed by averaging areas, which avoids aliasing.
 
-        A video frame that nobody has asked for in full is not kept: 32 of them are 29 MB of 640 by
-        480 pixels. It is decoded again if somebody asks for it later.
+        A video frame that was not decoded in full size before is not kept in that size: 32 frames
+        of 640 by 480 pixels need 29 MB. It is decoded again if its full size is requested later.
 
         Args:
             size: ``(width, height)``, no larger than this image.
@@ -157,7 +158,7 @@ class Image:
         is_bgr = self._pixels is None and self._frame is not None
         pixels = self._decoded_frame() if is_bgr else self.pixels
         small = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
-        if is_bgr:  # the colors of the smaller copy are exchanged, which is less work
+        if is_bgr:  # converts the smaller copy, which is faster
             from visenv.types.frames import to_rgb
 
             small = to_rgb(small)
@@ -165,7 +166,7 @@ class Image:
 
     @property
     def sha256(self) -> str:
-        """Hash of size and pixels, hexadecimal; the same however the image was encoded."""
+        """Return the hash of size and pixels, hexadecimal, independent of the encoding."""
         if self._sha256 is None:
             pixels = self.pixels
             digest = hashlib.sha256(repr(pixels.shape).encode())
@@ -175,7 +176,7 @@ class Image:
 
     @property
     def cheap_to_hash(self) -> bool:
-        """Return whether `sha256` needs no decoding and takes about a millisecond at most."""
+        """Return whether `sha256` needs no decoding and takes at most about a millisecond."""
         small = self._pixels is not None and self._pixels.nbytes <= _CHEAP_BYTES
         return small or self._sha256 is not None
 
@@ -188,7 +189,7 @@ class Image:
         return buffer.getvalue()
 
     def in_memory(self) -> Image:
-        """Return the same image without need of its file, to be sent to other machines.
+        """Return the same image in a form that needs no file, to be sent to other machines.
 
         Raises:
             ImageError: If the file cannot be read.
@@ -203,10 +204,10 @@ class Image:
             raise ImageError(f"{self.name} cannot be read: {error}.") from error
 
     def _decoded_frame(self) -> Pixels:
-        """Return a video frame as OpenCV decodes it, BGR."""
+        """Return a video frame in the format of OpenCV, BGR."""
         from visenv.types.frames import decode_frame
 
-        _ = self.size  # refuses what is too large
+        _ = self.size  # raises if the image is too large
         return decode_frame(str(self._path), self._frame or 0)
 
     def _frame_size(self) -> tuple[int, int]:
@@ -221,7 +222,7 @@ class Image:
         return facts.width, facts.height
 
     def _open(self) -> PIL.Image.Image:
-        """Open the file or bytes far enough to know the size, and refuse bombs."""
+        """Open the file or bytes to read the size, and refuse decompression bombs."""
         import PIL.Image
 
         source = self._path if self._path is not None else io.BytesIO(self._encoded or b"")

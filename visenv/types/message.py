@@ -1,4 +1,4 @@
-"""Chat messages: text, images and videos in order, and their two plain forms."""
+"""Defines chat messages (text, images and videos in order), and their conversion to two formats."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from visenv.types.video import Video
 
 Role = Literal["system", "user", "assistant"]
 Visual = Image | Video
-"""What a message shows beside text; each is known by its ``sha256``."""
+"""Visual content of a message; each image or video is identified by its ``sha256``."""
 
 Part = str | Visual
-"""One piece of a message. Text is data: no token of any tokenizer in it is ever special."""
+"""One piece of a message. Text is data: a tokenizer must never read special tokens from it."""
 
 IMAGE_MARKER = "<image>"
-"""Stands for one image, in order, where a message must be plain text (the observation)."""
+"""Marks the position of one image if a message must be plain text (as in the observation)."""
 
 _MARKER_AS_TEXT = "< image>"
 
@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Return the images of the message in order, the frames of its videos included."""
+        """Return the images of the message in order, including the frames of its videos."""
         return all_images((self,))
 
     @property
@@ -44,7 +44,7 @@ class Message(NamedTuple):
         return tuple([part for part in self.parts if isinstance(part, Video)])
 
     def with_frames(self) -> Message:
-        """Return the same message with the frames of each video in its place, as images."""
+        """Return the same message with each video replaced by its frames, as images."""
         if not any(isinstance(part, Video) for part in self.parts):
             return self
         parts: list[Part] = []
@@ -65,14 +65,14 @@ class Message(NamedTuple):
         return Message(self.role, tuple(parts))
 
     def in_memory(self) -> Message:
-        """Return the same message with images that do not need their files."""
+        """Return the same message with images that need no files."""
         return self.replace_images(Image.in_memory)
 
     def plain(self) -> str:
         """Return the message as text with one `IMAGE_MARKER` per image or video frame.
 
-        A marker that foreign text contains is broken by a blank, so that the number of markers
-        equals the number of images; `parts` keeps the text as it was.
+        If the text itself contains a marker, a blank is inserted into it, so that the number of
+        markers equals the number of images; `parts` contains the unchanged text.
         """
         return flatten((self,))[0]
 

@@ -1,4 +1,4 @@
-"""Sample: one task instance with its ground truth."""
+"""Defines `Sample`, one task instance with its ground truth."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class Sample:
 
     Attributes:
         id: An identifier that is unique within the source and stable across runs.
-        question: The question, as the data set words it.
+        question: The question, in the words of the data set.
         images: Image handles, in order.
-        answers: Every accepted answer (TextVQA has ten human ones); may be empty for a task whose
-            truth lies in `ground_truth`.
-        kind: A label to report by, for example ``"color"`` or ``"direct_attributes"``.
+        answers: All accepted answers (TextVQA has ten human answers); may be empty for a task whose
+            ground truth is in `ground_truth`.
+        kind: A label by which results are grouped, for example ``"color"`` or
+            ``"direct_attributes"``.
         ground_truth: Further ground truth, a frozen dataclass of the family
-            (`visenv.types.ground_truth`), or None if nothing more is known.
+            (`visenv.types.ground_truth`), or None if there is none.
     """
 
     id: str
@@ -37,7 +38,7 @@ class Sample:
         """Return `ground_truth`, which must be of the type `kind`; ``kind()`` if it is None.
 
         Raises:
-            DataError: If it is of another type, or None and `kind` has fields without a default.
+            DataError: If it has another type, or is None and `kind` has fields without a default.
         """
         truth = self.ground_truth
         if isinstance(truth, kind):

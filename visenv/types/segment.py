@@ -1,8 +1,8 @@
-"""Segments: append-only token streams as training data, and the invariants that they keep.
+"""Defines segments: append-only token streams as training data, with their invariants.
 
-A trainer that reads segments needs no tokenizer and no chat template: `token_ids` is exactly what
-the policy saw and sampled, with every image placeholder expanded. Images and videos are referred to
-by the hash of their pixels and stored once.
+A trainer that reads segments needs no tokenizer and no chat template: `token_ids` are exactly the
+tokens that the policy saw and sampled, with every image placeholder expanded. Images and videos are
+referred to by the hash of their pixels and stored once.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from visenv.types.turn import FinishReason
 
 
 class TurnSpan(NamedTuple):
-    """The place of one sampled turn in its segment: tokens ``start`` to ``end`` (exclusive).
+    """Locates one sampled turn in its segment: tokens ``start`` to ``end`` (exclusive).
 
     Attributes:
         turn: The number of the turn in the episode, from 0.
-        start: Index of its first token.
-        end: One past the index of its last token.
+        start: Index of the first token of the turn.
+        end: Index of the last token, plus 1.
         finish_reason: Why sampling stopped.
-        regex: The regular expression that its sampling was constrained to, or None. Its tokens were
-            sampled from those that keep a match possible, and are scored among those.
+        regex: The regular expression that constrained the sampling, or None. Each token was sampled
+            from the tokens that allow a match, and its probability is relative to these tokens.
     """
 
     turn: int
@@ -38,14 +38,14 @@ class TurnSpan(NamedTuple):
 
 
 class ImageSpan(NamedTuple):
-    """The place of one image's placeholders in a segment.
+    """Locates the placeholders of one image in a segment.
 
     Attributes:
         offset: Index of the first placeholder token.
         length: Number of placeholder tokens: the product of `grid` over the merge size squared.
         sha256: The hash of the image's pixels (`Image.sha256`).
         grid: Patches ``(time, height, width)`` that the image processor made of the image.
-        placeholder_id: The token id that stands for the features of an image.
+        placeholder_id: The token id of the placeholders.
     """
 
     offset: int
@@ -56,17 +56,18 @@ class ImageSpan(NamedTuple):
 
 
 class VideoSpan(NamedTuple):
-    """The place of one run of a video's placeholders in a segment.
+    """Locates one run of placeholders of a video in a segment.
 
-    Some models show a video as one run of placeholders (Qwen2.5-VL), others as one run for each
-    step of its grid, with text between the runs (Qwen3-VL). The latter is one span for each run.
+    Some models represent a video as one run of placeholders (Qwen2.5-VL), others as one run for
+    each step of its grid, with text between the runs (Qwen3-VL). In the latter case there is one
+    span for each run.
 
     Attributes:
         offset: Index of the first placeholder token.
         length: Number of placeholder tokens: the product of `grid` over the merge size squared.
         sha256: The hash of the whole video (`Video.sha256`).
         grid: Patches ``(time, height, width)`` of this run.
-        placeholder_id: The token id that stands for the features of a video.
+        placeholder_id: The token id of the placeholders.
         seconds_per_step: Seconds between two steps of the grid's time axis.
         first_step: Index of the run's first step on the time axis of the whole video.
     """
@@ -86,20 +87,22 @@ class Segment:
 
     Attributes:
         token_ids: int32 ``[length]``, image placeholders expanded.
-        loss_mask: bool ``[length]``, True for the tokens the policy sampled, end token included.
-        logprobs: float32 ``[length]``, natural log under the sampling distribution; 0 off the mask,
-            NaN where the engine gave none.
-        policy_version: int32 ``[length]``, the weights each token was sampled with; 0 off the mask.
+        loss_mask: bool ``[length]``, True for the tokens that the policy sampled, including the end
+            token.
+        logprobs: float32 ``[length]``, natural log under the sampling distribution; 0 outside the
+            mask, NaN if the engine returned none.
+        policy_version: int32 ``[length]``, the version of the weights that sampled each token; 0
+            outside the mask.
         turns: The sampled spans, in order.
         images: The image spans, in order.
-        placeholder_ids: All token ids that stand for features of an image or a video.
+        placeholder_ids: All token ids of placeholders of images and videos.
         merge: Patches per placeholder along one side (Qwen-VL: 2).
         temperature: The temperature that the tokens were sampled at.
-        processor: Fingerprint of the image processor, so that another one is noticed.
+        processor: Fingerprint of the image processor, which detects that a different one is used.
         videos: The video spans, in order.
 
     Raises:
-        EpisodeError: If the fields contradict one another.
+        EpisodeError: If the fields contradict each other.
     """
 
     token_ids: NDArray[np.int32]
@@ -124,7 +127,7 @@ class Segment:
 
     @property
     def spans(self) -> tuple[ImageSpan | VideoSpan, ...]:
-        """The spans of images and videos, in the order of their tokens."""
+        """Return the spans of images and videos, in the order of their tokens."""
         spans: list[ImageSpan | VideoSpan] = [*self.images, *self.videos]
         return tuple(sorted(spans, key=lambda span: span.offset))
 

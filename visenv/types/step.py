@@ -1,4 +1,4 @@
-"""StepResult: everything that one `reset` or `step` adds to an episode."""
+"""Defines `StepResult`, the data that one `reset` or `step` adds to an episode."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from visenv.types.video import Video
 
 
 class StepResult(NamedTuple):
-    """The result of a `reset` or a `step`, from the environment to the episode.
+    """Holds the result of a `reset` or a `step`.
 
-    `VisEnv` puts it into ``info["step"]``. It is immutable: a wrapper that changes something puts a
-    new value (``result._replace(...)``) into a new ``info``. Where a wrapper changes the reward or
-    the end of an episode in the values that `step` returns, the player takes those.
+    `VisEnv` puts it into ``info["step"]``. It is immutable: a wrapper that changes a value puts a
+    new result (``result._replace(...)``) into a new ``info``. If a wrapper changes the reward or
+    the end of an episode in the return values of `step`, the player uses those.
 
     Attributes:
         messages: Chat messages added since the last action, in order; empty after the last turn.
@@ -35,9 +35,9 @@ class StepResult(NamedTuple):
         terms: Unweighted reward terms by name, filled by the reward wrapper; None for a term that
             does not apply.
         term_notes: Reasons by name, for each term that is None.
-        late_events: The complete events of earlier turns by turn, where `VisEnv.turn_events` was
+        late_events: The complete events of earlier turns, by turn, if `VisEnv.turn_events` was
             deferred; on the last step only.
-        advice: What an `AdviceRequest` asked for; None otherwise.
+        advice: The answer to an `AdviceRequest`, or None.
         sandbox_wait_seconds: How long the step waited for workers of a sandbox. The player fills it
             in for the statistics of the rollout, and it does not enter the episode.
     """
@@ -70,13 +70,14 @@ class EpisodeInfo(NamedTuple):
     Attributes:
         env_id: The registered id of the environment, or the name of its class.
         env_spec: The spec of the environment with its wrappers as JSON (`EnvSpec.to_json`), or
-            ``""`` if JSON cannot hold it.
+            ``""`` if it cannot be converted to JSON.
         sample_id: `Sample.id`.
         kind: `Sample.kind`.
         question: `Sample.question`.
         answers: `Sample.answers`.
         ground_truth: `Sample.ground_truth`.
-        media: SHA-256 of the sample's media in native size, by name (`VisEnv.media_hashes`).
+        media: SHA-256 of the sample's media at their original size, by name
+            (`VisEnv.media_hashes`).
         term_weights: The weight of each reward term, by name; empty if the reward is not a weighted
             sum of terms.
     """

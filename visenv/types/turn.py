@@ -1,4 +1,4 @@
-"""The request of an environment for a turn, and the reply of a policy."""
+"""Defines the request of an environment for a turn, and the reply of a policy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Context = Literal["append", "replace"]
 
 
 class TurnRequest(NamedTuple):
-    """The request for the policy's next turn.
+    """Represents the request for the policy's next turn.
 
     Attributes:
-        prefill: Text that the turn begins with. A policy that can be pre-filled starts from it
-            (these tokens are masked from the loss); the action passed to `step` is always the whole
-            turn, prefill included.
-        stop: The turn ends after any of these strings, which it keeps.
+        prefill: Text with which the turn begins. A policy that supports prefills starts from it
+            (these tokens are masked from the loss). The action passed to `step` is always the whole
+            turn, including the prefill.
+        stop: Stop strings; the turn ends after any of them and contains it.
         regex: A regular expression that the text after the prefill must match, or None.
         max_tokens: Maximum number of tokens to sample, or None for the policy's own limit.
-        context: ``"append"`` continues the conversation; ``"replace"`` starts a new one (a new
-            Segment) from this turn's messages.
+        context: ``"append"`` continues the conversation; ``"replace"`` starts a new conversation (a
+            new Segment) from this turn's messages.
     """
 
     prefill: str = ""
@@ -38,7 +38,7 @@ class Sampling(NamedTuple):
     Attributes:
         temperature: 0 is greedy; 1 samples from the policy's own distribution.
         max_tokens: Maximum number of tokens in a turn; a `TurnRequest` may lower it.
-        seed: Makes the sampling of one episode repeatable, whatever else is in the batch.
+        seed: Seed of the sampling of one episode, independent of the other episodes in the batch.
     """
 
     temperature: float = 1.0
@@ -50,7 +50,7 @@ class Reply(NamedTuple):
     """Holds one turn of a policy.
 
     Attributes:
-        text: The whole turn, prefill included: the action for `step`.
+        text: The whole turn, including the prefill: the action for `step`.
         token_ids: The sampled tokens without the prefill, int32 ``[tokens]``; empty if the policy
             has no tokens.
         logprobs: Log-probabilities (natural log) of these tokens under the distribution that they
@@ -65,5 +65,5 @@ class Reply(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Reply:
-        """Return the reply of a policy that has no tokens."""
+        """Return the reply of a policy without tokens."""
         return cls(text, np.zeros(0, np.int32), np.zeros(0, np.float32))

@@ -1,4 +1,4 @@
-"""Video: frames of one scene with the times at which they were taken."""
+"""Defines `Video`, frames of one scene with their times."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from visenv.types.image import Image
 
 @dataclass(frozen=True)
 class Video:
-    """A sequence of frames with times.
+    """Represents a sequence of frames with times.
 
-    A policy whose model has video tokens sends the frames as one video; other policies, and the
+    A policy whose model has video tokens sends the frames as one video. Other policies, and the
     plain observation, show the frames as images.
 
     Attributes:
-        frames: The frames in order, all of one size. At least one.
+        frames: The frames in order, at least one, all of the same size.
         times: Seconds from the start of the video, one for each frame, increasing.
 
     Raises:

@@ -166,7 +166,7 @@ def test_fixed_samples_are_those_of_the_seeds() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", True, None])
 def test_fixed_sample_needs_a_whole_number_as_seed(seed: object) -> None:
-    with pytest.raises(ConfigurationError, match="whole number from 0 up"):
+    with pytest.raises(ConfigurationError, match="whole number of at least 0"):
         FixedSamples(MagsWorld("tiny"), [7, seed])  # type: ignore[list-item]
 
 

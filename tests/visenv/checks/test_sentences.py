@@ -83,7 +83,7 @@ def test_missing_file_is_named(home: Path, name: str) -> None:
 @pytest.mark.parametrize("line", ["the", "the\t46\t1", "the\tmany"])
 def test_broken_line_is_no_crash(home: Path, line: str) -> None:
     install(home, {**FILES, "ortho_context.tab": line})
-    with pytest.raises(DataError, match="not a whole punkt_tab"):
+    with pytest.raises(DataError, match="not a complete punkt_tab"):
         split_sentences("One. Two.")
 
 

@@ -106,7 +106,7 @@ MISTAKES = {
     ("rollout", ENV, "--policy", "scripted"): "needs the option 'turns': add --policy-option turns",
     ("rollout", ENV, "--policy", "openai"): "needs the option 'model': add --policy-option model=V",
     ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",
-    ("rollout", "mine/X-v0"): "named module:Id or module:Class",
+    ("rollout", "mine/X-v0"): "is module:Id or module:Class",
     ("rollout", "CartPole-v1"): "CartPoleEnv does not extend VisEnv",
     ("rollout", ENV, "--episodes", "0"): "--episodes must be at least 1, got 0",
     ("rollout", ENV, "--num-generations", "-1"): "--num-generations must be at least 1",
@@ -119,7 +119,7 @@ MISTAKES = {
     ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
     ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
     ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
-    ("eval",): "Name an environment, a file of episodes, or --compare A B",
+    ("eval",): "Give an environment, a file of episodes, or --compare A B",
     ("eval", "--compare", "a", "b.jsonl"): "There is no file of episodes",
     ("view", "runs/nothing"): "There is no run folder runs/nothing",
 }

@@ -177,7 +177,7 @@ def test_journal_knows_data_and_policy_but_not_the_server(
 MISTAKES = {
     ("questions", *ENV, "--out", "o.jsonl"): "say how many samples",
     ("questions", *ENV, "--samples", "0", "--out", "o.jsonl"): "--samples must be at least 1",
-    ("questions", *ENV, "--places", "p", "--first", "2", "--out", "o.jsonl"): "leave out --samples",
+    ("questions", *ENV, "--places", "p", "--first", "2", "--out", "o.jsonl"): "omit --samples",
     ("questions", "ZomVQA-v0", "--samples", "1", "--out", "o.jsonl"): "Did you mean",
     ("negatives", "no.jsonl", *WRITER, "--out", "o.jsonl"): "There is no file of rows 'no.jsonl'",
     ("negatives", "no.jsonl", "--policy", "opnai", "--out", "o.jsonl"): "Did you mean 'openai'",

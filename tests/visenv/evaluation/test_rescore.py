@@ -116,7 +116,7 @@ def test_rescore_refuses_a_missing_verdict_unless_it_may_ask(tmp_path: Path) -> 
     last = episode.turns[-1]
     events = tuple(each for each in last.events if not isinstance(each, Scored))
     without = replace(episode, turns=(*episode.turns[:-1], replace(last, events=events)))
-    with pytest.raises(ServiceError, match="holds no verdict"):
+    with pytest.raises(ServiceError, match="has no verdict"):
         Rescorer().rescore(without)
     assert paid(Rescorer(ask_missing=True).rescore(without)) == paid(episode)
 
@@ -251,7 +251,7 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     printed, problem = rescored()
     assert printed == ""
     assert "DataError" in problem
-    assert "has another image_0 than the episode was played with." in problem
+    assert "has another image_0 than in the episode." in problem
     photo.unlink()
     printed, problem = rescored()
     assert printed == ""

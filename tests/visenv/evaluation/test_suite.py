@@ -117,9 +117,9 @@ def test_suites_play_known_environments(name: str) -> None:
         (["armbanch"], "armbench"),
         (["armbench", "--folder", "bench=x"], "armbench"),
         (["armbench", "--folder", "armbench=/nowhere"], "no folder"),
-        (["eb-alfred", "--row", " "], "--row names a policy"),
-        (["eb-alfred", "--row", "oracle", "--row", "oracle"], "Two of the --row"),
-        (["eb-alfred", "--row", "cot", "--policy-option", "policy=openai"], "stand in its row"),
+        (["eb-alfred", "--row", " "], "--row starts with a policy"),
+        (["eb-alfred", "--row", "oracle", "--row", "oracle"], "Two --row options"),
+        (["eb-alfred", "--row", "cot", "--policy-option", "policy=openai"], "policy in its row"),
         (["eb-alfred", "--repeats", "0"], "repeats"),
     ],
 )

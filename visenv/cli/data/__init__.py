@@ -1,17 +1,17 @@
-"""Implements `visenv data STEP …`: making training and benchmark data, step by step (docs/data.md).
+"""Implements `visenv data STEP …`: creates training and benchmark data in steps (docs/data.md).
 
-The options of each step are here, a class for each; the work is done by what `CURATION` of
-`visenv.registration` names, and by `visenv.curation.difficulty`.
+This folder defines the options of each step, in one class per step. The work is done by the objects
+in `CURATION` of `visenv.registration`, and by `visenv.curation.difficulty`.
 
     samples.py    questions, difficulty             an environment's samples, as rows
     distortions.py distort                          questions about images that need repair
     pairs.py      negatives, dedupe                 preference pairs
     episodes.py   trajectories, filter, export      a policy's episodes
-    items.py      arrange, armbench, constraints    judging items, as a benchmark has them
-    zooming.py    zoom-score, clear, stratify, mags-train   rated by need of a zoom
+    items.py      arrange, armbench, constraints    judging items, in the format of a benchmark
+    zooming.py    zoom-score, clear, stratify, mags-train   rated by the need for a zoom
     tracing.py    argos-draft to argos-score, argos-reformat   traces with points
     grounded.py   argos-verify, argos-mix           the best rollouts, and their parts
-    base.py       what they share
+    base.py       shared options
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from visenv.cli.data.zooming import (
 
 @dataclass(frozen=True)
 class DataCommand:
-    """Make training and benchmark data, step by step; an interrupted step goes on where it was."""
+    """Create training and benchmark data, step by step; an interrupted step is resumed."""
 
     step: OmitSubcommandPrefixes[
         Annotated[QuestionsCommand, subcommand("questions")]

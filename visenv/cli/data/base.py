@@ -1,6 +1,6 @@
-"""Holds what the steps of `visenv data` share: files, an environment, a policy, a writer.
+"""Holds the common options of the steps of `visenv data`: files, environment, policy, writer.
 
-Fields are by keyword only, so that a class may have some with a default before some without.
+Fields are keyword-only, so that a class can have fields with a default before fields without one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from visenv.policy import Policy
 
 _SERVER = ("base_url", "key_variable", "timeout", "retries", "concurrency")
-"""Options of a policy that say where its server is, and how patiently it is asked."""
+"""Options of a policy that define the address of its server and how requests are retried."""
 
 Rows = Annotated[Path, Positional, arg(metavar="ROWS")]
 Pairs = Annotated[Path, Positional, arg(metavar="PAIRS")]
@@ -33,13 +33,15 @@ Episodes = Annotated[Path, Positional, arg(metavar="EPISODES")]
 
 @dataclass(frozen=True, kw_only=True)
 class CurationCommand:
-    """What every step has."""
+    """Holds the options of all steps."""
 
     out: Path
-    """File of the kept rows; its journal and its summary are written beside it."""
+    """File for the kept rows; the journal and the summary of the step are written to the same
+    folder.
+    """
 
     def _work(self, step: CurationStep, lines: InputRows, concurrency: int = 64) -> None:
-        """Run the step under a progress bar, and print what became of the rows."""
+        """Run the step with a progress bar, and print the number of rows by result."""
         from visenv.cli.tables import progress
 
         try:
@@ -54,29 +56,31 @@ class CurationCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvStepCommand(CurationCommand):
-    """What every step that works on an environment's samples has."""
+    """Holds the options of steps that process an environment's samples."""
 
     env: EnvName
-    """Id (visenv/ may be left out), module:Id or module:Class."""
+    """Id (visenv/ may be omitted), module:Id or module:Class."""
     data: DataName = None
     """Data set, for example textvqa:<folder>."""
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     samples: int | None = None
-    """How many; all rows of a data set by default. Procedural data needs it."""
+    """Number of samples; by default all rows of a data set. Required for procedural data."""
     first: int = 0
     """The first row, or the first seed of procedural data."""
     places: Path | None = None
-    """A file of rows that name the samples, instead, as questions and difficulty write."""
+    """A file of rows that list the samples, instead of --samples, as questions and difficulty write
+    it.
+    """
     concurrency: int = 16
-    """Most samples in work."""
+    """Number of samples that are processed at the same time."""
 
     def _places(self) -> InputRows:
         from visenv.curation.places import place_lines
 
         if self.places is not None:
             if self.samples is not None or self.first:
-                raise ConfigurationError("--places names samples; leave out --samples and --first.")
+                raise ConfigurationError("--places lists the samples; omit --samples and --first.")
             return read(self.places)
         check_at_least(0, first=self.first)
         check_at_least(1, samples=self.samples)
@@ -97,10 +101,10 @@ class EnvStepCommand(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions:
-    """What every step that asks a policy has."""
+    """Holds the options of steps that use a policy."""
 
     policy: PolicyName = "openai"
-    """Who answers: a policy (visenv list), or module:Class."""
+    """The policy that answers: a name (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
     """An argument of the policy, for example model=NAME; may be given several times."""
     temperature: float = 1.0
@@ -110,7 +114,7 @@ class PolicyOptions:
         return closing(make_policy(self.policy, self.policy_option))
 
     def _policy_label(self) -> str:
-        """Return the policy's name in the journal: how its server is reached changes no reply."""
+        """Return the policy's name in the journal, without options that cannot change a reply."""
         own = [each for each in self.policy_option if each.partition("=")[0] not in _SERVER]
         return " ".join([self.policy, *sorted(own)])
 
@@ -122,21 +126,21 @@ class PolicyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WriterStepCommand(PolicyOptions, CurationCommand):
-    """What every step that has something written has."""
+    """Holds the options of steps that write text with a policy."""
 
     rows: Rows
     """File of rows: id, question, images, response."""
     attempts: int = 3
-    """Most replies to one row."""
+    """Maximum number of replies to one row."""
     max_tokens: int = 4096
-    """Most tokens in a reply."""
+    """Maximum number of tokens in a reply."""
     concurrency: int = 64
-    """Most rows in work."""
+    """Number of rows that are processed at the same time."""
     seed: int = 0
-    """Seeds what is drawn."""
+    """Seed of the random choices."""
 
     def _write(self, name: str, *arguments: Any, **options: Any) -> None:
-        """Run the step of that name, whose first argument is the writer."""
+        """Run the step with this name; its first argument is the writer."""
         sampling = self._sampling(self.max_tokens)
         with self._open_policy() as policy:
             label = self._policy_label()

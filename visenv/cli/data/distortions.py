@@ -1,4 +1,4 @@
-"""Images with something wrong, to be repaired by code: MAT-Coding, made."""
+"""Distorts images, which a policy then repairs by code, as in MAT-Coding."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from visenv.cli.data.base import CurationCommand, part
 
 @dataclass(frozen=True, kw_only=True)
 class DistortCommand(CurationCommand):
-    """Make samples whose images are turned, dark, blurred…, in the layout of MAT-Coding.
+    """Make samples whose images are rotated, dark, blurred etc., in the layout of MAT-Coding.
 
-    Then ArftCoding-v0 plays them: --data mat_coding:<folder of the file>.
+    ArftCoding-v0 plays them with --data mat_coding:<folder of the file>.
     """
 
     data: Annotated[str, Positional, arg(metavar="NAME:FOLDER")] = "procedural"
     """Data set of questions about one image, or procedural: documents and scenes."""
     plan: Literal["train", "test"] = "train"
-    """How often each problem occurs: the paper's 1,200 samples, or its 200."""
+    """How often each problem occurs: as in the paper's 1,200 training samples, or its 200 test
+    samples.
+    """
     problems: tuple[str, ...] = ()
-    """Instead of a plan: what is to be wrong, each as often, for example rotation90+noise."""
+    """Instead of a plan: the problems, all equally often, for example rotation90+noise."""
     samples: int | None = None
-    """How many; as many as the plan, or 100 of each problem, by default."""
+    """Number of samples; by default as many as the plan, or 100 of each problem."""
     seed: int = 0
-    """Seeds what is drawn."""
+    """Seed of the random choices."""
 
     def run(self) -> None:
         """Make distorted images."""

@@ -1,4 +1,4 @@
-"""A policy's episodes: played, filtered, and exported for the trainers of others."""
+"""Plays a policy's episodes, filters them, and exports them for other trainers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from visenv.cli.data.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoriesCommand(PolicyOptions, EnvStepCommand):
-    """Let a policy play the agent loop, and keep the episodes."""
+    """Play the agent loop with a policy, and save the episodes."""
 
     tries: int = 1
-    """Episodes of each sample."""
+    """Number of episodes for each sample."""
     max_tokens: int = 2048
-    """Most tokens in a turn."""
+    """Maximum number of tokens in a turn."""
 
     def run(self) -> None:
         """Play the episodes."""
@@ -41,7 +41,7 @@ class TrajectoriesCommand(PolicyOptions, EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class _Played(CurationCommand):
-    """What every step that reads episodes has."""
+    """Holds the options of steps that read episodes."""
 
     episodes: Episodes
     """File of episodes."""
@@ -52,14 +52,14 @@ class _Played(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterCommand(_Played):
-    """Keep episodes that are well formed, right, and used a tool."""
+    """Keep episodes that are well formed and correct, and that used a tool."""
 
     accuracy: float = 1.0
-    """Least value of the metric."""
+    """Minimum value of the metric."""
     metric: str = "accuracy"
-    """The metric that says how right an episode was."""
+    """The metric that measures how right an episode was."""
     tool_calls: int = 1
-    """Fewest tool calls that succeeded."""
+    """Minimum number of successful tool calls."""
 
     def run(self) -> None:
         """Keep the episodes that pass the filter."""
@@ -70,10 +70,10 @@ class FilterCommand(_Played):
 
 @dataclass(frozen=True, kw_only=True)
 class ExportEpisodesCommand(_Played):
-    """Write episodes as chat messages, images as files, for the trainers of others."""
+    """Write episodes as chat messages, with images as files, for other trainers."""
 
     layout: Literal["llama-factory", "trl"] = "llama-factory"
-    """Who reads them."""
+    """The format of the output."""
 
     def run(self) -> None:
         """Write the episodes in the chosen layout."""

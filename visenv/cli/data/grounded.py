@@ -1,4 +1,4 @@
-"""Grounded traces: the best rollout of each sample, and the parts for SFT and RL."""
+"""Selects the best grounded rollout of each sample, and splits the samples for SFT and RL."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ArgosVerifyCommand(CurationCommand):
     episodes: Episodes
     """File of episodes: several rollouts of each sample, scored by the verifier."""
     threshold: float = 0.7
-    """Least score."""
+    """Minimum score."""
 
     def run(self) -> None:
-        """Keep them, and print the share of rollouts that was kept."""
+        """Keep the best rollouts, and print the share of kept rollouts."""
         lines = read(self.episodes)
         step = part("argos-verify")
         images: Path = self.episodes.parent / "images"
@@ -30,17 +30,17 @@ class ArgosVerifyCommand(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosMixCommand(CurationCommand):
-    """Keep the rows of one part, SFT or RL; no sample is in both."""
+    """Keep the rows of one part, SFT or RL; the parts have no common samples."""
 
     episodes: Episodes
     """File of episodes."""
     keep: Literal["sft", "rl"]
-    """The part."""
+    """The part to keep."""
     rl_share: float = 0.05
-    """Share of the samples that are for RL."""
+    """Share of the samples in the RL part."""
     seed: int = 0
-    """Of the choice, the same for both parts."""
+    """Seed of the split; use the same for both parts."""
 
     def run(self) -> None:
-        """Keep them; images stay where they are."""
+        """Keep the rows; images remain in their folder."""
         self._work(part("argos-mix")(self.keep, self.rl_share, self.seed), read(self.episodes))

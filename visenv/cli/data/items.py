@@ -1,4 +1,4 @@
-"""Judging items as ARMBench-VL has them: of pairs, of short answers, of instructions."""
+"""Makes judging items as in ARMBench-VL: from pairs, short answers and instructions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from visenv.cli.data.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class ArrangeCommand(CurationCommand):
-    """Make judging items of preference pairs, in the layout of ARMBench-VL."""
+    """Make judging items from preference pairs, in the layout of ARMBench-VL."""
 
     pairs: Pairs
     """File of preference pairs."""
     both_orders: bool = False
-    """Give each pair in both orders, instead of in one that is drawn."""
+    """Write each pair in both orders, instead of in one random order."""
     seed: int = 0
-    """Seeds the order."""
+    """Seed of the order."""
 
     def run(self) -> None:
         """Make the judging items."""
@@ -36,15 +36,17 @@ class ArrangeCommand(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmBenchCommand(WriterStepCommand):
-    """Make judging items of questions with short answers, as ARMBench-VL was made.
+    """Make judging items from questions with short answers, as for ARMBench-VL.
 
-    The name of the file to write, <folder>/<track>.jsonl, says which track the items are for.
+    The name of the output file, <folder>/<track>.jsonl, determines the track of the items.
     """
 
     tags: tuple[str, ...] = ()
-    """Which forms of the track to draw from; all by default."""
+    """The forms of the track to choose from; by default all."""
     length_ratio: float = 2.0
-    """A response may be this many times as long as the right one, or as short."""
+    """Maximum ratio between the lengths of a response and of the right response, in both
+    directions.
+    """
 
     def run(self) -> None:
         """Write the items of the benchmark."""
@@ -59,21 +61,21 @@ class ArmBenchCommand(WriterStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintsCommand(PolicyOptions, CurationCommand):
-    """Have instructions answered, and let the text checks judge each constraint, as ARMBench-VL.
+    """Answer instructions with a policy, and check each constraint, as in ARMBench-VL.
 
-    The file to write is <folder>/multimodal_instruction_following.jsonl.
+    The output file must be <folder>/multimodal_instruction_following.jsonl.
     """
 
     data: Annotated[str, Positional, arg(metavar="NAME:FOLDER")]
     """Data set of instructions, mm_ifeval:<folder>."""
     dialect: Literal["strict", "arm", "mmif"] = "strict"
-    """How the checks read."""
+    """The variant of the checks."""
     max_tokens: int = 2048
-    """Most tokens in a reply."""
+    """Maximum number of tokens in a reply."""
     concurrency: int = 64
-    """Most instructions in work."""
+    """Number of instructions that are processed at the same time."""
     seed: int = 0
-    """Seeds the sampling."""
+    """Seed of the sampling."""
 
     def run(self) -> None:
         """Answer the instructions, and check the answers."""

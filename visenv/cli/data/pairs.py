@@ -1,4 +1,4 @@
-"""Preference pairs: written, and thinned out."""
+"""Writes preference pairs, and removes duplicates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from visenv.cli.data.base import CurationCommand, Pairs, WriterStepCommand, part
 
 @dataclass(frozen=True, kw_only=True)
 class NegativesCommand(WriterStepCommand):
-    """Have flawed responses written, and make preference pairs of them."""
+    """Write flawed responses with a policy, and make preference pairs of them."""
 
     count: int = 1
-    """Flawed responses to each question."""
+    """Number of flawed responses to each question."""
     flaws: tuple[str, ...] = ()
-    """Kinds of error to draw from; all by default."""
+    """Kinds of errors to choose from; by default all."""
 
     def run(self) -> None:
         """Write the preference pairs."""
@@ -24,7 +24,7 @@ class NegativesCommand(WriterStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class DedupeCommand(CurationCommand):
-    """Drop pairs whose responses are too alike, and near copies of earlier pairs."""
+    """Drop pairs whose responses are too similar, and near copies of earlier pairs."""
 
     pairs: Pairs
     """File of preference pairs."""

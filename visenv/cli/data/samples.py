@@ -1,4 +1,4 @@
-"""An environment's samples: written as rows, or measured and kept where they are difficult."""
+"""Writes an environment's samples as rows, or selects the difficult ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class QuestionsCommand(EnvStepCommand):
     """Write an environment's samples as rows: question, images, right response."""
 
     documents: Path | None = None
-    """Folder to write the samples' documents to, as page images; <folder>/documents for items that
-    are played as armbench:<folder>."""
+    """Folder to write the samples' documents to, as page images; use <folder>/documents for items
+    that are played as armbench:<folder>.
+    """
 
     def run(self) -> None:
         """Write the samples of an environment."""
@@ -32,24 +33,25 @@ class QuestionsCommand(EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class DifficultyCommand(PolicyOptions, EnvStepCommand):
-    """Measure how often a policy is right, and keep what is difficult for it.
+    """Measure how often a policy is right, and keep the difficult samples.
 
-    By playing, what is right 5 times of 5 is dropped (ARM-Thinker); by asking straight, what has a
-    mean of 0.5 or more in 8 answers (Groundlight). What is kept are places, for --places.
+    By playing, samples that are right 5 times of 5 are dropped (ARM-Thinker); by asking without the
+    environment, samples with a mean of at least 0.5 over 8 answers are dropped (Groundlight). The
+    output is a file for --places.
     """
 
     by: Literal["playing", "asking"] = "playing"
-    """Play the environment, or ask the question without it."""
+    """Play the environment, or only ask the question."""
     tries: int | None = None
-    """Tries of each sample."""
+    """Number of tries for each sample."""
     threshold: float | None = None
-    """A sample with a mean below it is kept."""
+    """A sample is kept if its mean is below this value."""
     inclusive: bool = False
-    """Keep a mean equal to the threshold too."""
+    """Also keep a sample whose mean is equal to the threshold."""
     metric: str = "accuracy"
-    """The metric that says how right an episode was."""
+    """The metric that measures how right an episode was."""
     max_tokens: int | None = None
-    """Most tokens in a turn."""
+    """Maximum number of tokens in a turn."""
 
     def run(self) -> None:
         """Measure the difficulty of the samples."""
@@ -76,7 +78,7 @@ class DifficultyCommand(PolicyOptions, EnvStepCommand):
         return f"{self._policy_label()} on {self._env_label()}"
 
     def _measure(self) -> dict[str, Any]:
-        """Return the settings that differ from the paper's."""
+        """Return the settings that differ from those of the paper."""
         own = {
             "samples": self.tries,
             "threshold": self.threshold,

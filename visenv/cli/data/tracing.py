@@ -1,4 +1,4 @@
-"""Grounded reasoning traces: what there is to point to, and rollouts that point to it (Argos)."""
+"""Writes grounded reasoning traces: rollouts that cite points in an image or video (Argos)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from visenv.cli.data.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosDraftCommand(PolicyOptions, EnvStepCommand):
-    """Have one answer to each sample drafted."""
+    """Write one draft answer to each sample."""
 
     max_tokens: int = 1024
-    """Most tokens of an answer."""
+    """Maximum number of tokens in an answer."""
 
     def run(self) -> None:
-        """Draft the answers of the samples."""
+        """Write the draft answers."""
         sampling = self._sampling(self.max_tokens)
         places, label = self._places(), f"{self._policy_label()} on {self._env_label()}"
         with self._open_policy() as policy:
@@ -36,14 +36,14 @@ class ArgosDraftCommand(PolicyOptions, EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading(CurationCommand):
-    """Base class of the steps in which a model reads what another one wrote."""
+    """Holds the options of steps in which a model reads the text of another model."""
 
     rows: Rows
-    """File of rows, as the step before wrote them."""
+    """File of rows that the previous step wrote."""
     scorer: str
-    """Who reads, for example openai:gpt-4o?key_variable=OPENAI_API_KEY."""
+    """The scorer that reads, for example openai:gpt-4o?key_variable=OPENAI_API_KEY."""
     concurrency: int = 16
-    """Most rows in work."""
+    """Number of rows that are processed at the same time."""
 
     def _read(self, name: str) -> None:
         from visenv.scorers import Scorer
@@ -53,7 +53,7 @@ class _Reading(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosEntitiesCommand(_Reading):
-    """List at most 10 entities of each draft, its interactions and, for videos, timed actions."""
+    """List up to 10 entities of each draft, its interactions and, for videos, timed actions."""
 
     def run(self) -> None:
         """List the entities of the drafts."""
@@ -62,10 +62,12 @@ class ArgosEntitiesCommand(_Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosPointCommand(EnvStepCommand):
-    """Have a pointing model point to the entities, in each image or frame."""
+    """Point to the entities in each image or frame, with a pointing model."""
 
     pointing_model: str
-    """Who points: a scorer, for example openai:allenai/Molmo-7B-D-0924?base_url=…, or oracle."""
+    """The pointing model: a scorer, for example openai:allenai/Molmo-7B-D-0924?base_url=…, or
+    oracle.
+    """
 
     def run(self) -> None:
         """Point to the entities."""
@@ -76,7 +78,7 @@ class ArgosPointCommand(EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosOverlayCommand(CurationCommand):
-    """Draw the points with their coordinates on images, and number and time on frames."""
+    """Draw the points with their coordinates on images, and the number and time on frames."""
 
     rows: Rows
     """File of rows with points."""
@@ -88,17 +90,17 @@ class ArgosOverlayCommand(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosTracesCommand(PolicyOptions, EnvStepCommand):
-    """Have a teacher reason about images with overlays, citing their coordinates."""
+    """Write reasoning traces about images with overlays, which cite coordinates, with a teacher."""
 
     temperature: float = 0.6
     """Sampling temperature."""
     tries: int = 8
-    """Traces of each sample."""
+    """Number of traces for each sample."""
     max_tokens: int = 6144
-    """Most tokens of a trace."""
+    """Maximum number of tokens in a trace."""
 
     def run(self) -> None:
-        """Have the traces written."""
+        """Write the traces."""
         from visenv.curation.places import members
 
         check_at_least(1, tries=self.tries)
@@ -111,16 +113,16 @@ class ArgosTracesCommand(PolicyOptions, EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosExtractCommand(_Reading):
-    """List the points and anchors in time that each trace cites."""
+    """List the points and the times that each trace cites."""
 
     def run(self) -> None:
-        """List what the traces cite."""
+        """List the points and times in the traces."""
         self._read("argos-extract")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosScoreCommand(EnvStepCommand):
-    """Make episodes of traces, scored by the environment's verifier."""
+    """Convert traces to episodes, scored by the environment's verifier."""
 
     def run(self) -> None:
         """Score the traces."""
@@ -131,7 +133,7 @@ class ArgosScoreCommand(EnvStepCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgosReformatCommand(CurationCommand):
-    """Rewrite traces: points as tags, anchors in time as phrases."""
+    """Rewrite traces: points become tags, and times become phrases."""
 
     episodes: Episodes
     """File of episodes that argos-score made."""

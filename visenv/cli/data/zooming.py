@@ -1,4 +1,4 @@
-"""Rating and selecting questions by how much they need a zoom (Mags-RL)."""
+"""Rates and selects questions by their need for a zoom (Mags-RL)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rating(CurationCommand):
-    """Base class of the steps that ask a vision-language model."""
+    """Holds the options of steps that use a vision-language model."""
 
     rows: Rows
     """File of rows: id, question, images, response."""
     scorer: str
-    """Who rates, for example openai:Qwen/Qwen3-VL-4B-Instruct?base_url=http://localhost:8000/v1."""
+    """The scorer that rates, for example
+    openai:Qwen/Qwen3-VL-4B-Instruct?base_url=http://localhost:8000/v1.
+    """
     concurrency: int = 16
-    """Most rows in work."""
+    """Number of rows that are processed at the same time."""
 
     def _scorer(self) -> Scorer:
         from visenv.scorers import Scorer
@@ -31,13 +33,13 @@ class _Rating(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ZoomScoreCommand(_Rating):
-    """Rate how much each question needs a zoom, 1 to 10: easy, medium or hard."""
+    """Rate from 1 to 10 how much each question needs a zoom: easy, medium or hard."""
 
     dataset: str
     """Name of the rows' data set: vsr, tallyqa or gqa."""
 
     def run(self) -> None:
-        """Rate the need for zooming of the rows."""
+        """Rate how much each row needs a zoom."""
         step = part("zoom-score")(self._scorer(), self.dataset)
         self._work(step, read(self.rows), self.concurrency)
 
@@ -47,16 +49,16 @@ class ClearCommand(_Rating):
     """Drop rows with an unclear question or a doubtful answer."""
 
     def run(self) -> None:
-        """Ask whether each row is clear."""
+        """Check with the model whether each row is clear."""
         self._work(part("clear")(self._scorer()), read(self.rows), self.concurrency)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StratifyCommand(CurationCommand):
-    """Build the easy, medium and hard evaluation sets, in the sizes of the paper."""
+    """Build the easy, medium and hard evaluation sets, with the sizes of the paper."""
 
     rows: Rows
-    """File of rows that zoom-score rated and clear kept."""
+    """File of rows that zoom-score rated and that clear kept."""
 
     def run(self) -> None:
         """Select rows by data set and score."""
@@ -65,14 +67,14 @@ class StratifyCommand(CurationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class MagsTrainCommand(CurationCommand):
-    """Select the 20 training samples of a stage, with no image of other files."""
+    """Select the 20 training samples of a stage, without images that other files use."""
 
     rows: Rows
-    """File of rows that zoom-score rated and clear kept."""
+    """File of rows that zoom-score rated and that clear kept."""
     stage: Literal["stage1", "stage2"]
-    """Which stage."""
+    """The training stage."""
     without: tuple[Path, ...] = ()
-    """Files of rows whose images are left out: the evaluation, and the other stage."""
+    """Files of rows whose images are excluded: the evaluation set, and the other stage."""
 
     def run(self) -> None:
         """Select the training rows of a stage."""

@@ -1,1 +1,1 @@
-"""The backends of scorers, one file each; `visenv.registration.SCORERS` names them."""
+"""Contains the backends of scorers, one in each file; `visenv.registration.SCORERS` lists them."""

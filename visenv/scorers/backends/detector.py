@@ -1,4 +1,4 @@
-"""DetectorBackend: open-vocabulary detection with transformers, in this process."""
+"""Defines `DetectorBackend`, open-vocabulary detection with transformers, in this process."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class DetectorBackend(LocalModelBackend):
     """Answers `Detect` with any zero-shot detector of transformers.
 
     Grounding DINO, MM-Grounding-DINO, OWLv2, OWL-ViT and OmDet-Turbo are loaded by
-    ``AutoModelForZeroShotObjectDetection``. A query holds one phrase, in lower case and with a
-    final full stop: with several phrases Grounding DINO returns parts of them as labels.
+    ``AutoModelForZeroShotObjectDetection``. A query contains one phrase, in lower case and with a
+    final full stop, because for several phrases Grounding DINO returns parts of them as labels.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
-        threshold: The lowest score of a box.
-        text_threshold: The lowest score of a word, for models that have one.
+        threshold: The minimum score of a box.
+        text_threshold: The minimum score of a word, for models with such scores.
         device: PyTorch device.
     """
 
@@ -56,7 +56,7 @@ class DetectorBackend(LocalModelBackend):
 
     @override
     def compute(self, requests: Sequence[Detect]) -> Sequence[Any]:
-        """Detect each phrase; requests on images of one size are one batch."""
+        """Detect each phrase; requests with images of the same size form one batch."""
         sizes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
             sizes[request.image.size].append(place)
@@ -100,7 +100,7 @@ def as_query(phrase: str) -> str:
 
 
 def _boxes(found: Any, image: Image) -> list[list[float]]:
-    """Return the boxes cut to the image, best first; values that are not finite are left out."""
+    """Return the boxes clipped to the image, best first, without those that are not finite."""
     import torch
 
     boxes, scores = found["boxes"].float(), found["scores"].float()

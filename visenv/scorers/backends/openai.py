@@ -1,4 +1,4 @@
-"""OpenAIBackend: a model behind any OpenAI-compatible server."""
+"""Defines `OpenAIBackend`, a model on any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class OpenAIBackend(ScorerBackend):
     """Answers `Generate` on every server, and `LogProbs` on vLLM's.
 
     vLLM returns log-probabilities of a prompt (``prompt_logprobs``), and continues a final message
-    of the assistant. Its ``/tokenize`` tells which of the prompt's tokens are the continuation.
+    of the assistant. The response of its ``/tokenize`` shows which tokens of the prompt are the
+    continuation.
 
     Args:
         model: The model's name at the server.
-        base_url: Where the API begins.
+        base_url: The base URL of the API.
         key_variable: Name of the environment variable that holds the API key, or None.
-        extra: Further fields of the request body, which replace ours; None removes a field, as in
-            ``{"max_tokens": None, "max_completion_tokens": 512}``.
+        extra: Further fields of the request body, which replace those of visenv; None removes a
+            field, as in ``{"max_tokens": None, "max_completion_tokens": 512}``.
     """
 
     requests = (Generate, LogProbs)
@@ -57,7 +58,7 @@ class OpenAIBackend(ScorerBackend):
 
     @override
     def tokens(self, request: ScoreRequest) -> int:
-        """Estimate the tokens: 4 characters or 28 x 28 pixels each, and all of the reply."""
+        """Estimate the tokens: one per 4 characters or 28 x 28 pixels, plus `max_tokens`."""
         request = cast("Generate | LogProbs", request)
         characters, pixels = 0, 0
         for message in request.messages:
@@ -70,7 +71,7 @@ class OpenAIBackend(ScorerBackend):
 
     @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Send one HTTP request for each; servers batch by themselves."""
+        """Send one HTTP request for each request, because servers form batches themselves."""
         return await asyncio.gather(*map(self._score, requests))
 
     async def _score(self, request: ScoreRequest) -> Any:
@@ -102,7 +103,7 @@ class OpenAIBackend(ScorerBackend):
             "messages": await _encoded((*request.messages, reply)),
             "continue_final_message": True,
             "add_generation_prompt": False,
-            "prompt_logprobs": 0,  # of the prompt's own tokens alone
+            "prompt_logprobs": 0,  # only of the prompt's own tokens
             "max_tokens": 1,
             "temperature": 0.0,
         }
@@ -130,12 +131,12 @@ async def _encoded(messages: Sequence[Message]) -> list[dict[str, Any]]:
     def encode() -> list[dict[str, Any]]:
         return [message.openai() for message in messages]
 
-    # Writing PNG files takes long enough to block the loop.
+    # Encoding PNG files would block the event loop.
     return await asyncio.to_thread(encode) if all_images(messages) else encode()
 
 
 def _tail(prompt: Any, tokens: Sequence[int]) -> list[float]:
-    """Return the log-probabilities of the prompt's last tokens, which must be these tokens."""
+    """Return the log-probabilities of the prompt's last tokens, which must equal `tokens`."""
     try:
         tail = zip(prompt[len(prompt) - len(tokens) :], tokens, strict=True)
         return [float(entry[str(token)]["logprob"]) for entry, token in tail]

@@ -1,4 +1,4 @@
-"""RecordedBackend: replays the values of a file, and records those of another scorer into it."""
+"""Defines `RecordedBackend`, which replays the values in a file, and records another scorer."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class RecordedBackend(ScorerBackend):
-    """Answers a request whose digest is in the file; asks the inner scorer for others, if any.
+    """Answers a request whose digest is in the file, and any other with the inner scorer, if any.
 
-    The file has one JSON object a line: ``{"digest", "model", "value"}``. All of its lines are of
-    one model.
+    The file has one JSON object per line: ``{"digest", "model", "value"}``. All lines must have the
+    same model.
 
     Args:
-        file: The file; it is begun if it is missing and there is an inner scorer.
-        inner: The scorer to record, as its description or as `Scorer.parse` reads it. None replays
-            alone.
+        file: The file; if it does not exist and there is an inner scorer, the file is created.
+        inner: The scorer to record, as its description or as a string for `Scorer.parse`. If None,
+            the file is only replayed.
 
     Raises:
         ConfigurationError: If there is neither a file nor an inner scorer.
-        DataError: If a line cannot be read; names the file and the line.
+        DataError: If a line cannot be read; the message contains the file and the line number.
     """
 
     main_option = "file"
-    limits = ServiceLimits(max_concurrency=64, timeout=3600.0)  # the inner scorer has its own
+    limits = ServiceLimits(max_concurrency=64, timeout=3600.0)  # the inner scorer limits itself
     shared_with_children = True  # one process writes the file
 
     def __init__(self, file: str, inner: str | Mapping[str, Any] | None = None) -> None:
@@ -50,7 +50,7 @@ class RecordedBackend(ScorerBackend):
         self._inner = None if inner is None else _scorer(inner)
         if self._inner is None and not self._file.is_file():
             raise ConfigurationError(f"There is no file of recorded replies {file}.")
-        self._model = ""  # until a line, or the inner scorer, says it
+        self._model = ""  # until a line or the inner scorer determines it
         self._values = self._read() if self._file.is_file() else {}
 
     @property
@@ -61,7 +61,7 @@ class RecordedBackend(ScorerBackend):
 
     @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Look the requests up, and record those that are missing."""
+        """Look up the requests, and record the missing ones."""
         return await asyncio.gather(*map(self._score, requests))
 
     async def _score(self, request: ScoreRequest) -> Any:
@@ -105,7 +105,7 @@ class RecordedBackend(ScorerBackend):
         with FileLock(f"{self._file}.lock"), self._file.open("a+b") as file:
             file.seek(0)
             written = file.read()
-            if not written.endswith(b"\n") and written:  # a killed process left half a line
+            if not written.endswith(b"\n") and written:  # a killed process wrote half a line
                 file.truncate(written.rfind(b"\n") + 1)
             file.write(line.encode("ascii") + b"\n")
 

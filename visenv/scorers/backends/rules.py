@@ -1,4 +1,4 @@
-"""RulesBackend: a pure function in place of a model."""
+"""Defines `RulesBackend`, a pure function instead of a model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from visenv.scorers.request import ScoreRequest
 
 
 class RulesBackend(InProcessBackend):
-    """Answers any request by a function of it. Worker processes build it themselves.
+    """Answers any request by a function. Worker processes create this backend themselves.
 
-    The function must depend on the request alone, and may raise `TransientError`.
+    The result of the function may depend only on the request; it may raise `TransientError`.
 
     Args:
         function: ``"module:function"``; the function takes a `ScoreRequest` and returns a value.
@@ -45,10 +45,10 @@ class RulesBackend(InProcessBackend):
     @property
     @override
     def version(self) -> str:
-        """Return the hash of the function's source: a cache must not answer for a changed rule."""
+        """Return the hash of the function's source, so that a cache is not used after a change."""
         try:
             source = inspect.getsource(self._function)
-        except (OSError, TypeError):  # written at a prompt, or an object that is callable
+        except (OSError, TypeError):  # defined in an interactive session, or a callable object
             return ""
         return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Seeded sampling for a batch whose rows have temperatures and seeds of their own."""
+"""Implements seeded sampling for a batch whose rows have separate temperatures and seeds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ if TYPE_CHECKING:
 
 
 class SeededSampling:
-    """Adds Gumbel noise, so that the greatest score is a sample (Gumbel-max trick).
+    """Adds Gumbel noise, so that the maximum score is a sample (Gumbel-max trick).
 
-    It is a logits processor of transformers.
+    This is a logits processor of transformers.
 
-    argmax(logits / T + Gumbel noise) has the distribution softmax(logits / T). The noise of a row
-    comes from its own generator: PyTorch's global one, which training uses, is left alone.
+    argmax(logits / T + Gumbel noise) has the distribution softmax(logits / T). The noise of each
+    row comes from a separate generator; PyTorch's global generator, which training uses, is not
+    used.
 
     Args:
         settings: Temperature and seed of each row; a temperature of 0 adds no noise.

@@ -1,4 +1,4 @@
-"""SegmenterBackend: masks from boxes or points with SAM, in this process."""
+"""Defines `SegmenterBackend`, which computes masks from boxes or points with SAM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _CLASSES = {
     "sam3": ("Sam3TrackerModel", "Sam3TrackerProcessor"),
     "sam3_video": ("Sam3TrackerModel", "Sam3TrackerProcessor"),
 }
-"""Model and processor by the ``model_type`` of the checkpoint; each takes boxes and points."""
+"""The class of model and processor by the checkpoint's ``model_type``; each supports boxes and
+points.
+"""
 
 _PROMPTS_AT_ONCE = 32
 
@@ -34,8 +36,8 @@ _PROMPTS_AT_ONCE = 32
 class SegmenterBackend(LocalModelBackend):
     """Answers `HitMasks` with SAM, SAM 2 or SAM 3.
 
-    Each prompt gives one mask, and the union of the masks counts. An image is embedded once for all
-    requests about it, and a union of masks is kept for further points.
+    Each prompt gives one mask, and a point is tested against the union of the masks. An image is
+    embedded once for all its requests, and unions of masks are kept for further points.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
@@ -50,7 +52,8 @@ class SegmenterBackend(LocalModelBackend):
 
     def __init__(self, model: str, device: str = "cpu", images: int = 32, masks: int = 256) -> None:
         super().__init__(model, device)
-        # Whether the processor scales prompts without the image, which then is not resized again.
+        # Whether the processor scales prompts without the image. If so, the image is not resized
+        # again.
         self._scales_alone = False
         self._embeddings: LRUCache[str, Any] = LRUCache(images)
         self._masks: LRUCache[tuple[str, tuple[tuple[float, ...], ...]], NDArray[np.bool_]]
@@ -73,7 +76,7 @@ class SegmenterBackend(LocalModelBackend):
 
     @override
     def compute(self, requests: Sequence[HitMasks]) -> Sequence[Any]:
-        """Look up the points of each request in its union of masks."""
+        """Look up the points of each request in the union of its masks."""
         return [self._hits(request) for request in requests]
 
     def _hits(self, request: HitMasks) -> list[bool]:

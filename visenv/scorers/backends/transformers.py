@@ -1,4 +1,4 @@
-"""TransformersBackend: a language model, with or without images, in this process."""
+"""Defines `TransformersBackend`, a language model in this process, with or without images."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from visenv.types import Message, all_images
 class TransformersBackend(LocalModelBackend):
     """Answers `Generate` and `LogProbs` with a model of transformers.
 
-    Requests of one batch are padded on the left and computed together, so that their last bits may
-    depend on the batch; a deterministic service sends one request at a time. Special tokens that
-    occur in the text of a message are broken by a blank: a candidate answer cannot end its turn.
+    Requests of one batch are padded on the left and computed together, so that the last bits of
+    their values may depend on the batch; a deterministic service sends one request at a time. A
+    blank is inserted into special tokens in the text of a message, so that a candidate answer
+    cannot end its turn.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
         device: PyTorch device.
-        dtype: Of the weights, for example ``"bfloat16"``; ``"auto"`` takes the checkpoint's.
+        dtype: Data type of the weights, for example ``"bfloat16"``; ``"auto"`` uses the
+            checkpoint's.
     """
 
     requests = (Generate, LogProbs)
@@ -67,7 +69,7 @@ class TransformersBackend(LocalModelBackend):
 
     @override
     def compute(self, requests: Sequence[Generate | LogProbs]) -> Sequence[Any]:
-        """Answer requests of one kind and length together."""
+        """Answer the requests, batched by kind and length."""
         groups: defaultdict[Any, list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
             alike = (request.max_tokens, request.stop) if isinstance(request, Generate) else ()
@@ -93,12 +95,12 @@ class TransformersBackend(LocalModelBackend):
             written = self._model.generate(
                 **inputs,
                 max_new_tokens=first.max_tokens,
-                do_sample=False,  # `sampling` adds the noise, so that no global generator is used
+                do_sample=False,  # `sampling` adds noise without the global generator
                 logits_processor=[sampling],
                 stop_strings=list(first.stop) or None,
                 tokenizer=self._tokenizer,
             )
-        start = inputs["input_ids"].shape[1]  # written: [batch, prompt + reply]
+        start = inputs["input_ids"].shape[1]  # output: [batch, prompt + reply]
         return [self._reply(row[start:].tolist(), first.stop) for row in written]
 
     def _reply(self, tokens: list[int], stop: Sequence[str]) -> dict[str, str]:
@@ -129,7 +131,7 @@ class TransformersBackend(LocalModelBackend):
         longest = max(map(len, tokens))
         with torch.inference_mode():
             logits = self._model(**inputs, logits_to_keep=longest + 1).logits
-            # [batch, longest, vocabulary]: the position before a token predicts it.
+            # [batch, longest, vocabulary]: the logits at a position predict the next token.
             logs = torch.log_softmax(logits[:, -longest - 1 : -1].float(), dim=-1)
             ids = inputs["input_ids"][:, -longest:, None]
             chosen = logs.gather(-1, ids).squeeze(-1).tolist()
@@ -139,7 +141,7 @@ class TransformersBackend(LocalModelBackend):
 
     def _inputs(self, texts: list[str], requests: Sequence[Generate | LogProbs]) -> Any:
         arguments: dict[str, Any] = {"text": texts}
-        # PyTorch wants arrays that may be written to, and pixels are shared.
+        # PyTorch requires writable arrays, and pixels are shared.
         images = [[each.pixels.copy() for each in all_images(item.messages)] for item in requests]
         if any(images):
             if not self._reads_images:
@@ -149,7 +151,7 @@ class TransformersBackend(LocalModelBackend):
             **arguments,
             padding=True,
             padding_side="left",
-            add_special_tokens=False,  # the chat template has written them
+            add_special_tokens=False,  # the chat template has added them
             return_tensors="pt",
         )
         return inputs.to(self._device)
@@ -162,7 +164,7 @@ class TransformersBackend(LocalModelBackend):
         return text
 
     def _content(self, message: Message) -> Any:
-        if not self._reads_images:  # templates of text models take a string
+        if not self._reads_images:  # templates of text models expect a string
             return self._plain("".join(part for part in message.parts if isinstance(part, str)))
         return [
             {"type": "text", "text": self._plain(part)}

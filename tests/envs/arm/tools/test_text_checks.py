@@ -97,7 +97,7 @@ def test_broken_installation_is_not_told_the_policy(
     tool = TextCheckTool("check_whether_response_sentence_number_in_range")
     call = {"response": "text_0", "lower_bound": 1, "upper_bound": 2}
     _loaded.cache_clear()
-    with pytest.raises(DataError, match="not a whole punkt_tab"):
+    with pytest.raises(DataError, match="not a complete punkt_tab"):
         tool.run(call, store_of(text_0="So."))
 
 
