@@ -1,7 +1,7 @@
-"""Runs in the sandbox's server process: the standard library and relative imports only.
+"""Contains the code of the sandbox's server process: standard library and relative imports only.
 
-The server is a fresh interpreter that loads this package by its folder, not as part of visenv, so
-that nothing of visenv (its rewards, its configuration, its secrets) is ever in its memory.
+The server is a new interpreter that loads this package by its folder, not as a part of visenv.
+Nothing of visenv (rewards, configuration, secrets) is ever in its memory.
 
 ======================  ===========================================================
 `main`                  the order of start-up, and the first message to the client
