@@ -134,7 +134,7 @@ def test_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
     with pytest.raises(PolicyError, match="vLLM does not take this adapter"):
         vllm.load_adapter(wrong, 2)
     assert vllm.stale
-    with pytest.raises(PolicyError, match="has not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         exam.play(vllm, [0])
     with pytest.raises(PolicyError, match="lacks the weights that the adapter changes"):
         send(vllm, trained, 3, weights=False)

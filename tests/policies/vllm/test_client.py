@@ -263,7 +263,7 @@ def test_error_of_the_trainer_is_reported(connect: Callable[..., ServerClient]) 
 
     client = connect()
     wrong = WeightUpdate(MANIFEST, broken(), torch.float32, packs=False)
-    with pytest.raises(PolicyError, match="giving them failed with RuntimeError"):
+    with pytest.raises(PolicyError, match="reading them failed with RuntimeError"):
         client.load(wrong, 1)
     client.load(delivery(1.0), 2)
     assert client.submit(REQUEST).result(10).version == 2

@@ -198,7 +198,7 @@ def test_wrong_weights_are_refused_and_nothing_is_sampled_until_they_are_right(
         vllm3.load(given.items(), 3)
     assert vllm3.stale
     assert vllm3.version != 3
-    with pytest.raises(PolicyError, match="has not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         exam.play(vllm3, [0])
     vllm3.load(state(qwen3).items(), 0)
     assert not vllm3.stale
