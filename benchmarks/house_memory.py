@@ -1,9 +1,9 @@
-"""The memory of a process that plays oracle episodes of House one after another and keeps none.
+"""Measures the memory of a process that plays oracle episodes of House without storing them.
 
     python benchmarks/house_memory.py > benchmarks/results/2026-11-23-house_memory.txt
 
-The smallest preset; a line for each twentieth of the run. `rollout_memory.py` measures
-`visenv rollout`, which also keeps the events of every episode.
+The preset is the smallest one; each line is a twentieth of the run. `rollout_memory.py` measures
+`visenv rollout`, which also stores the events of every episode.
 """
 
 from __future__ import annotations

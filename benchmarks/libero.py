@@ -1,12 +1,13 @@
-"""Libero: a turn of 16 actions and a reset against LIBERO's own environment, and the call itself.
+"""Measures Libero: a turn of 16 actions and a reset against LIBERO's own environment, and a call.
 
     python benchmarks/libero.py
     python benchmarks/libero.py --episodes 1000 --kills 200
 
 - A turn of 16 actions with two frames of 224 px at its end, against `OffScreenRenderEnv` with both
-  cameras, which draws after each action (as LeRobot and openpi run it). Target: at least 5 times.
+  cameras, which renders after each action (as LeRobot and openpi use it). Target: at least 5 times
+  as fast.
 - A repeated reset without frames, against ``reset`` and ``set_init_state`` of the same class.
-  Target: at least 50 times.
+  Target: at least 50 times as fast.
 - A call to a child that returns two frames of 224 px. Target: at most 2 ms.
 - Memory of a simulator, at the start and after ``--episodes`` episodes.
 - ``--kills`` random kills of simulators: each loses only its episode.
@@ -135,7 +136,7 @@ def ratio(what: str, ours: float, peer: float, target: int) -> str:
 
 
 def cpu_seconds(host: ChildHost, work: Callable[[], Any]) -> float:
-    """The median CPU time of the child for `work`."""
+    """Return the median CPU time of the child for `work`."""
     times = []
     for _ in range(ROUNDS):
         begun = used(host.pid)
@@ -150,7 +151,7 @@ def used(pid: int) -> float:
 
 
 def call() -> None:
-    """A call to a child that only makes frames."""
+    """Measure a call to a child that only makes frames."""
     host = ChildHost(
         SimulatorSpec(
             "visenv.testing.blank_simulator:BlankSimulator", interpreter=find_interpreter()
@@ -168,7 +169,7 @@ def call() -> None:
 
 
 def memory(episodes: int) -> None:
-    """The memory of the simulator over episodes on five tasks, recycling included."""
+    """Print the memory of the simulator over episodes on five tasks, with recycling."""
     env = gym.make("visenv/Libero-v0", data="libero_goal", tasks=[1, 4, 6, 8, 9], preset="tiny")
     sizes = []
     for episode in range(episodes):
@@ -185,7 +186,7 @@ def memory(episodes: int) -> None:
 
 
 def kills(count: int) -> None:
-    """Kill the simulator at random moments; the next episode must play."""
+    """Kill the simulator at random moments; the next episode must still play."""
     env = gym.make("visenv/Libero-v0", data="libero_goal", tasks=[6], states=1, preset="tiny")
     rng = random.Random(0)
     aborted = 0

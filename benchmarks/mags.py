@@ -1,14 +1,14 @@
-"""MagsZoom: the cost of a step, scenes in a second, and memory over many episodes.
+"""Measures MagsZoom: cost of a step, scenes per second, and memory over many episodes.
 
     python benchmarks/mags.py
     python benchmarks/mags.py --episodes 10000
 
-- A step with interpolated crops against Pillow's crop and resize of the same boxes alone, and
-  against a step that shows the crops at native size: medians of alternating rounds. Target: 1.15
-  times the bare crop and resize.
-- Scenes of 768 px in a second on one core, for each difficulty: at least 8.
-- 128 environments hold one network: memory that each environment adds.
-- Memory after episodes of the oracle on 50 scenes, which fill the caches: it must stay flat.
+- A step with interpolated crops against only Pillow's crop and resize of the same boxes, and
+  against a step with crops of native size: medians of alternating rounds. Target: 1.15 times the
+  crop and resize.
+- Scenes of 768 px per second on one core, for each difficulty: at least 8.
+- 128 environments share one network: memory that each environment adds.
+- Memory after episodes of the oracle on 50 scenes, which fill the caches: it must not grow.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def steps() -> None:
 
 
 def bare_lanczos() -> float:
-    """Seconds of Pillow for the boxes of `TURN` in a scene of 768 px, seen at 256 px."""
+    """Return the seconds of Pillow for the boxes of `TURN` in a scene of 768 px, seen at 256 px."""
     picture = PIL.Image.fromarray(np.zeros((768, 768, 3), np.uint8))
     start = time.process_time()
     for _ in range(STEPS):

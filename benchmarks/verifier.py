@@ -1,12 +1,13 @@
-# ruff: noqa: E402 - the number of threads and the path come before imports
-"""The verifier against teachers that are called once for each response, and its speed.
+# ruff: noqa: E402 - threads and path must be set before the imports
+"""Compares the verifier with teachers that are called once per response, and measures its speed.
 
 1. CPU time of 64 responses in 8 groups with 4 points each, scored by a tiny Grounding DINO and a
-   tiny SAM 2; both sides load the models in that time. The peer calls the same two models once for
-   each response, with all of its labels in one batch, as a reward function of TRL does.
-2. Verifications in a second of CPU time with exact teachers, rendering not counted.
+  tiny SAM 2; the time of both sides includes loading the models. The baseline calls the same two
+  models once for each response, with all of its labels in one batch, as a reward function of TRL
+  does.
+2. Verifications per second of CPU time with exact teachers, without rendering.
 3. One megabyte of point tags, parsed.
-4. 32 frames of a video as they are shown, against OpenCV that decodes and resizes them.
+4. 32 frames of a video as shown to the policy, against OpenCV, which decodes and resizes them.
 
     python benchmarks/verifier.py
 """
@@ -54,7 +55,7 @@ Response = tuple[Sample, Referred]
 
 
 def responses() -> list[Response]:
-    """Return 64 responses; each points to 4 of 6 things, at places of its own."""
+    """Return 64 responses; each points to 4 of 6 things, at different places."""
     world, rng = ImageWorld("default", kinds=("count",)), np.random.default_rng(0)
     made: list[Response] = []
     for _ in range(GROUPS):
@@ -99,7 +100,7 @@ def once_each(made: list[Response], folders: tuple[Path, Path]) -> list[float]:
     for sample, said in made:
         image = sample.images[0]
         boxes = detector.compute([Detect(image, point.label) for point in said.points])
-        segmenter._embeddings.clear()  # noqa: SLF001  the peer knows nothing of other responses
+        segmenter._embeddings.clear()  # noqa: SLF001  the baseline has no cache
         segmenter._masks.clear()  # noqa: SLF001
         hits = segmenter.compute(
             [
