@@ -118,7 +118,7 @@ class _Baseline(Policy[BaselineSession]):
         if options and not isinstance(policy, str):
             raise ConfigurationError(
                 f"A baseline has the options prompts and instruct; got {sorted(options)}, which "
-                "only a policy that is given by name may have."
+                "are only valid if the policy is given by name."
             )
         self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
         self.prompts: BaselinePrompts = (

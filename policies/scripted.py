@@ -59,7 +59,7 @@ class ScriptedPolicy(Policy[ScriptedSession]):
             return self.turns(session.messages, request)
         if session.taken >= len(self.turns):
             raise PolicyError(
-                f"The script has {len(self.turns)} turns, but the episode asks for turn "
+                f"The script has {len(self.turns)} turns, but the episode requests turn "
                 f"{session.taken + 1}. Write a longer script."
             )
         return self.turns[session.taken]

@@ -53,7 +53,7 @@ class RegexConstraint:
         state = self.start
         for place, token in enumerate(token_ids):
             if not self.allowed(state)[token]:
-                raise PolicyError(f"Token {token}, number {place}, is against the constraint.")
+                raise PolicyError(f"Token {token}, number {place}, violates the constraint.")
             states.append(state)
             if token != self._end:
                 state = self.after(state, token)

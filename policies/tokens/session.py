@@ -175,8 +175,8 @@ class TokenSession(Session):
         """
         if self.stream.temperature not in (None, temperature):
             raise PolicyError(
-                f"One stream is sampled at one temperature; this one was begun at "
-                f"{self.stream.temperature} and is now asked for at {temperature}."
+                "All turns of a stream must have the same temperature; expected "
+                f"{self.stream.temperature}, got {temperature}."
             )
         self.stream.temperature = temperature
 

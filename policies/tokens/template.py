@@ -78,8 +78,8 @@ class ChatTemplate:
         image_token: str = processor.image_token
         if image_token not in vocabulary.control:
             raise PolicyError(
-                f"The tokenizer does not know {image_token!r}, which stands for an image, as one "
-                "special token. Name a checkpoint with the tokenizer of its model."
+                f"The tokenizer has no special token {image_token!r} for images. Use a checkpoint "
+                "with the tokenizer of its model."
             )
         self.image_id = vocabulary.control[image_token]
         self._video_id = vocabulary.control.get(str(getattr(processor, "video_token", "")))
@@ -96,10 +96,10 @@ class ChatTemplate:
             PolicyError: If it does not; the message says why.
         """
         if self._video_id is None:
-            raise PolicyError("The tokenizer has no special token that stands for a video.")
+            raise PolicyError("The tokenizer has no special token for videos.")
         shown = self._pieces((("user", ("video",)),), after_turn=True)
         if [piece.value for piece in shown if piece.kind == "item"] != [self._video_id]:
-            raise PolicyError("The chat template does not show a part of the type 'video'.")
+            raise PolicyError("The chat template ignores message parts of the type 'video'.")
         self._self_test("video")
 
     def increment(
@@ -159,8 +159,8 @@ class ChatTemplate:
                 pieces.append(TemplatePiece("item" if is_item else "control", token))
             elif unknown := _CONTROL.search(text):
                 raise PolicyError(
-                    f"The chat template writes {unknown[0]!r}, which the tokenizer does not know "
-                    "as one special token: it would become letters."
+                    f"The chat template writes {unknown[0]!r}, which is not a special token of "
+                    "the tokenizer and would be encoded as letters."
                 )
             elif text:
                 pieces.append(TemplatePiece("text", text))

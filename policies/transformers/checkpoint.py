@@ -58,8 +58,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
 def _check_architecture(name: str, config: Any) -> None:
     if getattr(config, "vision_config", None) is None:
         raise PolicyError(
-            f"{name} is a {config.model_type} model, which has no vision tower: it cannot see what "
-            "these environments show. Name a vision-language model, Qwen2.5-VL or Qwen3-VL."
+            f"{name} is a {config.model_type} model, which has no vision tower and cannot see "
+            "images. Use a vision-language model, Qwen2.5-VL or Qwen3-VL."
         )
     processor_class(config.model_type)
     check_private_names(MODEL_NAMES[config.model_type])

@@ -131,8 +131,8 @@ def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visua
             raise PolicyError("A segment without tokens cannot be scored.")
         if segment.loss_mask[0]:
             raise PolicyError(
-                "The first token of a segment was sampled: nothing stands before it that could "
-                "predict it."
+                "The first token of a segment was sampled, but no token precedes it from which it "
+                "could be predicted."
             )
 
 

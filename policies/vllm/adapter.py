@@ -70,9 +70,9 @@ class AdapterSlot:
             try:
                 taken = self._engine.add_lora(request)
             except Exception as error:
-                raise PolicyError(f"vLLM does not take this adapter: {error!r}") from error
+                raise PolicyError(f"vLLM rejects this adapter: {error!r}") from error
             if not taken:
-                raise PolicyError("vLLM has not taken the adapter.")
+                raise PolicyError("vLLM did not load the adapter.")
             for held in self._engine.collective_rpc("visenv_adapter_sums", args=(number,)):
                 _compare(adapter, held)
         finally:

@@ -288,7 +288,7 @@ class ServerClient:
                     self._known.clear()
                     continue
                 if response.is_client_error:
-                    raise PolicyError(f"vLLM does not take this prompt: {problem}")
+                    raise PolicyError(f"vLLM rejects this prompt: {problem}")
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
         raise PolicyError(f"The vLLM server at {self._control.url} does not answer: {problem}")
@@ -348,7 +348,7 @@ class ServerClient:
         response = await self._http.post("/collective_rpc", json=asked)
         if not response.is_success:
             raise PolicyError(
-                f"The vLLM server at {self._control.url} does not say which weights it holds "
+                f"The vLLM server at {self._control.url} does not report its weights "
                 f"({message_of(response)}): start it as docs/vllm.md shows."
             )
         return all(each["same"] for each in response.json()["results"])

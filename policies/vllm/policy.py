@@ -141,9 +141,9 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     def _begin(self, previous: EngineThread | None) -> EngineThread:
         if self._gpu is not None and previous is not None and previous.left_behind:
             raise PolicyError(
-                "The engine that hangs in this process holds its GPU memory until that ends, "
-                "so no other one can be started: start the run again with resume. An engine in a "
-                "process of its own (VLLM_ENABLE_V1_MULTIPROCESSING=1) can be ended."
+                "An engine hangs in this process and holds its GPU memory until the process ends, "
+                "so no other engine can be started: start the run again with resume. An engine in "
+                "a process of its own (VLLM_ENABLE_V1_MULTIPROCESSING=1) can be killed."
             )
         return self._new()
 

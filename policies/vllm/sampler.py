@@ -107,8 +107,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
         """Add the new messages to the session; return the request, and the expanded prompt."""
         if 0 < sampling.temperature < _LOWEST_TEMPERATURE:
             raise PolicyError(
-                f"vLLM samples at temperatures of 0 or from {_LOWEST_TEMPERATURE}, "
-                f"not at {sampling.temperature}."
+                f"vLLM supports a temperature of 0 or of at least {_LOWEST_TEMPERATURE}, "
+                f"got {sampling.temperature}."
             )
         session.sample_at(sampling.temperature)
         self.rules.start(request.stop, request.regex)  # refuses an invalid expression

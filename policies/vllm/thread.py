@@ -215,7 +215,7 @@ class EngineThread:
             with self._step_watch:
                 self._engine.add(name, rendered, request)
         except Exception as error:  # noqa: BLE001 - the error belongs to this request
-            self._fail(name, PolicyError(f"vLLM does not take this prompt: {error}"))
+            self._fail(name, PolicyError(f"vLLM rejects this prompt: {error}"))
             self._empty_cache()
             return
         self._running.add(name)

@@ -135,7 +135,9 @@ class _Source:
         for name, weight in self.delivery:
             due = next(expected)
             if name != due:
-                raise PolicyError(f"Weights must come in the model's order: {due}, not {name}.")
+                raise PolicyError(
+                    f"Weights must be in the model's order: expected {due}, got {name}."
+                )
             yield name, weight.contiguous()
         if problem := self.delivery.problem():
             raise PolicyError(f"These are not the model's weights: {problem}.")
@@ -183,8 +185,8 @@ def resolve(kind: str, options: Mapping[str, Any]) -> str:
     if is_split(options) and launch.count() > 1:
         raise ConfigurationError(
             "Each of several processes has one GPU for its engine: tensor_parallel_size and "
-            "pipeline_parallel_size must be 1. For a model that one GPU does not hold, sample from "
-            "a server on others (vllm-server)."
+            "pipeline_parallel_size must be 1. For a model that does not fit on one GPU, sample "
+            "from a server on other GPUs (vllm-server)."
         )
     inside = _is_inside(options)
     if kind == "auto":

@@ -165,7 +165,7 @@ class WeightUpdate:
         """Return a description of an error in the weights, ``""`` if there is none."""
         missing = [name for name in self.shapes if plain_name(name) not in self.sums]
         if not self._wrong and missing:
-            return f"{len(missing)} of {len(self.shapes)} are missing, {missing[0]} for one"
+            return f"{len(missing)} of {len(self.shapes)} are missing, for example {missing[0]}"
         return self._wrong
 
     def _fault(self, name: str, weight: torch.Tensor) -> str:

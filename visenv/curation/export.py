@@ -108,7 +108,7 @@ def conversations(episode: Episode) -> Iterator[list[Message]]:
             else:
                 messages.append(shown)
         if not messages or messages[-1].role == "assistant":
-            raise DataError("nothing was shown between two turns; a chat has no place for that")
+            raise DataError("there is no message between two turns, which a chat requires")
         messages.append(Message("assistant", (turn.text,)))
     if messages:
         yield messages

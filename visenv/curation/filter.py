@@ -81,7 +81,7 @@ class Filter(CurationStep):
             raise DataError(f"it has no metric {self._metric!r}; it has: {there}")
         value = episode.metrics[self._metric]
         if not isinstance(value, int | float):  # the file may contain any value
-            raise DataError(f"its metric {self._metric!r} is no number: {value!r:.80}")
+            raise DataError(f"its metric {self._metric!r} is not a number: {value!r:.80}")
         return "" if value >= self._accuracy else "accuracy: wrong"  # NaN counts as wrong
 
     def _behavior(self, episode: Episode) -> str:

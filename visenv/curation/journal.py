@@ -175,7 +175,7 @@ class CurationJournal:
             raise DataError(f"{self.path} has the format {number!r}; this version reads {FORMAT}.")
         if found != wanted:
             raise ConfigurationError(
-                f"{self.path} was begun with {_shown(found)}, not with {_shown(wanted)}. "
+                f"{self.path} was written with {_shown(found)}, not with {_shown(wanted)}. "
                 "Name another file, or delete it."
             )
 

@@ -93,7 +93,7 @@ class JsonLines:
             row = read_object(content)
             name = _id_of(row)
             if name in known:
-                raise DataError(f"the id {name!r} stands on line {known[name]} already")
+                raise DataError(f"the id {name!r} is already used on line {known[name]}")
             return InputRow(name, digest, anchored(row, self.path.parent))
         except DataError as error:
             place = f"line {number}"

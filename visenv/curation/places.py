@@ -81,7 +81,7 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
         return EpisodeSpec(index, member=member, index=index)
     if "seed" in row:
         return EpisodeSpec(_count(row["seed"], "seed"), member=member)
-    raise DataError("a place has an 'index' or a 'seed'")
+    raise DataError("a place must have an 'index' or a 'seed'")
 
 
 def sample_at(source: IndexedSource, row: Row) -> Sample:

@@ -50,13 +50,13 @@ class PageImages:
         self._pages = max(self._images, default=0)
         if 0 in self._images:
             raise DataError(
-                f"Page images of {name!r} are numbered from 0 ({self._images[0].name}); pages "
-                "count from 1: rename them."
+                f"Page images of {name!r} are numbered from 0 ({self._images[0].name}); page "
+                "numbers must start at 1: rename them."
             )
         if not self._images or 2 * len(self._images) < self._pages:
             raise DataError(
-                f"{name!r} is no document: {len(self._images)} of the pages up to {self._pages} "
-                "have an image."
+                f"{name!r} is not a document: only {len(self._images)} of the pages up to "
+                f"{self._pages} have an image."
             )
 
     @classmethod

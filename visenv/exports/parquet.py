@@ -53,8 +53,7 @@ def write_parquet(folder: Path, out: Path) -> int:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            "Parquet needs the package 'pyarrow'. Install visenv with the extra that holds it: "
-            "visenv[data]."
+            "Parquet needs the package 'pyarrow': pip install 'visenv[data]'."
         ) from error
     found = episode_files(folder)
     if not found:

@@ -78,5 +78,5 @@ def damage_as_data_error(folder: Path) -> Iterator[None]:
         if type(error).__module__ != "chromadb.errors":  # by name, because chromadb may be missing
             raise
         raise DataError(
-            f"{folder} is damaged: {error} Delete it; then all is embedded again."
+            f"{folder} is damaged: {error} Delete it, and embed everything again."
         ) from error

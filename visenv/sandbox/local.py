@@ -239,8 +239,8 @@ def refusal(hello: ServerHello, isolation: str) -> str:
     )
     wanted = "" if isolation == "auto" else f" with isolation={isolation!r}"
     return (
-        f"This machine does not grant what it takes to run untrusted code{wanted}: a "
+        f"This machine cannot run untrusted code safely{wanted}. Required are a "
         f"{probe.SECCOMP}, {probe.PRIVILEGES}, and either a {probe.NAMESPACES} or "
-        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. `visenv doctor` says more; "
-        "LocalBackend(unsafe=True) runs programs all the same."
+        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. Run `visenv doctor` for more. "
+        "LocalBackend(unsafe=True) runs programs without the missing layers."
     )

@@ -107,7 +107,7 @@ def _article(line: bytes) -> Passage:
         raise DataError("a line must be a JSON object")
     text = _first(row, _TEXT_KEYS)
     if text is None:
-        raise DataError(f"there is no text; one of {', '.join(_TEXT_KEYS)} must hold it")
+        raise DataError(f"there is no text; expected one of the keys {', '.join(_TEXT_KEYS)}")
     title = _first(row, _TITLE_KEYS)
     if title is None:  # FlashRAG: the title is the first line, in quotes
         first, _, rest = text.partition("\n")

@@ -92,8 +92,7 @@ class MeaningSearch:
         self.device = device
         if not (self.folder / MANIFEST).is_file():
             raise DataError(
-                f"{self.folder} holds no index of vectors: make one by `visenv search build "
-                "--meaning`."
+                f"{self.folder} holds no index of vectors: run `visenv search build --meaning`."
             )
         sealed = SealedVectors(self.folder)
         group = sealed.group(GROUP)

@@ -164,9 +164,9 @@ class _Deadline:
 def _key() -> str:
     key = os.environ.get(KEY, "").strip()
     if not key:
-        raise ConfigurationError(f"Set {KEY} to a key of serper.dev; it is read from there alone.")
+        raise ConfigurationError(f"Set the environment variable {KEY} to a key of serper.dev.")
     if not key.isascii() or not key.isprintable():
-        raise ConfigurationError(f"{KEY} holds characters that no key has.")
+        raise ConfigurationError(f"{KEY} contains characters that are invalid in a key.")
     return key
 
 
@@ -180,7 +180,7 @@ def _check_status(response: httpx.Response) -> None:
 
 def _read(response: httpx.Response) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise _TransientError("the answer is compressed, which was not asked for")
+        raise _TransientError("the answer is compressed, but no compression was requested")
     content = bytearray()
     for chunk in response.iter_bytes():
         content += chunk

@@ -162,8 +162,8 @@ class WordSearch:
         number, count, last = self._connection().execute(ask).fetchone()
         if number != FORMAT:
             raise DataError(
-                f"{self.folder / FILE} has format {number}; this version reads {FORMAT}. Make the "
-                "index again by `visenv search build`."
+                f"{self.folder / FILE} has format {number}; this version reads {FORMAT}. Build "
+                "the index again with `visenv search build`."
             )
         if count != last:
             raise ValueError(f"it holds {last} passages, expected {count}")
@@ -219,7 +219,7 @@ class WordSearch:
             file = self.folder / FILE
             if not file.is_file():
                 raise DataError(
-                    f"{self.folder} holds no index of words: make one by `visenv search build`."
+                    f"{self.folder} holds no index of words: run `visenv search build`."
                 )
             uri = f"{file.as_uri()}?mode=ro&immutable=1"
             found = sqlite3.connect(uri, uri=True, check_same_thread=False)

@@ -114,5 +114,5 @@ def unpack(text: bytes, blob: Any) -> tuple[Facts, Arrays]:
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise WireError(f"not a valid message: {error}") from error
     if start != len(blob):
-        raise WireError(f"arrays of {start} bytes were announced, {len(blob)} came")
+        raise WireError(f"expected arrays of {start} bytes, got {len(blob)}")
     return message, arrays

@@ -90,8 +90,8 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
 def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise RunError(
-            f"There is no run folder {folder}. Give what training wrote, for example runs/<name>, "
-            "or the --out folder of rollout or eval."
+            f"There is no run folder {folder}. Give the folder of a training run, for example "
+            "runs/<name>, or the --out folder of rollout or eval."
         )
 
 

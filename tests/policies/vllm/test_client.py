@@ -144,7 +144,7 @@ def test_server_that_was_started_anew_is_refused_until_it_has_the_weights(
         client.submit(REQUEST).result(10)
     assert client.stale
     assert client.lost
-    with pytest.raises(PolicyError, match="not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         client.submit(REQUEST).result(10)
 
 

@@ -241,7 +241,7 @@ def test_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> N
     shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
     served._most["images"] = 9
     try:
-        with pytest.raises(PolicyError, match=r"does not take this prompt: .*8"):
+        with pytest.raises(PolicyError, match=r"rejects this prompt: .*8"):
             talk.alone(served, 0, shown, sampling=GREEDY)
     finally:
         served._most["images"] = 8
@@ -330,7 +330,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     assert all(isinstance(each, PolicyError) for each in ended[:2]), ended
     if not served.server.alive:
         served._client()
-    with pytest.raises(PolicyError, match=r"not hold the weights of version 5|not the present"):
+    with pytest.raises(PolicyError, match=r"not hold the weights of version 5|lacks the current"):
         talk.alone(guest, 0, [talk.shown("a")], sampling=GREEDY)
     assert guest.stale
     guest.load(given.items(), 6)

@@ -183,7 +183,7 @@ def reshape_one(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (drop_one, r"1 of 75 are missing, model\.language_model\.layers\.1\.mlp\.up_proj\.weight"),
+        (drop_one, r"1 of 75 are missing, for example model\.language_model\.layers\.1\.mlp\.up"),
         (add_one, r"the model has no weight 'model\.language_model\.layers\.9"),
         (reshape_one, r"layers\.1\.mlp\.up_proj\.weight' must be \[\d+, 128\], got \[\d+, 128\]"),
     ],
