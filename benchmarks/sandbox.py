@@ -1,9 +1,9 @@
 """Measures the time of a program in the sandbox against other ways to run it, and tests for leaks.
 
     python benchmarks/sandbox.py                     latency, all layers on, ratios of medians
-    python benchmarks/sandbox.py --burst 64          as many at once
-    python benchmarks/sandbox.py --soak 10000        what is left after as many
-    chrt -r 5 python benchmarks/sandbox.py           as on an idle machine, where others run too
+    python benchmarks/sandbox.py --burst 64          64 concurrent programs
+    python benchmarks/sandbox.py --soak 10000        leaks after 10,000 programs
+    chrt -r 5 python benchmarks/sandbox.py           real-time priority, if other processes run
 
 The other ways are a cold Python, the same inside bubblewrap, and the same inside firejail (with the
 flags of a well-known trainer), in turn in the same run. Byte-code is always cached, and every way

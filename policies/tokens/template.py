@@ -203,7 +203,7 @@ class ChatTemplate:
         if self._put_together(asked, said, item) != self._tokens(full):
             raise PolicyError(
                 "The chat template is not append-only: earlier turns are rendered differently once "
-                "later ones follow, so that sampled tokens could not be kept."
+                "later ones follow, so that sampled tokens would be lost."
             )
 
     def _put_together(self, asked: list[_Asked], said: list[str], item: Kind) -> list[int]:

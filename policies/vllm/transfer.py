@@ -1,8 +1,8 @@
 """Transfers weights into an engine, with the functions of vLLM.
 
 =========  ==================================================================================
-``direct``  the engine computes in this process: its loader reads our tensors as they are
-``ipc``     it computes in other processes on the same GPUs: they map our memory (CUDA IPC)
+``direct``  the engine computes in this process: its loader reads the tensors directly
+``ipc``     it computes in other processes on the same GPUs: they map the trainer's memory
 ``nccl``    it computes on other GPUs: the trainer broadcasts to them
 ``folder``  without a GPU, in other processes: the weights are written and read again
 =========  ==================================================================================

@@ -2,7 +2,7 @@
 
 ::
 
-    searcher = open_searcher("words:index")          # what `visenv search build` made
+    searcher = open_searcher("words:index")          # made by `visenv search build`
     searcher.search("who founded the Kastor works", 4)
 
 A failure beyond the retries raises `ServiceError`, which aborts an episode: a failed search must
