@@ -2,13 +2,13 @@
 
 A subclass decides on one row; `CurationStep.run` does the rest::
 
-    class Short(Step):
+    class Short(CurationStep):
         name = "short"
 
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             return kept(row) if len(row["question"]) < 80 else dropped("long question")
 
-    account = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
+    report = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
 
 The run writes ``short.jsonl`` (the kept rows, in the order of the input), ``short.journal.jsonl``
 (the outcome of every row) and ``short.summary.json`` (the counts). If a run was killed, the next
