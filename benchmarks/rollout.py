@@ -9,7 +9,7 @@ played in three ways, in turn:
 - Collector: each episode continues as soon as its own reply or its own tool result is available;
 - lock step: as in TRL's `GRPOTrainer._tool_call_loop`: one batch of turns, which waits for the
   slowest, then the tools one after another, then the next batch;
-- lock step, tools at once: faster than TRL; a batch of turns, then all tools concurrently in
+- lock step, tools at once: more favorable than TRL: a batch of turns, then all tools at once in
   threads.
 
 Engines: a simulated one that gives each turn a token every few milliseconds, for any number of

@@ -78,7 +78,7 @@ class PageImages:
                 raise DataError(
                     f"{name!r} has two files for page {page}: {kind[page].name} and {path.name}."
                 )
-            kind[page] = path  # later file types take precedence
+            kind[page] = path  # the preferred type comes last
         return cls(name, images, texts)
 
     @cached_property

@@ -33,7 +33,7 @@ class ReportGenre(NamedTuple):
         write: Returns the content of the document of a seed.
         draw: Returns that content as a PDF.
         outline: Returns the PDF that an overview shows; None shows thumbnails of the pages
-            themselves, if they do not reveal answers.
+            themselves, which must not reveal answers.
     """
 
     prefix: str

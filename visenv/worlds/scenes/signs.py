@@ -69,7 +69,7 @@ class Sign(NamedTuple):
 
 
 def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
-    """Return the side of a sign with a panel of `detail` view px: view px, a multiple of `grid`."""
+    """Return the side of a sign in view px; margins around the panel are multiples of `grid`."""
     edge = frame * (2.0 if shape == "square" else 2.4)
     side = detail * _ROOM[shape] + edge
     margin = math.ceil((side - detail) / 2 / grid) * grid
