@@ -1,9 +1,9 @@
-"""What policies earn in the ARM environments that call tools to no purpose.
+"""Computes the mean rewards in the ARM environments of policies that call tools to no purpose.
 
     python benchmarks/arm_cheats.py [samples]
 
-Every policy but the honest one gives each possible verdict of each sample once, so that the mean is
-the exact expectation of a guess; nothing is left to chance but the samples.
+Every policy except the honest one gives each possible verdict of each sample once, so that the mean
+is the exact expectation of a random guess; only the choice of samples is random.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ CHECK = "check_whether_response_paragraph_number_in_range"
 
 
 class Policy(NamedTuple):
-    """A policy that guesses after some turns.
+    """Describes a policy that guesses after some turns.
 
     Attributes:
-        name: What it does.
+        name: Description of the policy in the table.
         moves: Its turns before the answer.
         thought: Its last thought.
-        kind: ``"honest"``, ``"cheat"`` (calls tools without looking for anything), ``"lucky"``
-            (looks anywhere, and may see the evidence by chance) or ``"thoughtless"`` (looks where
-            the evidence is, and then guesses).
+        kind: ``"honest"``, ``"cheat"`` (calls tools without searching for evidence), ``"lucky"``
+            (looks at random places, and may see the evidence by chance) or ``"thoughtless"`` (looks
+            at the evidence, and then guesses).
     """
 
     name: str
@@ -45,19 +45,19 @@ class Policy(NamedTuple):
 
 
 def call(name: str, thought: str = "look", **arguments: Any) -> str:
-    """A turn with a call."""
+    """Return a turn with a call."""
     body = json.dumps({"name": name, "arguments": arguments})
     return f"<think>{thought}</think><tool_call>{body}</tool_call>"
 
 
 def page(judge: JudgingEnv, number: int, document: str = "") -> str:
-    """A turn that asks for a page, of the sample's document by default."""
+    """Return a turn that requests a page, by default of the sample's document."""
     name = document or judge.truth.document
     return call("doc_page_retrieval_by_index", filename=name, image_idx=number)
 
 
 def crop(*box: int, image: str = "original_image") -> str:
-    """A turn that zooms in."""
+    """Return a turn that zooms in."""
     return call("image_zoom_in_tool", image=image, bbox_2d=list(box))
 
 
@@ -76,13 +76,13 @@ def _any_quarter(judge: JudgingEnv) -> str:
 
 
 def _quarters(number: int) -> list[str]:
-    """Zooms into that many quarters of the image, the upper ones first."""
+    """Return zooms into that many quarters of the image, the upper ones first."""
     corners = [(0, 0), (500, 0), (0, 500), (500, 500)]
     return [crop(x, y, x + 500, y + 500) for x, y in corners[:number]]
 
 
 def _ask(judge: JudgingEnv) -> str:
-    """A search for the question itself."""
+    """Return a turn that searches for the question itself."""
     return call(
         "doc_page_retrieval_by_query",
         filename=judge.truth.document,
@@ -91,12 +91,12 @@ def _ask(judge: JudgingEnv) -> str:
 
 
 def _rng(judge: JudgingEnv) -> np.random.Generator:
-    """The same for every verdict of a sample."""
+    """Return a generator that is the same for every verdict of a sample."""
     return np.random.default_rng(list(judge.sample.id.encode()))
 
 
 def _elsewhere(judge: JudgingEnv) -> str:
-    """A zoom into the quarter of the image that is farthest from the target."""
+    """Return a zoom into the quarter of the image that is farthest from the target."""
     left, top, right, bottom = judge.truth.target_box or (0, 0, 1, 1)
     width, height = judge.sample.images[0].size
     x = 500 if left + right < width else 0
@@ -105,7 +105,7 @@ def _elsewhere(judge: JudgingEnv) -> str:
 
 
 def _other_bounds(judge: JudgingEnv) -> str:
-    """The deciding check with arguments that say something else."""
+    """Return the decisive check with wrong arguments."""
     check = judge.truth.check
     assert check is not None
     arguments: dict[str, Any] = {
@@ -191,7 +191,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
 
 
 def played(env: Any, judge: JudgingEnv, policy: Policy, seed: int, verdict: str) -> float:
-    """The reward of a policy that gives that verdict at last."""
+    """Return the reward of a policy that ends with that verdict."""
     env.reset(seed=seed)
     for turn in policy.moves(judge):
         env.step(turn)
@@ -200,7 +200,7 @@ def played(env: Any, judge: JudgingEnv, policy: Policy, seed: int, verdict: str)
 
 
 def expected(env: Any, judge: JudgingEnv, policy: Policy, samples: int) -> float:
-    """The mean reward over samples and all verdicts of each."""
+    """Return the mean reward over samples and all verdicts of each."""
     paid: list[float] = []
     for seed in range(samples):
         env.reset(seed=seed)
@@ -210,7 +210,7 @@ def expected(env: Any, judge: JudgingEnv, policy: Policy, samples: int) -> float
 
 
 def honest(env: Any, judge: JudgingEnv, samples: int) -> float:
-    """The mean reward of one that verifies and then gives the right verdict."""
+    """Return the mean reward of a policy that verifies and then gives the right verdict."""
     paid = 0.0
     for seed in range(samples):
         env.reset(seed=seed)
@@ -224,7 +224,7 @@ def honest(env: Any, judge: JudgingEnv, samples: int) -> float:
 
 
 class Row(NamedTuple):
-    """A line of the table: the mean rewards of a policy under two rules."""
+    """Holds a row of the table: the mean rewards of a policy under two rules."""
 
     env: str
     policy: str
@@ -234,7 +234,7 @@ class Row(NamedTuple):
 
 
 def rows(samples: int, reward: str = "stage2") -> Iterator[Row]:
-    """The table, environment by environment; the honest policies of each come first."""
+    """Yield the rows of the table by environment, starting with the honest policies of each."""
     for name, policies in OF_ENV.items():
         made = [
             gym.make(f"visenv/{name}-v0", call_rule=rule, reward=reward)
@@ -249,7 +249,7 @@ def rows(samples: int, reward: str = "stage2") -> Iterator[Row]:
 
 
 def table(lines: list[Row]) -> str:
-    """The rows in Markdown."""
+    """Return the rows as a Markdown table."""
     shown = {"honest": "**{}**", "cheat": "{}", "lucky": "*{}*", "thoughtless": "*{}*"}
     head = '| environment | policy | default | `call_rule="published"` |\n|---|---|--:|--:|'
     body = [

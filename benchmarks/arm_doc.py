@@ -1,12 +1,13 @@
-"""An oracle's episode of `visenv/ArmDoc-v0`: milliseconds, and memory over many of them.
+"""Measures oracle episodes of `visenv/ArmDoc-v0`: milliseconds, and memory over many episodes.
 
     python benchmarks/arm_doc.py
     python benchmarks/arm_doc.py --memory 10000 --preset tiny
 
-An episode is the overview of a made-up report, a query or a page by number, and the verdict. Each
-document is played twice in a row: cold, where it is drawn and rendered for the first time, and
-warm, as the other members of a group find it. The peer in the same run draws the report, renders
-as many pages and pastes them with pypdfium2 and Pillow alone: no environment, search or cache.
+An episode consists of the overview of a generated report, a query or a page by number, and the
+verdict. Each document is played twice in a row: cold, when it is drawn and rendered for the first
+time, and warm, as for the other members of a group. The baseline in the same run draws the report,
+renders as many pages and pastes them with pypdfium2 and Pillow only: without environment, search or
+cache.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ BOUND = 150.0
 
 
 def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
-    """Play one; processor milliseconds."""
+    """Play an episode; return its processor time in milliseconds."""
     start = time.process_time()
     done = asyncio.run(play(env, policy, EpisodeSpec(seed)))
     assert done.reward == 1.5, (done.reward, done.reason, done.failure)
@@ -45,7 +46,7 @@ def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
 
 
 def plain(seed: int) -> float:
-    """Draw a report, render all pages small and five large, and paste them; milliseconds."""
+    """Draw a report, render all pages small and five large, paste them; return the milliseconds."""
     start = time.process_time()
     document = pypdfium2.PdfDocument(io.BytesIO(draw_report(write_report(seed))))
     small = [page.render(scale=375 / 842).to_pil() for page in document]
@@ -61,7 +62,7 @@ def plain(seed: int) -> float:
 
 
 def resident() -> float:
-    """Megabytes of this process in memory."""
+    """Return the memory of this process in megabytes."""
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -69,8 +70,8 @@ def resident() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=60, help="documents to time")
-    parser.add_argument("--memory", type=int, default=0, help="episodes to watch the memory over")
-    parser.add_argument("--preset", default="train", help="of the episodes of --memory")
+    parser.add_argument("--memory", type=int, default=0, help="episodes of the memory test")
+    parser.add_argument("--preset", default="train", help="preset of the memory test")
     arguments = parser.parse_args()
     versions = ", ".join(f"{name} {version(name)}" for name in ("pypdfium2", "reportlab"))
     print(f"python {platform.python_version()}, {versions}, load {os.getloadavg()[0]:.2f}")

@@ -1,13 +1,13 @@
-"""Measure how well a learned text-only model does in the ARM worlds; it should stay at chance.
+"""Measures the accuracy of a learned text-only model in the ARM worlds, which should be at chance.
 
     python benchmarks/arm_text_only.py [training samples] [test samples]
 
-The model sees the instruction and the responses and nothing else: no image, no document. It is a
-logistic regression over words and pairs of words of each response, which of them other responses
-share, and how the response compares with the others in length, numbers and agreement. It learns
-from samples of the same world. For plain questions (ArmVQA, ArmDocVQA) the model chooses among all
-answers of the training samples by the words and pairs of words of the question; chance is then the
-accuracy of the answer that is most frequent for the kind of the question.
+The model sees only the instruction and the responses, and no image or document. It is a logistic
+regression over the words and pairs of words of each response, the words that other responses share,
+and the rank of the response in length, numbers and agreement. It is trained on samples of the same
+world. For plain questions (ArmVQA, ArmDocVQA), the model chooses among all answers of the training
+samples by the words and pairs of words of the question; chance is then the accuracy of the most
+frequent answer for the kind of the question.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VALUES = {option.lower() for kind in KINDS.values() for option in kind.options} 
 
 
 class World(NamedTuple):
-    """A procedural world, and what it is called in the table."""
+    """Describes a procedural world, with its names in the table."""
 
     env: str
     preset: str
@@ -50,12 +50,12 @@ class World(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """The accuracy of a guess."""
+        """Return the accuracy of a random guess."""
         return 1 / max(2, self.candidates)
 
 
 def worlds() -> Iterator[World]:
-    """Every world whose verdicts need an image or a document, by preset and candidates."""
+    """Yield every world whose verdicts need an image or a document, by preset and candidates."""
     for preset in ("default", "tiny"):
         for candidates in CANDIDATES:
             yield World("ArmZoom", preset, candidates, JudgedScenes(candidates, preset))
@@ -75,16 +75,16 @@ def question_worlds() -> Iterator[tuple[str, str, ProceduralSource]]:
 
 
 def draw(source: ProceduralSource, count: int, seed: int) -> list[Sample]:
-    """Samples of a world, whose images are left blank: a model of texts does not see them."""
+    """Return samples of a world with blank images, because a text model does not see them."""
     blank = np.zeros((8, 8, 3), np.uint8)
     rng = np.random.default_rng(seed)
-    # Not through the cache of scenes, in which blank images would stay.
+    # Not through the cache of scenes, because the blank images would stay in it.
     with patch.multiple(ScenesWorld, _paint=lambda *_: blank, sample=ScenesWorld._make):
         return [source.sample(rng) for _ in range(count)]
 
 
 def accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
-    """The accuracy on the test samples of a model that learned from the training samples."""
+    """Return the test accuracy of a model that was trained on the training samples."""
     hasher = FeatureHasher(2**16, input_type="string")
     rows = [row for sample in training for row in features(sample)]
     labels = [label for sample in training for label in _labels(sample)]
@@ -100,7 +100,7 @@ def accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
 
 
 def features(sample: Sample) -> list[list[str]]:
-    """What is known of each response."""
+    """Return the features of each response."""
     texts = sample.truth_as(JudgingTruth).candidates
     said = [_words(text) for text in texts]
     sets = [set(words) for words in said]
@@ -149,23 +149,23 @@ def _question_features(sample: Sample) -> list[str]:
 
 
 def _shared(word: str, place: int, sets: Sequence[set[str]]) -> int:
-    """How many of the other responses have the word."""
+    """Return the number of other responses that contain the word."""
     return sum(word in each for each in sets) - (word in sets[place])
 
 
 def _agreement(place: int, sets: Sequence[set[str]]) -> int:
-    """How often the values that a response states are stated by others."""
+    """Return how often other responses state the values of a response."""
     return sum(_shared(word, place, sets) for word in sets[place] & VALUES)
 
 
 def _rank(values: Sequence[int], place: int) -> str:
-    """Above how many values one is, and to how many it is equal."""
+    """Return the number of smaller values, and of equal values, as text."""
     own = values[place]
     return f"{sum(own > each for each in values)} {sum(own == each for each in values)}"
 
 
 def _order(place: int, texts: Sequence[str]) -> list[str]:
-    """Whether the numbers of a response are larger or smaller than those of each other one."""
+    """Return for each other response whether the numbers of this one are larger or smaller."""
     own = [int(number) for number in re.findall(r"\d{1,8}", texts[place])]
     signs = []
     for number, text in enumerate(texts):

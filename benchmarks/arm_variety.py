@@ -1,4 +1,4 @@
-"""How many different questions and instructions the procedural ARM worlds have.
+"""Counts the different questions and instructions of the procedural ARM worlds.
 
 python benchmarks/arm_variety.py [seeds]
 """
@@ -17,15 +17,18 @@ from visenv.worlds.scenes import ScenesWorld
 
 
 def questions(seeds: int) -> int:
-    """Different questions of ArmZoom in so many seeds; the images are left blank."""
+    """Return the number of different questions of ArmZoom for these seeds.
+
+    The images stay blank.
+    """
     world, blank = JudgedScenes(), np.zeros((8, 8, 3), np.uint8)
-    # Not through the cache of scenes, in which blank images would stay.
+    # Not through the cache of scenes, because the blank images would stay in it.
     with patch.multiple(ScenesWorld, _paint=lambda *_: blank, sample=ScenesWorld._make):
         return len({world.sample(np.random.default_rng(seed)).question for seed in range(seeds)})
 
 
 def instructions(seeds: int) -> tuple[int, float]:
-    """Different instructions of ArmIF in so many seeds, and the share that comes with an image."""
+    """Return the number of different instructions of ArmIF, and the share that has an image."""
     world = ConstraintWorld()
     drawn = [world.sample(np.random.default_rng(seed)) for seed in range(seeds)]
     counts = Counter(sample.question for sample in drawn)

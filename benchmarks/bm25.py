@@ -1,18 +1,18 @@
-"""BM25 of visenv against bm25s: rankings, time and memory, of documents and of corpora.
+"""Compares BM25 of visenv with bm25s: rankings, time and memory, on documents and corpora.
 
     pip install bm25s
     python benchmarks/bm25.py                                # a corpus of 100,000 passages: minutes
     python benchmarks/bm25.py --passages 1000 10000
 
-* Golden queries: those that find the evidence in the procedural worlds of ArmDoc and ArftSearch. A
-  ranking is right if it is that of the formula, computed one text and one word at a time in double
-  precision; texts that tie come in the order of their numbers.
-* A document of 20 pages: reading its words into an index, and a query of 6 words.
+* Golden queries: the queries that find the evidence in the procedural worlds of ArmDoc and
+ArftSearch. A ranking is right if it equals that of the formula, computed one text and one word at a
+time in double precision; texts with equal scores are ordered by their indices.
+* A document of 20 pages: building the index of its words, and a query of 6 words.
 * Corpora, as in `benchmarks/search.py`: building, memory, and the time of a query, which with
-  visenv includes reading the passages that were found.
+visenv includes reading the passages that were found.
 
-A title counts twice. bm25s has no weights of fields, so it is given titles twice, which also makes
-the texts longer; and, for comparison, texts without titles.
+A title counts twice. bm25s has no field weights, so it gets titles twice, which also makes the
+texts longer; and, for comparison, texts without titles.
 """
 
 from __future__ import annotations
@@ -52,28 +52,28 @@ Texts = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Args:
-    """What to measure."""
+    """Sets what is measured."""
 
     passages: tuple[int, ...] = (1_000, 10_000, 100_000)
-    """Passages of the corpora."""
+    """Numbers of passages of the corpora."""
     queries: int = 200
-    """Queries of each corpus."""
+    """Number of queries of each corpus."""
     samples: int = 200
-    """Samples of each world whose golden queries are asked."""
+    """Samples of each world that provide golden queries."""
     rounds: int = 100
-    """Times that a document is indexed, and queries of a document."""
+    """Repetitions of indexing a document, and queries of a document."""
 
 
-# ----------------------------------------------------------------------------- the formula, plainly
+# ---------------------------------------------------------------------- the formula, directly
 
 
 class Plain:
-    """BM25 of the words that will be asked for, one text and one word at a time.
+    """Computes BM25 for a known set of query words, one text and one word at a time.
 
     Args:
         texts: The words of each text.
-        titles: The words of its title, which count twice, and once for the length.
-        asked: The words that will be asked for.
+        titles: The words of its title, which count twice in the score and once in the length.
+        asked: The words that occur in queries.
     """
 
     def __init__(self, texts: Texts, titles: Texts, asked: set[str], k1: float) -> None:
@@ -95,7 +95,7 @@ class Plain:
             rarity = math.log(1 + (total - len(holding) + 0.5) / (len(holding) + 0.5))
             for number, times in holding.items():
                 scores[number] += rarity * times / (times + self._norms[number])
-        # Rounded, so that texts whose sums differ by rounding errors tie.
+        # Rounded, so that texts whose sums differ by rounding errors have equal scores.
         return sorted(scores, key=lambda number: (-round(scores[number], 12), number))[:count]
 
 
@@ -115,7 +115,7 @@ def bm25s_best(index: Any, query: Iterable[str], count: int) -> list[int]:
 
 
 def bm25s_stable(index: Any, query: Iterable[str], count: int) -> list[int]:
-    """The same scores, and texts that tie in the order of their numbers."""
+    """Return the ranking of bm25s, with ties ordered by the indices of the texts."""
     known = [word for word in query if word in index.vocab_dict]
     if not known:
         return []
@@ -127,7 +127,7 @@ def bm25s_stable(index: Any, query: Iterable[str], count: int) -> list[int]:
 
 
 class Agreement:
-    """How many rankings are right, by the name of what ranked."""
+    """Counts the right rankings of each engine, by its name."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -181,7 +181,7 @@ def compare_corpus(
 ) -> None:
     build(folder, [Passage(p.title, p.text, str(number)) for number, p in enumerate(passages)])
     searcher = WordSearch(folder, budget=10**9)
-    cut = searcher._words.of  # noqa: SLF001 - all engines are given the same words
+    cut = searcher._words.of  # noqa: SLF001 - all engines get the same words
     titles, texts = stems([p.title for p in passages]), stems([p.text for p in passages])
     asked = {query: cut(query) for query in queries}
     plain = Plain(texts, titles, {word for words in asked.values() for word in words}, 1.2)
@@ -197,7 +197,7 @@ def compare_corpus(
 
 
 def stems(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text, as FTS5 cuts and stems them."""
+    """Return the words of each text, as FTS5 splits and stems them."""
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
@@ -219,7 +219,7 @@ def stems(texts: Sequence[str]) -> list[list[str]]:
 
 
 def milliseconds(act: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Milliseconds of the processor: median, and the best round."""
+    """Return processor time in milliseconds: the median, and the best round."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -268,7 +268,7 @@ def compare_size(passages: int, queries: int) -> None:
 
 
 def rankings_of_size(passages: int, queries: int) -> None:
-    """Rankings of the whole corpus, with its titles and without."""
+    """Compare rankings of the whole corpus, with and without titles."""
     from visenv.search.corpus import Corpus
 
     with tempfile.TemporaryDirectory() as name:

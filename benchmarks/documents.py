@@ -1,17 +1,19 @@
-"""Page queries against Chroma's own, stitching against plain Pillow, and memory over episodes.
+"""Compares page queries with Chroma's own, and stitching with Pillow.
+
+Measures memory over episodes.
 
     python benchmarks/documents.py                  # stores of 1,000 and of 100,000 pages: minutes
     python benchmarks/documents.py --pages 1000
 
 * A query of one 20-page document, without the encoder: `VectorRanker` on the sealed arrays, and as
-  the peer Chroma's query with a filter on the document, on a collection of the same vectors with
-  Chroma's defaults, in the same process. Both are asked for the same pages. Target: 5 ms.
-* BM25 on a 20-page document, once its statistics are there, and reading them.
-* The result of `PageByQuery` for 5 pages: rendered before, and from files. The peer is the least
-  Pillow code for the same image, from decoded pages and from files. Target: 40 ms.
-* Resident memory over 10,000 episodes on 200 documents, by turns.
+the baseline Chroma's query with a filter for the document, on a collection of the same vectors with
+Chroma's defaults, in the same process. Both search for the same pages. Target: 5 ms.
+* BM25 on a 20-page document: the query, and the computation of its statistics.
+* The result of `PageByQuery` for 5 pages: already rendered, and from files. The baseline is the
+shortest Pillow code for the same image, from decoded pages and from files. Target: 40 ms.
+* Resident memory over 10,000 episodes on 200 documents, in turn.
 
-Wall-clock medians, and the best round, the nearest to a quiet core that a shared machine comes.
+Times are wall-clock medians, and the best round, which is closest to an idle machine.
 """
 
 from __future__ import annotations
@@ -53,17 +55,20 @@ WORDS = [f"word{number}" for number in range(3000)]
 
 @dataclass(frozen=True)
 class Args:
-    """What to measure."""
+    """Sets what is measured."""
 
     pages: tuple[int, ...] = (1_000, 100_000)
-    """Pages of the stores."""
+    """Numbers of pages of the stores."""
     rounds: int = 60
-    """Queries of each kind."""
+    """Number of queries of each kind."""
     episodes: int = 10_000
 
 
 class RandomEmbedder:
-    """Random unit vectors, the worst case for an approximate index; the same for the same page."""
+    """Makes random unit vectors, the worst case for an approximate index.
+
+    The same page gets the same.
+    """
 
     name = "random"
     dimension = DIMENSION
@@ -80,7 +85,7 @@ class RandomEmbedder:
 
 
 class Known:
-    """An embedder whose queries are embedded already: what is left is the search."""
+    """Represents an embedder with precomputed queries, so that only the search is measured."""
 
     name = "random"
     dimension = DIMENSION
@@ -96,7 +101,7 @@ class Known:
 
 
 def timed(act: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Milliseconds, and the result."""
+    """Return the duration in milliseconds, and the result."""
     start = time.perf_counter()
     result = act(*arguments)
     return 1000 * (time.perf_counter() - start), result
@@ -186,7 +191,7 @@ def time_bm25(rounds: int) -> None:
 
 
 def write_pages(root: Path, names: int, pages: int, size: tuple[int, int]) -> None:
-    """Page images that look like text: dark runs of words on white."""
+    """Write page images that look like text: dark runs of words on white."""
     rng = np.random.default_rng(0)
     for name in range(names):
         for page in range(1, pages + 1):
@@ -236,7 +241,7 @@ def time_stitching(rounds: int) -> None:
         for act in acts.values():
             act()
         times: dict[str, list[float]] = {label: [] for label in acts}
-        for _ in range(rounds):  # by turns, so that a busy moment falls on all
+        for _ in range(rounds):  # in turn, so that other load affects all
             for label, act in acts.items():
                 times[label].append(timed(act)[0])
         print("5 pages side by side, A4 at 200 dpi to 1120 px, 4.5 megapixels")
@@ -251,7 +256,7 @@ def time_stitching(rounds: int) -> None:
 
 
 def resident() -> float:
-    """Megabytes of this process now."""
+    """Return the memory of this process in megabytes."""
     for row in Path("/proc/self/status").read_text().splitlines():
         if row.startswith("VmRSS"):
             return int(row.split()[1]) / 1000

@@ -1,15 +1,16 @@
-"""Steps per second of an environment whose task costs nothing: what the library itself costs.
+"""Measures steps per second of an environment with a trivial task: the overhead of the library.
 
     python benchmarks/env_overhead.py --gem-python <interpreter that has gem-llm 0.1.0>
 
-The adder game, three turns an episode (call, call, answer) and a reset, fixed turns so that no
-policy is timed. visenv has everything on: `gym.make`, the reward wrapper, the event log. Peers in
-the same run, turn about: the same game and observations on bare Gymnasium through `gym.make`, and
-the same game in GEM's `ToolEnvWrapper`, which observes text alone.
+The game is the adder, with three turns per episode (call, call, answer) and a reset. The turns are
+fixed, so that no policy is timed. visenv has everything enabled: `gym.make`, the reward wrapper,
+the event log. The baselines run alternately in the same run: the same game and observations on
+plain Gymnasium through `gym.make`, and the same game in GEM's `ToolEnvWrapper`, which has text
+observations only.
 
-Steps per second of processor time and of wall time, both the median over rounds, and of the best
-round, the nearest to a quiet core that a shared machine comes. Ratios are of processor time within
-a round. Processor time leaves out waiting, but not caches and cores that other work shares.
+The table shows steps per second of processor time and of wall time: the median over rounds, and the
+best round, which is closest to an idle machine. Ratios are of processor time within a round.
+Processor time does not include waiting, but depends on caches and cores that other processes use.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ TURNS = [
 
 
 class Pace(NamedTuple):
-    """Steps per second of processor time, and of wall time."""
+    """Holds steps per second of processor time, and of wall time."""
 
     processor: float
     wall: float
 
 
 Speed = Callable[[int, bool], Pace]
-"""The pace over so many episodes, seeded or not."""
+"""Measures the pace over a number of episodes, seeded or not."""
 
 _CALL = re.compile(r"<tool>\s*name: add\s+amount: (\d+)\s*</tool>")
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 class BareAdder(gym.Env[Observation, str]):
-    """The least code that plays the game: no grammar, argument check, log or reward terms."""
+    """Implements the game with minimal code: no grammar, argument check, log or reward terms."""
 
     def __init__(self) -> None:
         self.observation_space = observation_space()  # type: ignore[assignment]
@@ -147,7 +148,7 @@ def load() -> str:
 
 def report(speeds: dict[str, Speed], seeded: bool, episodes: int, rounds: int) -> None:
     for speed in speeds.values():
-        speed(episodes // 4, seeded)  # warm
+        speed(episodes // 4, seeded)  # warm-up
     measured = [
         {name: speed(episodes, seeded) for name, speed in speeds.items()} for _ in range(rounds)
     ]

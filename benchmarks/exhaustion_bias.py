@@ -1,12 +1,12 @@
-"""The bias of training that leaves out failed episodes, when long episodes fail more often.
+"""Measures the bias of training without failed episodes, if long episodes fail more often.
 
-An episode that fails beyond its retries has no reward. Either the episode alone is left out of its
-group (``drop_member``), or its whole group is (``drop_group``). This simulation compares both with
+An episode that fails beyond its retries has no reward. Either only that episode is removed from its
+group (``drop_member``), or the whole group (``drop_group``). This simulation compares both with
 training without failures, on a problem whose gradient is known to be positive: in each turn the
-policy looks again or answers, more looks make the right answer likelier, and any turn may fail.
-Advantages and loss are those of `GRPO`; failed episodes are played again as `Collector` does, which
-replays them with the same seed. Every rule sees the same episodes and failures, so that differences
-are due to the rules.
+policy looks again or answers, more looks make the right answer more likely, and any turn may fail.
+Advantages and loss are those of `GRPO`; failed episodes are played again with the same seed, as by
+`Collector`. Every rule gets the same episodes and failures, so that differences are due to the
+rules.
 
 - alike: all tasks are of one kind, in which looking pays.
 - mixed: looking pays in half of the tasks only, and their episodes take further turns, which leave
@@ -46,7 +46,7 @@ from visenv.algos.policy_gradient.advantage import group_relative
 from visenv.algos.policy_gradient.base import GroupRelative
 
 GROUPS: Final = 32
-"""In a step; each has `SIZE` episodes."""
+"""Number of groups in a step; each has `SIZE` episodes."""
 SIZE: Final = 8
 STEPS: Final = 600
 TURNS: Final = 10
@@ -55,16 +55,16 @@ LONG: Final = 5
 RETRIES: Final = 2
 """The default of `RolloutConfig.episode_retries`."""
 FAILURE_RATES: Final = (0.02, 0.1, 0.2, 0.3)
-"""The chance that a turn fails."""
+"""Probabilities that a turn fails."""
 
 
 class Task(NamedTuple):
-    """A kind of task.
+    """Describes a kind of task.
 
     Attributes:
         further: Turns of every episode in which the policy has no choice.
-        guess: The chance that an answer without any look is right.
-        shown: The chance that a look shows the answer.
+        guess: Probability that an answer without any look is right.
+        shown: Probability that a look shows the answer.
     """
 
     further: int
@@ -76,19 +76,19 @@ SETTINGS: Final = {
     "alike": (Task(0, 0.0, 0.4),),
     "mixed": (Task(0, 0.5, 0.0), Task(4, 0.0, 0.4)),
 }
-"""The kinds of tasks in equal shares."""
+"""Kinds of tasks, in equal shares."""
 
 Rule = Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
 
 
 class Episodes(NamedTuple):
-    """The episodes of one step, arrays of shape ``[groups, members]``.
+    """Holds the episodes of one step, arrays of shape ``[groups, members]``.
 
     Attributes:
         choices: int64: the turns in which the policy chose to look or to answer.
         turns: int64: all turns, any of which may fail.
         rewards: float64: 1 if the answer was right, else 0.
-        failures: float64, uniform in [0, 1): an episode fails for good if its chance to fail is
+        failures: float64, uniform in [0, 1): an episode fails finally if its probability to fail is
             greater.
     """
 
@@ -99,7 +99,7 @@ class Episodes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one step gives under one rule; sums over the kept episodes but for `gradient`."""
+    """Holds the results of one step under one rule: sums over the kept episodes, and `gradient`."""
 
     gradient: float
     kept: int
@@ -108,7 +108,7 @@ class Outcome(NamedTuple):
 
 
 def drop_member(alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Keep the episodes that did not fail, unless one is left alone: it has no baseline."""
+    """Keep the episodes that did not fail, except single ones of a group: they have no baseline."""
     kept: NDArray[np.bool_] = alive & (alive.sum(1, keepdims=True) > 1)
     return kept
 
@@ -135,7 +135,7 @@ def sample(rng: np.random.Generator, tasks: Sequence[Task]) -> Episodes:
 
 
 def survival(turns: NDArray[np.int64], failure_rate: float) -> NDArray[np.float64]:
-    """Return the chance that at least one attempt of an episode ends without a failure."""
+    """Return the probability that at least one attempt of an episode ends without a failure."""
     attempt = (1 - failure_rate) ** turns
     return np.asarray(1 - (1 - attempt) ** (1 + RETRIES), np.float64)
 
@@ -161,7 +161,7 @@ def _batch(
     last = torch.from_numpy(choices)[:, None] - 1  # [episodes, 1]
     look, answer = torch.nn.functional.logsigmoid(torch.stack([logit, -logit]))
     logprobs = torch.where(place < last, look, answer)
-    logprobs = torch.where(place == TURNS - 1, 0 * logit, logprobs)  # no choice is left
+    logprobs = torch.where(place == TURNS - 1, 0 * logit, logprobs)  # the last choice is fixed
     mask = place <= last
     old = logprobs.detach()
     given = torch.from_numpy(advantages)[:, None].expand(-1, TURNS)

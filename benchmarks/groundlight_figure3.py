@@ -1,9 +1,9 @@
-"""Figure 3 of Groundlight's paper (arXiv 2506.14821): the advantage of using the tool, in a run.
+"""Draws figure 3 of Groundlight's paper (arXiv 2506.14821): the advantage of using the tool.
 
     python benchmarks/groundlight_figure3.py runs/<name>/<phase>/metrics.jsonl figure3.png
 
-Reads what the trainer wrote of each step (`visenv.algos.trainer.metrics.advantages_by_tool`), adds
-it up over the steps, prints the sums at ten points of the run, and draws them.
+Reads the trainer's metrics of each step (`visenv.algos.trainer.metrics.advantages_by_tool`),
+accumulates them over the steps, prints the sums at ten points of the run, and draws them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUTCOMES = {
 
 
 def accumulated(path: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-    """The steps of a run, and by outcome the mean advantage added up over them.
+    """Return the steps of a run, and the accumulated mean advantage by outcome.
 
     A step without an episode of that outcome adds nothing.
     """
@@ -36,7 +36,7 @@ def accumulated(path: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.flo
 
 
 def draw(steps: NDArray[np.int64], sums: dict[str, NDArray[np.float64]], picture: Path) -> None:
-    """Draw the sums by step, on a scale that is logarithmic but near zero."""
+    """Draw the sums by step, on a symmetric logarithmic scale."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     figure = Figure(figsize=(5, 3.4), layout="constrained")

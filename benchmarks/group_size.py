@@ -1,9 +1,9 @@
-"""How often the best of n responses, by a noisy verifier, is Pareto-optimal; beside H(n).
+"""Measures how often the best of n responses by a noisy verifier is Pareto-optimal, against H(n).
 
-In scenes of the procedural world, a policy answers rightly in half of its responses, and points
-rightly in half of them: a quarter of the responses is Pareto-optimal (beta = 0.25). Each is scored
-by teachers that err at a rate of 0, 0.1 or 0.3, independently of each other. Of every group the
-response with the largest reward is selected, a random one among equals.
+In scenes of the procedural world, half of a policy's responses have the right answer, and half of
+them the right points: a quarter of the responses is Pareto-optimal (beta = 0.25). Teachers with
+independent error rates of 0, 0.1 or 0.3 score each response. The response with the largest reward
+of each group is selected, with random ties.
 
     python benchmarks/group_size.py --out group_size.png
 """

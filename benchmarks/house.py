@@ -1,16 +1,16 @@
-"""The speed of House: a skill with its frame, ids, creation, planning, and eight episodes at once.
+"""Measures the speed of House: a skill with its frame, ids, creation, planning, eight episodes.
 
     python benchmarks/house.py --miniworld-python <interpreter> \
         > benchmarks/results/2026-11-23-house.txt
 
-Medians of one run. ``CPU ms`` is the CPU time of all threads of the process, ``ms`` is the elapsed
-time, which says little while others use the machine; the load is printed. MiniWorld, the nearest
-peer, is measured in its own interpreter (`peer_miniworld.py`). Without ``--miniworld-python`` its
-line is missing.
+Numbers are medians of one run. ``CPU ms`` is the CPU time of all threads of the process, ``ms`` the
+elapsed time, which depends on other load of the machine; the load is printed. MiniWorld, the most
+similar project, is measured in its own interpreter (`peer_miniworld.py`). Its line is omitted
+without ``--miniworld-python``.
 
-The eight episodes have unequal lengths. The last line is what two free cores allow: the CPU time of
-the episodes one after another, divided by half of the CPU time of all workers or by the longest
-episode, whichever is longer.
+The eight episodes have different lengths. The last line is the limit with two free cores: the CPU
+time of the episodes one after another, divided by half of the CPU time of all workers or by the
+longest episode, whichever is longer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 class Took(NamedTuple):
-    """Milliseconds of CPU time and of elapsed time."""
+    """Holds milliseconds of CPU time and of elapsed time."""
 
     busy: float
     elapsed: float
@@ -70,7 +70,7 @@ def show(what: str, value: Took) -> None:
 
 
 def skill(side: int, antialias: bool, with_ids: bool) -> Took:
-    """Return the median time of going somewhere and seeing it."""
+    """Return the median time of one `go_to` skill with its frame."""
     simulation = HouseSimulation(house_sample(0, TaskOptions()).ground_truth)
     places = [index for index, each in enumerate(simulation.dialect.actions)
               if each.verb == "go_to"]  # fmt: skip
@@ -113,13 +113,13 @@ def show_miniworld(interpreter: str) -> None:
     answers = subprocess.run(
         [interpreter, str(script)], input=asked, capture_output=True, text=True, check=True
     ).stdout
-    lines = [line for line in answers.splitlines() if line[0].isdigit()]  # without its notes
+    lines = [line for line in answers.splitlines() if line[0].isdigit()]  # without its log messages
     for side, line in zip((224, 500), lines, strict=True):
         show(f"MiniWorld 2.1.0, a step, {side} px", Took(*map(float, line.split())))
 
 
 class Script(NamedTuple):
-    """Eight episodes: their seeds, and the turns of the oracle, one action each."""
+    """Holds eight episodes: their seeds, and the turns of the oracle, one action each."""
 
     seeds: list[int]
     turns: list[list[str]]
@@ -149,7 +149,7 @@ def play(env: gym.Env[Any, Any], seed: int, turns: list[str]) -> None:
 
 
 def play_together(pool: Any, episodes: Script) -> None:
-    """Play all episodes; an episode takes its next turn when its result is there."""
+    """Play all episodes; an episode takes its next turn as soon as its result is available."""
     pool.reset(seed=episodes.seeds)
     left = {index: iter(turns) for index, turns in enumerate(episodes.turns)}
     pool.submit({index: next(turns) for index, turns in left.items()})
@@ -172,13 +172,13 @@ def busy_children() -> float:
 
 
 def show_eight(rounds: int = 3) -> None:
-    """Print how much faster eight episodes are in worker processes than one after another.
+    """Print the speed-up of eight episodes in worker processes over one after another.
 
-    Every round has houses of its own: a process keeps the last houses that it drew.
+    Every round has new houses, because a process caches the houses that it drew last.
     """
     env = gym.make("visenv/House-v0")
     first, *scripts = [script(env, 100 * number) for number in range(rounds + 1)]
-    for seed in range(90_000, 90_004):  # the houses of the last script are no longer kept
+    for seed in range(90_000, 90_004):  # evicts the houses of the last script from the cache
         env.reset(seed=seed)
     pool: Any = gym.make_vec("visenv/House-v0", num_envs=EPISODES, workers="process")
     play_together(pool, first)

@@ -1,12 +1,12 @@
-"""Trains a small network on rendered crops of House: can looks and states be told apart?
+"""Trains a small network on rendered crops of House, to test whether states and looks are visible.
 
     python benchmarks/house_classifier.py > benchmarks/results/2026-11-23-house_classifier.txt
 
-Each object is found, some with a state (dirty, hot, cold, sliced), in hand, or in another object;
-each appliance is found open or closed, on or off. What the rendered ids show of it is cut out of a
-frame of 224 px, with a margin. The test houses are unseen ones of the training split. For a state
-the table has the shares of those that have it and of those that do not which are recognized, and
-their mean.
+Each object is shown as found, some with a state (dirty, hot, cold, sliced), in hand, or in another
+object; each appliance is open or closed, on or off. A crop contains the pixels with its rendered id
+in a frame of 224 px, with a margin. The test houses are unseen houses of the training split. For a
+state, the table shows the recall of the samples with it, the recall of those without it, and their
+mean.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNASKED = -1
 
 
 class Crop(NamedTuple):
-    """What is cut out, uint8 ``[48, 48, 3]``, and the right class of each head."""
+    """Holds a crop, uint8 ``[48, 48, 3]``, and the right class of each head."""
 
     pixels: Pixels
     labels: list[int]
@@ -52,7 +52,7 @@ class Photographer:
 
     Args:
         house: The house.
-        seed: Which states are shown.
+        seed: Seed of the states that are shown.
     """
 
     def __init__(self, house: FurnishedHouse, seed: int) -> None:
@@ -99,7 +99,7 @@ class Photographer:
         yield from self._cut(state, name, labels)
 
     def _holder(self, state: HouseState, name: str) -> str:
-        """Return an empty object that can hold others, ``""`` if there is none."""
+        """Return an empty object that can contain others, ``""`` if there is none."""
         holders = [other for other, each in self.house.items.items()
                    if each.type.holds and other != name]  # fmt: skip
         return str(self.rng.choice(holders)) if holders else ""
@@ -119,7 +119,7 @@ class Photographer:
         yield from self._cut(state, name, labels)
 
     def _cut(self, state: HouseState, name: str, labels: dict[str, int]) -> Iterator[Crop]:
-        """Yield the crop, nothing if the object cannot be seen."""
+        """Yield the crop, unless the object is not visible."""
         box = self.renderer.visible(state, SIDE).get(name)
         if box is None:
             return
@@ -132,7 +132,7 @@ class Photographer:
 
 
 class Network(nn.Module):
-    """Four convolutions and one linear head for each question."""
+    """Consists of four convolutions and one linear head for each question."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ def train(network: Network, images: torch.Tensor, labels: torch.Tensor, epochs: 
 
 
 def report(outputs: list[torch.Tensor], labels: torch.Tensor) -> None:
-    """Print the accuracy of each head, and which types it is mostly wrong about."""
+    """Print the accuracy of each head, and the types with the most errors."""
     for place, (head, output) in enumerate(zip(HEADS, outputs, strict=True)):
         asked = labels[:, place] != UNASKED
         truth, right = labels[asked, place], output[asked].argmax(1) == labels[asked, place]

@@ -1,8 +1,8 @@
-"""The full counts of House: flaws of 1,000 houses, 2,000 oracle episodes checked twice.
+"""Counts flaws in 1,000 houses of House, and checks 2,000 oracle episodes twice.
 
     python benchmarks/house_counts.py > benchmarks/results/2026-11-23-house_counts.txt
 
-The tests check a part of both. The second opinion on goals is
+The tests check a part of both. The second check of the goals is
 `visenv.envs.embodied.world.checker`, which shares no code with the planner and the goals.
 """
 

@@ -29,10 +29,10 @@ HOLDER = "Bowl"
 
 
 class Sheet:
-    """Collects frames.
+    """Collects frames for a contact sheet.
 
     Args:
-        house: The house in which they are taken.
+        house: The house of the frames.
     """
 
     def __init__(self, house: FurnishedHouse) -> None:
@@ -40,7 +40,7 @@ class Sheet:
         self.turn_to(house)
 
     def turn_to(self, house: FurnishedHouse) -> None:
-        """Go on in another house, in its first state."""
+        """Continue in another house, in its initial state."""
         self.state = HouseState(house)
         self.renderer = HouseRenderer(house)
 
@@ -48,7 +48,7 @@ class Sheet:
         self.frames.append(self.renderer.frame(self.state, SIDE, antialias=True))
 
     def add_middle(self) -> None:
-        """Add the middle of a large frame, where the object is that was found."""
+        """Add the middle of a large frame, which shows the object that was found."""
         frame = self.renderer.frame(self.state, LARGE, antialias=True)
         start, end = (LARGE - MIDDLE) // 2, (LARGE + MIDDLE) // 2
         self.frames.append(frame[start:end, start:end])

@@ -1,11 +1,11 @@
-"""TextPolicy: learns from oracle episodes of House which action to take, from texts alone.
+"""Defines `TextPolicy`, which learns the actions of House from texts of oracle episodes.
 
-`benchmarks/house_attacks.py` reports it beside the players that are not learned. A linear model
-over hashed features scores every action of the list and takes the best one. A feature is a pair: a
+`benchmarks/house_attacks.py` compares it with the players that are not learned. A linear model over
+hashed features scores every action of the list, and the best one is taken. A feature is a pair of a
 fact of the context (a word of the instruction, the last actions and whether they were valid, how
-often which verb was used, what is in hand) and a fact of the action (its verb, where the
-instruction mentions its object, whether the object was found or is in hand, its type). The model
-sees no image and, when it plays, no ground truth. It is trained by cross-entropy over the action of
+often each verb was used, the object in hand) and a fact of the action (its verb, the position of
+its object in the instruction, whether the object was found or is in hand, its type). The model sees
+no image and, when it plays, no ground truth. It is trained with cross-entropy over the action of
 the oracle and some others.
 """
 
@@ -42,7 +42,7 @@ Features = NDArray[np.int64]
 
 
 class Step(NamedTuple):
-    """An action that was taken, whether it was valid, and the feedback."""
+    """Holds an action that was taken, whether it was valid, and the feedback."""
 
     name: str
     ok: bool
@@ -51,10 +51,10 @@ class Step(NamedTuple):
 
 @dataclass
 class Context:
-    """The texts that a policy reads: the instruction and the history.
+    """Holds the texts that a policy reads: the instruction and the history.
 
     Attributes:
-        instruction: What is to be done.
+        instruction: The instruction of the task.
         steps: The actions that were taken.
     """
 
@@ -67,7 +67,7 @@ class Context:
 
     @property
     def held(self) -> str:
-        """The type of the object in hand, as far as the history tells."""
+        """Return the type of the object in hand, according to the history."""
         held = ""
         for step in self.steps:
             verb, kind = parts(step.name)
@@ -78,7 +78,7 @@ class Context:
         return held
 
     def facts(self, mentions: Mapping[str, str]) -> list[str]:
-        """Return what is true of the context."""
+        """Return the facts of the context."""
         verbs = Counter(parts(step.name)[0] for step in self.steps if step.ok)
         done = [f"did {verb} {min(count, 4)}" for verb, count in sorted(verbs.items())]
         past = [f"{parts(step.name)[0]} {mentions.get(parts(step.name)[1], '')} {step.ok}"
@@ -110,7 +110,7 @@ def parts(name: str) -> tuple[str, str]:
 
 
 def mentioned(instruction: str, names: Sequence[str]) -> dict[str, str]:
-    """Return, for each type of object, whether and as the how-manieth the instruction names it."""
+    """Return, for each type of object, its rank among the mentions in the instruction, as text."""
     said = f" {' '.join(_words(instruction))} "
     places = {}
     for kind in sorted({kind for _, kind in map(parts, names)}, key=len, reverse=True):
@@ -126,7 +126,7 @@ def features(context: Context, names: Sequence[str], listed: Sequence[str]) -> l
     """Return the buckets of the features of each action, int64 ``[features]``.
 
     Args:
-        context: What was said and done.
+        context: The instruction and the history.
         names: The actions.
         listed: All actions of the episode.
     """
@@ -149,7 +149,7 @@ def features(context: Context, names: Sequence[str], listed: Sequence[str]) -> l
 
 
 Decision = list[Features]
-"""Features of the oracle's action, the first, and of some others."""
+"""Features of the oracle's action, which is the first, and of some others."""
 
 
 class TextPolicy:
@@ -204,7 +204,7 @@ def decisions(sample: Sample, rng: np.random.Generator) -> Iterator[Decision]:
 
     Args:
         sample: The task.
-        rng: Draws the actions that the oracle's are compared with.
+        rng: Draws the actions with which the oracle's action is compared.
     """
     simulation = HouseSimulation(sample.truth_as(HouseTruth))
     context, names = Context(sample.question), simulation.dialect.names
@@ -222,7 +222,7 @@ def trained(dialect: str, subsets: Sequence[str], tasks: int, epochs: int = 3) -
     Args:
         dialect: The dialect.
         subsets: The subsets, in equal shares.
-        tasks: How many tasks.
+        tasks: Number of tasks.
         epochs: Passes over the decisions.
     """
     rng = np.random.default_rng(0)

@@ -1,9 +1,9 @@
-"""`import visenv` costs at most twice `import gymnasium`.
+"""Checks that `import visenv` takes at most twice the time of `import gymnasium`.
 
     python benchmarks/import_time.py
 
-Each import runs in fresh interpreters, the two in turns, so that a busy moment of the machine falls
-on both; the medians are compared.
+Each import runs in new interpreters, alternating between both, so that other load affects both; the
+medians are compared.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import tyro
 
 @dataclass(frozen=True)
 class Args:
-    """What to measure."""
+    """Sets what is measured."""
 
     runs: int = 15
-    """Interpreters started for each of the two."""
+    """Number of interpreters that are started for each import."""
     bound: float = 2.0
-    """The largest ratio that passes."""
+    """Largest accepted ratio."""
 
 
 def seconds(module: str) -> float:

@@ -1,16 +1,17 @@
-"""Seconds of a rollout whose reward asks a slow judge: deferred terms and a blocking judge.
+"""Measures rollouts whose reward asks a slow judge, with deferred terms and with a blocking judge.
 
     python benchmarks/judges.py
 
-Episodes are two additions and an answer (`visenv.testing.toy`), played by the oracle in no time, so
-that what is measured is the wait for the judge. All requests differ: no verdict comes from a cache.
+Episodes consist of two additions and an answer (`visenv.testing.toy`). The oracle plays them in a
+negligible time, so that the wait for the judge is measured. All requests differ, so that no verdict
+comes from a cache.
 
 - 64 episodes, and a judge that takes 200 ms for a batch of up to 16 requests, one batch after
-  another: 4 batches are 0.8 s, and at most 1.5 s are allowed.
-- 8 episodes, and a judge that takes 250 ms for one request and answers any number at a time.
+  another: 4 batches take 0.8 s, and at most 1.5 s are allowed.
+- 8 episodes, and a judge that takes 250 ms for one request, for any number of concurrent requests.
 
 Ways: the default executor and the thread executor, whose reward terms are deferred; and a term that
-blocks its step (`time.sleep`, as in a loop that knows no deferred terms), on both executors.
+    blocks its step (`time.sleep`, as in a loop without deferred terms), on both executors.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ALLOWED_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Question(ScoreRequest):
-    """One request of an episode; `number` makes it differ from all others."""
+    """Is a request of an episode; `number` makes it different from all others."""
 
     kind: ClassVar[str] = "benchmark question"
     sample: str
@@ -47,10 +48,10 @@ class Question(ScoreRequest):
 
 
 class SlowJudge(ScorerBackend):
-    """Takes some time for a batch.
+    """Waits a fixed time for each batch.
 
     Args:
-        seconds: Seconds of a batch.
+        seconds: Duration of a batch.
     """
 
     limits = ServiceLimits(max_delay=0.005)
@@ -102,7 +103,7 @@ def seconds_of(episodes: int, term: RewardTerm, make_executor: Callable[[], Exec
 
 
 def measure(episodes: int, ways: dict[str, Any]) -> dict[str, float]:
-    """Return the median seconds of each way, all ways by turns."""
+    """Return the median seconds of each way; all ways are measured in turn."""
     numbers = itertools.count()
     rounds = [
         {

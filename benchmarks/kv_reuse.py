@@ -1,10 +1,10 @@
-"""What it is worth to keep keys and values between the turns of an episode.
+"""Measures the benefit of keeping keys and values between the turns of an episode.
 
-The same episodes (an image and a question in every turn, a limit of tokens sampled) are played
-three ways in one run: by `TransformersPolicy`; by the same policy made to forget before every turn,
-so that it reads the whole conversation again; and by `model.generate` of transformers, which always
-reads it again. Each way is timed several times in turn and the best time counts; CPU seconds are
-those of this process, and hold still when other work shares the machine.
+The same episodes (an image and a question in every turn, a fixed number of sampled tokens) are
+played in three ways in one run: by `TransformersPolicy`; by the same policy, which is reset before
+every turn, so that it reads the whole conversation again; and by `model.generate` of transformers,
+which always reads it again. Each way is timed several times in turn, and the best time counts. CPU
+seconds are those of this process, which depend little on other load of the machine.
 
     python benchmarks/kv_reuse.py --episodes 64 --turns 4
 """
@@ -47,7 +47,7 @@ def shown(work: Workload, episode: int, turn: int) -> Image:
 
 
 def play(policy: TransformersPolicy, work: Workload, *, forget: bool) -> None:
-    """All episodes at once through the policy."""
+    """Play all episodes concurrently with the policy."""
 
     async def episode(seed: int) -> None:
         session: TokenSession = policy.open(seed)
@@ -64,8 +64,8 @@ def play(policy: TransformersPolicy, work: Workload, *, forget: bool) -> None:
 
 
 def generate(folder: Path, work: Workload) -> Callable[[], None]:
-    """The same conversations through stock transformers, padded left, read again in every turn."""
-    policy = TransformersPolicy(folder)  # for tokenizer, template and image processor alone
+    """Return a function that plays the same conversations with stock transformers, padded left."""
+    policy = TransformersPolicy(folder)  # only for tokenizer, template and image processor
     codec = policy.codec
     template, encoder, vocabulary = codec.template, codec.encoder, codec.vocabulary
     model: Any = transformers.AutoModelForImageTextToText.from_pretrained(folder)
@@ -125,7 +125,7 @@ def main(
     repeats: int = 3,
     threads: int = 1,
 ) -> None:
-    """Play all three ways and print episodes and tokens per second, and the ratios."""
+    """Play in all three ways; print episodes and tokens per second, and the ratios."""
     torch.set_num_threads(threads)
     work = Workload(episodes, turns, tokens, side)
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""Libero: a turn of 16 actions and a reset against LIBERO's own environment, and the call itself.
+"""Measures Libero: a turn of 16 actions and a reset against LIBERO's own environment, and a call.
 
     python benchmarks/libero.py
     python benchmarks/libero.py --episodes 1000 --kills 200
@@ -104,7 +104,7 @@ def report(
 
 
 def cpu_seconds(host: ChildHost, work: Callable[[], Any]) -> float:
-    """The median CPU time of the child for `work`."""
+    """Return the median CPU time of the child for `work`."""
     times = []
     for _ in range(ROUNDS):
         begun = used(host.pid)
@@ -119,7 +119,7 @@ def used(pid: int) -> float:
 
 
 def call() -> None:
-    """A call to a child that only makes frames."""
+    """Measure a call to a child that only makes frames."""
     host = ChildHost(
         SimulatorSpec(
             "visenv.testing.blank_simulator:BlankSimulator", interpreter=find_interpreter()
@@ -137,7 +137,7 @@ def call() -> None:
 
 
 def memory(episodes: int) -> None:
-    """The memory of the simulator over episodes on five tasks, recycling included."""
+    """Print the memory of the simulator over episodes on five tasks, with recycling."""
     env = gym.make("visenv/Libero-v0", data="libero_goal", tasks=[1, 4, 6, 8, 9], preset="tiny")
     sizes = []
     for episode in range(episodes):
@@ -154,7 +154,7 @@ def memory(episodes: int) -> None:
 
 
 def kills(count: int) -> None:
-    """Kill the simulator at random moments; the next episode must play."""
+    """Kill the simulator at random moments; the next episode must still play."""
     env = gym.make("visenv/Libero-v0", data="libero_goal", tasks=[6], states=1, preset="tiny")
     rng = random.Random(0)
     aborted = 0

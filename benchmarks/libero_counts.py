@@ -1,12 +1,12 @@
-"""The full counts of Libero: every task loads, resets repeat bit for bit, the expert solves.
+"""Counts for Libero: every task loads, resets are equal bit for bit, the scripted expert solves.
 
     python benchmarks/libero_counts.py                    # all three parts, about an hour
     python benchmarks/libero_counts.py --parts expert --solved envs/libero/datasets/solved.json
 
-``load`` builds all 130 tasks and takes one step. ``resets`` compares 20 tasks at 3 states in a
-fresh simulator with the same states after other episodes: state, frames and 10 steps. ``expert``
-plays the scripted expert, by text actions, at the first 10 states of libero_object and the first 5
-of libero_goal and libero_spatial; ``--solved`` writes what it solves.
+``load`` builds all 130 tasks and takes one step. ``resets`` compares 20 tasks at 3 states in a new
+simulator with the same states after other episodes: state, frames and 10 steps. ``expert`` plays
+the scripted expert, by text actions, at the first 10 states of libero_object and the first 5 of
+libero_goal and libero_spatial; ``--solved`` writes the solved ones to a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lines of Python code of a revision and of the working tree, for each package.
+"""Counts the lines of Python code of a revision and of the working tree, for each package.
 
-A line counts if it holds code: blank lines, comments and docstrings (any statement that is only a
-string) do not count. Files count as they are in git, ignored ones left out; the links inside
+A line counts if it contains code: blank lines, comments and docstrings (any statement that is only
+a string) do not count. The files are those in git, without ignored ones; the links inside
 ``visenv/`` are not followed. Run it with::
 
     python benchmarks/lines_of_code.py --before 29f5df9
@@ -33,10 +33,10 @@ _NO_CODE: Final = frozenset(
 
 
 def count_code(source: str) -> int:
-    """Return the number of lines that hold code.
+    """Return the number of lines that contain code.
 
     Raises:
-        SyntaxError: If the source is not Python.
+        SyntaxError: If the source is not valid Python.
     """
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -50,7 +50,7 @@ def count_code(source: str) -> int:
 
 
 def package_of(path: str) -> str:
-    """Return the folder that a file is counted in, at most two deep: ``visenv/data``."""
+    """Return the folder by which a file is counted, at most two levels deep: ``visenv/data``."""
     return "/".join(path.split("/")[:-1][:2]) or "(root)"
 
 
@@ -110,7 +110,7 @@ def main(before: str = "HEAD") -> None:
     """Print the table.
 
     Args:
-        before: The revision that the working tree is compared with.
+        before: The revision to compare with the working tree.
     """
     print(report(count(files_of(before)), count(files_here()), before[:8]))
 

@@ -1,12 +1,12 @@
-"""Peak memory of the log-prob step against vocabulary times places.
+"""Measures the peak memory of the log-prob step, by vocabulary and number of places.
 
     python benchmarks/logprob_memory.py
     python benchmarks/logprob_memory.py --device cuda --width 2048
 
-From the last hidden states: log-probabilities and entropy of drawn tokens, and the gradient of
-states and weight. Memory is what that takes at its peak beyond states, weight and their gradients,
-each measurement in a process of its own. The peers, left out where all logits together exceed
-1 GiB: the kernel of TRL's fused head, and all logits at once with PyTorch's own functions.
+The step computes, from the last hidden states, log-probabilities and entropy of sampled tokens, and
+the gradient of states and weight. The reported memory is the peak besides states, weight and their
+gradients, measured in a new process each time. The baselines, omitted if all logits together exceed
+1 GiB, are the kernel of TRL's fused head, and all logits at once with PyTorch's own functions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def plain(hidden: torch.Tensor, linear: torch.nn.Linear, tokens: torch.Tensor) -
 
 
 def measure(options: argparse.Namespace, way: str, vocabulary: int, places: int) -> list[float]:
-    """MiB beyond states, weight and gradients; seconds; the sum of the log-probabilities."""
+    """Return MiB besides states, weight and gradients; seconds.
+
+    The sum of the log-probabilities.
+    """
     torch.set_num_threads(1)
     torch.manual_seed(0)
     device, dtype = options.device, getattr(torch, options.dtype)
@@ -77,7 +80,7 @@ def measure(options: argparse.Namespace, way: str, vocabulary: int, places: int)
     hidden = torch.randn(places, options.width, device=device, dtype=dtype, requires_grad=True)
     tokens = torch.randint(vocabulary, (places,), device=device)
     step: Callable[..., torch.Tensor] = {"ours": ours, "trl": trl, "plain": plain}[way]
-    step(hidden[:8], linear, tokens[:8]).sum().backward()  # loads what is loaded once
+    step(hidden[:8], linear, tokens[:8]).sum().backward()  # warm-up
     hidden.grad, linear.weight.grad = torch.zeros_like(hidden), torch.zeros_like(linear.weight)
     before, start = rest(device), now(device)
     picked = step(hidden, linear, tokens)
@@ -90,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--width", type=int, default=64, help="of the hidden states")
+    parser.add_argument("--width", type=int, default=64, help="width of the hidden states")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

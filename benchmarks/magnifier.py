@@ -1,15 +1,15 @@
-"""The magnifier: fidelity of its kinds on scenes and photographs, and the speed of its networks.
+"""Measures the magnifier: fidelity of its kinds on scenes and photographs, speed of its networks.
 
     python benchmarks/magnifier.py
     python benchmarks/magnifier.py --weights <folder of SMFANet's published weights>
 
 Fidelity is the PSNR, in decibels, of an image that was averaged down by 4 and enlarged by 4 again,
-against the original. The scenes are held-out ones of the family's world, whose true pixels are
-known; what is compared is the area of each sign and a margin around it. The photographs are those
-that scikit-image and scikit-learn carry; `small` was not trained on them. Each number is a mean.
+compared with the original. The scenes are held-out scenes of the family's world, whose true pixels
+are known; the compared area is each sign with a margin. The photographs are those of scikit-image
+and scikit-learn; `small` was not trained on them. Each number is a mean.
 
-Speed is that of a 64 px crop on one thread in float32, the median of several runs, next to the
-lightweight Swin2SR of transformers, with random weights, in the same process.
+Speed is that of a 64 px crop on one thread in float32, the median of several runs, compared with
+the lightweight Swin2SR of transformers, with random weights, in the same process.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _resized(crop: Pixels, kernel: PIL.Image.Resampling) -> Pixels:
 
 
 def scenes(name: str) -> Iterator[tuple[Pixels, Pixels]]:
-    """Native crops of signs, and the true pixels at four times their resolution."""
+    """Yield native crops of signs, and the true pixels at four times their resolution."""
     for seed in HELD_OUT:
         sample, rendered = MagsWorld(name).pair(np.random.default_rng(seed))
         native = sample.images[0].pixels
@@ -105,7 +105,7 @@ def scenes(name: str) -> Iterator[tuple[Pixels, Pixels]]:
 
 
 def photographs() -> Iterator[tuple[str, tuple[Pixels, Pixels]]]:
-    """Photographs averaged down, and as they are."""
+    """Yield photographs averaged down, and the originals."""
     named = {name: getattr(skimage.data, name)() for name in ("astronaut", "coffee", "chelsea")}
     images = sklearn.datasets.load_sample_images().images
     named |= dict(zip(("china", "flower"), images, strict=True))
@@ -162,7 +162,7 @@ def speed() -> None:
 
 
 async def cached() -> None:
-    """A crop that was enlarged before; the target is at most 0.2 ms."""
+    """Measure a cached crop; the target is at most 0.2 ms."""
     magnifier = open_magnifier("small")
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
     image, window = Image.from_pixels(pixels), Window(0, 0, 64, 64)

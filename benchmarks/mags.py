@@ -1,4 +1,4 @@
-"""MagsZoom: the cost of a step, scenes in a second, and the memory of 128 environments.
+"""Measures MagsZoom: cost of a step, scenes per second, and the memory of 128 environments.
 
     python benchmarks/mags.py
 
@@ -74,7 +74,7 @@ def steps() -> None:
 
 
 def bare_lanczos() -> float:
-    """Seconds of Pillow for the boxes of `TURN` in a scene of 768 px, seen at 256 px."""
+    """Return the seconds of Pillow for the boxes of `TURN` in a scene of 768 px, seen at 256 px."""
     picture = PIL.Image.fromarray(np.zeros((768, 768, 3), np.uint8))
     start = time.process_time()
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""Time and memory of one process on a machine that others use too."""
+"""Measures time and memory of one process on a shared machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def now(device: str) -> float:
-    """Seconds: of this process's processor time on a CPU, by the clock on a GPU."""
+    """Return seconds: the processor time of this process for a CPU, the clock for a GPU."""
     if device == "cpu":
         return time.process_time()
     torch.cuda.synchronize()
@@ -19,10 +19,10 @@ def now(device: str) -> float:
 
 
 def rest(device: str) -> float:
-    """MiB held now; the high-water mark starts again."""
+    """Return the current memory in MiB, and reset the high-water mark."""
     gc.collect()
     if device == "cpu":
-        ctypes.CDLL("libc.so.6").malloc_trim(0)  # or what comes finds room that was left over
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # otherwise later allocations use freed memory
         Path("/proc/self/clear_refs").write_text("5", "ascii")
         return _resident("VmRSS")
     torch.cuda.empty_cache()
@@ -31,7 +31,7 @@ def rest(device: str) -> float:
 
 
 def most(device: str) -> float:
-    """MiB at the high-water mark."""
+    """Return the memory at the high-water mark in MiB."""
     if device == "cpu":
         return _resident("VmHWM")
     return torch.cuda.max_memory_allocated() / 2**20

@@ -1,7 +1,8 @@
-"""The peer GEM (gem-llm 0.1.0) in `env_overhead.py`: the adder game behind its `ToolEnvWrapper`.
+"""Runs GEM (gem-llm 0.1.0) for `env_overhead.py`: the adder game with its `ToolEnvWrapper`.
 
-Run by that script, with an interpreter that has GEM: it answers each line ``"<episodes> <seeded>"``
-with steps per second. GEM's dependencies clash with ours, therefore the second interpreter.
+That script runs this one with an interpreter that has GEM. It answers each line ``"<episodes>
+<seeded>"`` with steps per second. GEM's dependencies conflict with those of visenv, hence the
+second interpreter.
 """
 
 from __future__ import annotations

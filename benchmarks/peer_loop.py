@@ -1,8 +1,8 @@
-"""The loop that a careful engineer writes by hand, on the stock model.
+"""Implements a hand-written training loop with the stock model, as a baseline.
 
-One padded batch, each distinct image through the vision tower once, log-probabilities of the
-sampled tokens alone, in chunks whose logits are made again for the gradient. Images are all that
-segments share here.
+It uses one padded batch, runs each distinct image through the vision tower once, and computes
+log-probabilities only for the sampled tokens, in chunks whose logits are recomputed for the
+gradient. Segments share only images.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from visenv.policies.transformers import TransformersPolicy
 from visenv.types import Image, Segment
 
 _CHUNK = 1024
-"""Sampled tokens whose logits are held at the same time."""
+"""Number of sampled tokens whose logits are in memory at the same time."""
 
 
 class Loop:
-    """A stock model, and the loss of a group on it.
+    """Holds a stock model, and computes the loss of a group with it.
 
     Args:
         folder: The checkpoint.
-        policy: Ours, for its image processor.
-        device: Of the model.
-        dtype: Of the weights.
-        checkpointing: Whether activations are made again for the gradient.
+        policy: The policy of visenv, for its image processor.
+        device: Device of the model.
+        dtype: Type of the weights.
+        checkpointing: Whether activations are recomputed for the gradient.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Loop:
         self._device = device
 
     def inputs(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> dict[str, Any]:
-        """Return the padded batch, its images, and which of them each row shows."""
+        """Return the padded batch, its images, and the images of each row."""
         ids = torch.zeros(len(segments), max(map(len, segments)), dtype=torch.int64)
         own, sampled = torch.zeros_like(ids), torch.zeros(ids.shape, dtype=torch.bool)
         for row, segment in enumerate(segments):
@@ -86,7 +86,7 @@ class Loop:
         seen = torch.cat([looked.pooler_output[image] for image in inputs["shown"]])
         embedded = inner.language_model.embed_tokens(ids)  # [rows, tokens, width]
         embedded = embedded.masked_scatter((ids == self._placeholder)[..., None], seen)
-        # Padded on the right, a row needs no mask beside the causal one.
+        # Padded on the right, a row needs only the causal mask.
         hidden = inner.language_model(
             inputs_embeds=embedded, position_ids=inputs["positions"], use_cache=False
         ).last_hidden_state

@@ -1,9 +1,8 @@
-"""The peer MiniWorld (miniworld 2.1.0, pyglet 1.5) in `house.py`: a step with its frame.
+"""Runs MiniWorld (miniworld 2.1.0, pyglet 1.5) for `house.py`: a step with its frame.
 
-Run by that script, with an interpreter that has MiniWorld: it answers each line
-``"<side> <steps>"`` with the medians of the CPU time and of the elapsed time of a step, in
-milliseconds. MiniWorld needs pyglet 1.5, libEGL and libGLU; it opens an EGL context without a
-display.
+That script runs this one with an interpreter that has MiniWorld. It answers each line ``"<side>
+<steps>"`` with the medians of the CPU time and of the elapsed time of a step, in milliseconds.
+MiniWorld needs pyglet 1.5, libEGL and libGLU; it opens an EGL context without a display.
 """
 
 from __future__ import annotations

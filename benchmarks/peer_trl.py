@@ -1,4 +1,4 @@
-"""TRL's GRPO loss on our episodes: its own `_compute_loss`, its own fused head, a stock model."""
+"""Runs TRL's GRPO loss on episodes of visenv: its `_compute_loss` and fused head, a stock model."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 
 class Peer:
-    """A `GRPOTrainer` that is handed episodes instead of generating them.
+    """Wraps a `GRPOTrainer` that gets episodes instead of generating them.
 
     Args:
         folder: The checkpoint.
-        policy: Ours, for its image processor.
-        device: Of the model.
-        dtype: Of the weights.
+        policy: The policy of visenv, for its image processor.
+        device: Device of the model.
+        dtype: Type of the weights.
         rows: Segments of a group; the whole group is one batch.
-        checkpointing: Whether activations are made again for the gradient.
-        sampled_only: Whether its head leaves out the places it masks, as it does on a GPU; on a
-            CPU, as shipped, it scores every place of every sequence.
+        checkpointing: Whether activations are recomputed for the gradient.
+        sampled_only: Whether its head skips masked places, as on a GPU; on a CPU, it scores every
+            place of every sequence by default.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Peer:
         images: Mapping[str, Image],
         advantages: torch.Tensor,
     ) -> dict[str, Any]:
-        """The episodes as TRL wants them: prompts padded on the left, completions on the right."""
+        """Return the episodes in TRL's format: prompts padded left, completions padded right."""
         starts = [int(segment.loss_mask.argmax()) for segment in segments]
         longest = max(starts)
         length = longest + max(
@@ -117,12 +117,12 @@ class Peer:
         return moved | {"num_images": [len(segment.images) for segment in segments]}
 
     def loss(self, inputs: Mapping[str, Any]) -> torch.Tensor:
-        """TRL's loss (DAPO: the mean over all sampled tokens)."""
+        """Return TRL's loss (DAPO: the mean over all sampled tokens)."""
         with mock.patch("trl.trainer.utils._use_triton", return_value=self._sampled_only):
             value: torch.Tensor = self._trainer._compute_loss(self.model, dict(inputs))  # noqa: SLF001
         return value
 
 
 def _no_reward(completions: list[Any], **_: Any) -> list[float | None]:
-    """TRL wants a reward function; ours has come with the episodes."""
+    """Return no rewards; TRL requires a reward function, but the rewards are in the episodes."""
     return [0.0] * len(completions)

@@ -1,10 +1,10 @@
-"""Steps per second of 8 episodes whose tools take 20 ms: how much waiting is done together.
+"""Measures steps per second of 8 episodes whose tools take 20 ms, to test how waits overlap.
 
     python benchmarks/pool.py
 
-Ideal is 8 / 20 ms = 400 steps/s; what the machine reaches of it at that moment is measured by 8
-threads that do nothing but sleep. The pool is driven as a sampler drives it: each episode's next
-turn is submitted when its result is there. Peers in the same run, turn about: Gymnasium's
+The ideal is 8 / 20 ms = 400 steps/s; 8 threads that only sleep measure how much of it the machine
+reaches at the moment. The pool is used as a sampler uses it: each episode's next turn is submitted
+as soon as its result is available. The baselines run alternately in the same run: Gymnasium's
 SyncVectorEnv and AsyncVectorEnv (shared_memory=False) on the same environments.
 """
 
@@ -75,7 +75,7 @@ def of_sleep() -> float:
 
 
 def make(**how: Any) -> Any:
-    # One turn more than is played: no episode ends, so no peer spends a step on a reset.
+    # One turn more than is played: no episode ends, so that no baseline spends a step on a reset.
     return gym.make_vec(toy.register(), num_envs=EPISODES, latency=LATENCY, turns=TURNS + 1, **how)
 
 

@@ -1,15 +1,15 @@
-"""Seconds of an update with and without micro-batches that are made ahead in another thread.
+"""Measures an update with and without micro-batches that another thread makes in advance.
 
     python benchmarks/prefetch.py
     python benchmarks/prefetch.py --device cuda --dtype bfloat16 --size 3b --groups 8
 
-Each group is a micro-batch: two images in the prompt and a tool image of each member. Images are
-processed anew in every round, as where an engine has sampled (it processes images itself). Rounds
-take turns with and without prefetching; medians of the wall time count, because what overlaps does
-not show in processor time.
+Each group is a micro-batch: two images in the prompt and a tool image for each member. Images are
+processed again in every round, as after sampling with an engine (which processes images itself).
+Rounds alternate with and without prefetching. The medians of the wall time count, because overlap
+does not change processor time.
 
-The share is the part of the time without prefetching in which micro-batches were made. Prefetching
-hides at most that much: ``1 / (1 - share)`` bounds the ratio.
+The share is the part of the time without prefetching that is spent on making micro-batches.
+Prefetching saves at most this part: the ratio is at most ``1 / (1 - share)``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ WAYS: dict[str, Way] = {"in turn": map, "prefetched": prefetched}
 
 
 class Round(NamedTuple):
-    """What one round took, in seconds: whole, and to make micro-batches (on whichever thread)."""
+    """Holds the seconds of one round: in total, and for making micro-batches (on any thread)."""
 
     whole: float
     making: float
 
 
 def take(policy: TransformersPolicy, parts: Sequence[Any], way: Way) -> Round:
-    """Forward and backward of all micro-batches."""
+    """Run forward and backward of all micro-batches."""
     policy.codec.encoder.forget()
     making = 0.0
 
@@ -77,8 +77,8 @@ def main(
         groups: Micro-batches in an update.
         members: Episodes in a group.
         rounds: Rounds of each way.
-        device: Where the model computes.
-        dtype: Of its weights.
+        device: Device of the model.
+        dtype: Type of its weights.
         threads: CPU threads of PyTorch.
     """
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""A Qwen2.5-VL of random weights and any size, and episodes of any shape, to measure training on.
+"""Builds Qwen2.5-VL models of any size with random weights, and episodes of any shape.
 
-Nothing measured depends on what the weights know.
+They are used to measure training; the measurements do not depend on the values of the weights.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from visenv.policies.transformers.tiny import build_tiny
 from visenv.types import Image, ImageSpan, Segment, TurnSpan
 
 SIZES: dict[str, dict[str, dict[str, Any]]] = {
-    # The proportions of the 3B, so that what costs it most costs this most: a perceptron 5.4 times
-    # as wide as the rest, heads of 128 with few keys, a head of 11 % of the layers' weights.
+    # The proportions of the 3B, so that the same parts dominate the cost: an MLP 5.4 times as wide
+    # as the rest, heads of 128 with few keys, an output head with 11 % of the layers' weights.
     "22m": {
         "text": {
             "hidden_size": 640, "num_hidden_layers": 2, "num_attention_heads": 5,
@@ -33,7 +33,7 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
         },
         "vision": {"depth": 2, "hidden_size": 320, "num_heads": 4, "intermediate_size": 856},
     },
-    # The same proportions, but for a head of 18 %, and attention, which weighs more.
+    # The same proportions, but with an output head of 18 %, and a larger share of attention.
     "8m": {
         "text": {
             "hidden_size": 384, "num_hidden_layers": 2, "num_attention_heads": 3,
@@ -53,7 +53,7 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def build(folder: Path, size: str) -> Path:
-    """Write a checkpoint; its tokenizer is the tiny one, other rows of the head are padding."""
+    """Write a checkpoint with the tiny tokenizer; the other rows of the output head are padding."""
     if (folder / "config.json").exists():
         return folder
     tiny = build_tiny(folder / "tiny", TinyConfig("qwen2_5_vl", patch_size=14))
@@ -76,7 +76,7 @@ def build(folder: Path, size: str) -> Path:
 
 
 def weights(folder: Path) -> dict[str, int]:
-    """How many weights a checkpoint's parts have: layers and head of the text, the vision tower."""
+    """Return the number of weights of the parts: text layers, output head, vision tower."""
     counts = {"layers": 0, "head": 0, "vision": 0}
     for file in folder.glob("*.safetensors"):
         with safe_open(file, "pt") as stored:
@@ -93,16 +93,16 @@ def weights(folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Shape:
-    """Segments of one group; lengths in tokens.
+    """Describes the segments of one group; lengths in tokens.
 
     Attributes:
-        prompt: The shared prompt, images included.
+        prompt: Length of the shared prompt, with its images.
         images: Images in the prompt, of 196 tokens each.
-        sampled: What is sampled for each segment; in two turns if something is shown between them.
-        shown: What the environment shows between the turns: an image of 256 tokens, the rest text.
-        alike: How many members sample the same first turn, and so are shown the same.
-        contexts: Segments of each member: contexts that were rebuilt.
-        step: What each further context keeps of the history, beside what the one before kept.
+        sampled: Sampled tokens of each segment, in two turns if there are tokens between them.
+        shown: Tokens of the environment between the turns: an image of 256 tokens, the rest text.
+        alike: Number of members that sample the same first turn, and thus get the same result.
+        contexts: Segments of each member, for contexts that are rebuilt.
+        step: Tokens of the history that each further context keeps in addition to the previous one.
     """
 
     prompt: int
@@ -126,18 +126,18 @@ class Shape:
         return members * (self.contexts * (self.prompt + self._own) + history)
 
     def one_level(self, members: int) -> int:
-        """Return the tokens if the prompt alone is read once."""
+        """Return the number of tokens if only the prompt is read once."""
         return self.whole(members) - self.prompt * (members * self.contexts - 1)
 
     def read(self, members: int) -> int:
-        """Return the tokens if every common beginning is read once."""
+        """Return the number of tokens if every common prefix is read once."""
         history = self.step * (self.contexts - 1)
         turns = (members - members // self.alike) * (self.sampled // 2 + self.shown)
         repeated = turns if self.alike > 1 else 0
         return self.prompt + members * (self.contexts * self._own + history) - repeated
 
     def ceiling(self, members: int) -> float:
-        """Return how many times fewer tokens are read than without sharing."""
+        """Return the ratio of the tokens without sharing to the tokens with sharing."""
         return self.whole(members) / self.read(members)
 
     @property
@@ -152,13 +152,13 @@ SHAPES = (
     Shape(600, 2, 100),
     Shape(1100, 4, 100),
 )
-"""Those with tools first."""
+"""Shapes, starting with those with tools."""
 
 
 def group(
     policy: TransformersPolicy, shape: Shape, members: int
 ) -> tuple[list[Segment], dict[str, Image]]:
-    """Return the segments of a group, and the images in them."""
+    """Return the segments of a group, and their images."""
     rng = np.random.default_rng(0)
     words = np.flatnonzero(~policy.codec.banned)
     images: list[Image] = []
@@ -192,7 +192,7 @@ def group(
 
 
 class _Turn(list[int]):
-    """Sampled tokens."""
+    """Holds sampled tokens."""
 
 
 def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:

@@ -1,19 +1,20 @@
-"""Episodes per second with slow tools: the Collector and a lock-step loop, with the same engine.
+"""Measures episodes per second with slow tools: the Collector and lock-step loops, same engine.
 
     python benchmarks/rollout.py [--policy vllm]
 
-Episodes have 1 to 8 turns of log-normal length, and after each a tool call of log-normal latency:
-most take 20 ms, one in a hundred a second. The same episodes, to the token and the millisecond, are
-played in three ways, turn about:
+Episodes have 1 to 8 turns of log-normal length, each followed by a tool call of log-normal latency:
+most take 20 ms, one in a hundred a second. The same episodes, with equal tokens and latencies, are
+played in three ways, in turn:
 
-- Collector: each episode goes on as soon as its own reply or its own tool is there;
-- lock step: as TRL's `GRPOTrainer._tool_call_loop` has it: one batch of turns, which waits for the
+- Collector: each episode continues as soon as its own reply or its own tool result is available;
+- lock step: as in TRL's `GRPOTrainer._tool_call_loop`: one batch of turns, which waits for the
   slowest, then the tools one after another, then the next batch;
-- lock step, tools at once: kinder than TRL; a batch of turns, then all tools at once in threads.
+- lock step, tools at once: more favorable than TRL: a batch of turns, then all tools at once in
+  threads.
 
-Engines: one that gives each turn a token every few milliseconds, however many there are, as a GPU
-below its limit does; the tiny model on this machine's CPU, by transformers or by vLLM. Busy is the
-share of the time in which the engine had a turn to sample.
+Engines: a simulated one that gives each turn a token every few milliseconds, for any number of
+    turns, as a GPU below its limit does; and the tiny model on this machine's CPU, with
+    transformers or vLLM. Busy is the share of the time in which the engine had a turn to sample.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ MEDIAN_LATENCY, P99_LATENCY = 0.020, 1.0
 MEDIAN_TOKENS, P99_TOKENS = 24, 96
 TOKEN_SECONDS = 0.010
 ROUNDS = 3
-# A prompt that vLLM reads in two parts kills its CPU build when requests have seeds (0.31: a CPU's
-# generator has no offset to set back), so all prompts fit into one part.
+# If vLLM's CPU build reads a prompt in two parts and requests have seeds, it crashes (0.31: a CPU's
+# generator has no offset to reset), so that all prompts must fit into one part.
 OPTIONS = {"kv_cache_memory_bytes": 256 * 2**20, "max_num_batched_tokens": 2**15}
 VLLM = {"options": OPTIONS, "max_images": TURNS}
 SPREAD = 2.326  # standard deviations from the median to the 99th percentile
 
 
 class Plan(NamedTuple):
-    """What happens in an episode: tokens of each turn, and seconds of the tool call after it."""
+    """Describes an episode: the tokens of each turn, and the seconds of the tool call after it."""
 
     tokens: list[int]
     latencies: list[float]
@@ -73,7 +74,10 @@ class Plan(NamedTuple):
 
 
 class Errand(gym.Env[Any, str]):
-    """Plays the plan of its seed; each tool shows an image, and the last answer ends it."""
+    """Plays the plan of its seed.
+
+    Each tool returns an image, and the last answer ends the episode.
+    """
 
     @override
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
@@ -98,7 +102,7 @@ class Errand(gym.Env[Any, str]):
 
 
 class Simulated(Policy[Session]):
-    """An engine with room for everyone: each turn gets a token every `TOKEN_SECONDS`."""
+    """Simulates an engine without limit: each turn gets a token every `TOKEN_SECONDS`."""
 
     @override
     def open(self, seed: int) -> Session:
@@ -117,7 +121,7 @@ class Measured(NamedTuple):
     tokens: int
 
 
-# ------------------------------------------------------------------------------ the three ways
+# --------------------------------------------------------------------------- the three ways
 
 
 def by_collector(policy: Policy[Any], seeds: range) -> Measured:
@@ -143,7 +147,7 @@ def by_lock_step(policy: Policy[Any], seeds: range, *, at_once: bool) -> Measure
 
 
 async def lock_step(policy: Policy[Any], seeds: range, gauge: ConcurrencyGauge, tools: Any) -> int:
-    """TRL's loop, without its reading the whole conversation again for each turn."""
+    """Run TRL's loop, except that the conversation is not read again for each turn."""
     envs = [Errand() for _ in seeds]
     records = [env.reset(seed=seed)[1]["step"] for env, seed in zip(envs, seeds, strict=True)]
     own = [int(np.random.SeedSequence([seed, 0]).generate_state(1)[0]) for seed in seeds]

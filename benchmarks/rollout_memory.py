@@ -1,12 +1,12 @@
-"""Peak memory of `visenv rollout`, for a given number of episodes: it has to stay flat.
+"""Measures the peak memory of `visenv rollout` for a number of episodes; it must not grow.
 
 ::
 
     python benchmarks/rollout_memory.py --episodes 200
 
-The command runs in a process of its own. The table shows the episodes written and the resident
-memory of that process at each tenth of the run, and at last the peak that the kernel recorded.
-Memory that grows with the number of episodes shows as a column that rises to its end.
+The command runs in a separate process. The table shows the written episodes and the resident memory
+of that process at each tenth of the run, and at the end the peak that the kernel recorded. If
+memory grows with the number of episodes, the column increases to its end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RolloutMemory:
     env: str = "ZoomVQA-v0"
     """The environment, with its default options."""
     episodes: int = 200
-    """How many episodes are played."""
+    """Number of episodes."""
     policy: str = "oracle"
     """The policy, which runs in the measured process."""
     option: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ def _watch(process: subprocess.Popen[bytes], file: Path, episodes: int) -> float
 
 
 def _status(pid: int) -> dict[str, float]:
-    """Return the memory of a process in MiB by the kernel's names; nothing once it has ended."""
+    """Return the memory of a process in MiB by the kernel's names; empty if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
     except (OSError, UnicodeDecodeError):

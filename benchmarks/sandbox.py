@@ -1,15 +1,15 @@
-"""How long a program takes in the sandbox, against what peers run it in; and whether it leaks.
+"""Measures the time of a program in the sandbox against other ways to run it, and tests for leaks.
 
     python benchmarks/sandbox.py                     latency, all layers on, ratios of medians
-    python benchmarks/sandbox.py --burst 64          as many at once
-    python benchmarks/sandbox.py --soak 10000        what is left after as many
-    chrt -r 5 python benchmarks/sandbox.py           as on an idle machine, where others run too
+    python benchmarks/sandbox.py --burst 64          64 concurrent programs
+    python benchmarks/sandbox.py --soak 10000        leaks after 10,000 programs
+    chrt -r 5 python benchmarks/sandbox.py           real-time priority, if other processes run
 
-Peers are a cold Python, the same behind bubblewrap, the same behind firejail (with the flags a
-well-known trainer uses), turn about in the same run; byte-code is cached everywhere and nobody has
-more than one thread. They find the image in their directory, the sandbox is handed it; everybody
-is done when the image that was written is decoded here. The floor is `exec` in this process, which
-isolates nothing.
+The other ways are a cold Python, the same inside bubblewrap, and the same inside firejail (with the
+flags of a well-known trainer), in turn in the same run. Byte-code is always cached, and every way
+has one thread. The other programs read the image from their directory, the sandbox gets it as an
+input; the time ends when the written image is decoded here. The lower bound is `exec` in this
+process, which isolates nothing.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ image = np.memmap('pixels.bin', np.uint8, 'c').reshape({height}, {width}, 3)
 
 
 class Task(NamedTuple):
-    """The same work for everybody.
+    """Describes a task that all ways solve.
 
     Attributes:
-        name: What it is.
-        target: How many times faster than a cold Python the sandbox is to be.
+        name: Name of the task.
+        target: Target ratio of the time of a cold Python to the time of the sandbox.
         code: The program in the sandbox.
-        peer: The program of the others, in a directory with `files`.
-        images: What the sandbox is handed.
-        files: What is in the directory.
+        peer: The program of the other ways, in a directory with `files`.
+        images: Input images of the sandbox.
+        files: Files of the directory.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Task(NamedTuple):
 
 
 def photograph(width: int, height: int) -> np.ndarray:
-    """A picture with about as much detail as a photograph: a JPEG of 2.6 bits a pixel."""
+    """Return an image with about as much detail as a photograph: as a JPEG, 2.6 bits a pixel."""
     coarse = np.random.default_rng(0).integers(0, 256, (height // 12, width // 12, 3), np.uint8)
     picture = PIL.Image.fromarray(coarse).resize((width, height), PIL.Image.Resampling.BICUBIC)
     return np.array(picture)
@@ -112,7 +112,7 @@ def by_command(command: list[str], directory: Path) -> None:
 
 
 def take_image(directory: Path) -> None:
-    """What the sandbox hands back decoded, others have to decode."""
+    """Decode the written image; the sandbox returns decoded images."""
     output = directory / "path_to_output_image.jpg"
     if (directory / "expects").exists():
         np.asarray(PIL.Image.open(output))
@@ -123,14 +123,14 @@ def in_process(program: str, directory: Path) -> None:
     here = Path.cwd()
     os.chdir(directory)
     try:
-        exec(compile(program, "peer", "exec"), {})  # noqa: S102  the floor
+        exec(compile(program, "peer", "exec"), {})  # noqa: S102  the lower bound
     finally:
         os.chdir(here)
     take_image(directory)
 
 
 def commands(directory: Path) -> dict[str, list[str]]:
-    """How each peer is started, if it is installed."""
+    """Return the command of each other way, if it is installed."""
     python = [sys.executable, "-I", str(directory / "program.py")]
     found = {"cold python": python}
     if bubblewrap := shutil.which("bwrap"):
@@ -146,7 +146,7 @@ def commands(directory: Path) -> dict[str, list[str]]:
 
 
 def versions() -> str:
-    """What is measured, and on what."""
+    """Return the machine and the versions of the programs."""
     model = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -177,7 +177,7 @@ def compare(sandbox: Sandbox, task: Task, rounds: int) -> None:
             for way, act in ways.items():
                 start = time.perf_counter()
                 act()
-                if number:  # the first fills caches
+                if number:  # the first round fills caches
                     times[way].append((time.perf_counter() - start) * 1000)
     report(task, times)
 
@@ -261,7 +261,7 @@ def soak(sandbox: Sandbox, count: int) -> None:
 
 
 def state(sandbox: Sandbox) -> dict[str, int]:
-    """What could leak, counted when all that has ended is cleared away."""
+    """Return counts of everything that could leak, after all ended programs are cleaned up."""
     assert isinstance(sandbox.backend, LocalBackend)
     server = sandbox.backend.server_pid()
     time.sleep(2.0)
@@ -308,7 +308,7 @@ def main() -> None:
         sandbox.start()
         print(f"$ python {' '.join(sys.argv)}")
         print(f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; {versions()}")
-        ahead = "before" if os.sched_getscheduler(0) else "among"  # real-time, or not
+        ahead = "before" if os.sched_getscheduler(0) else "among"  # real-time scheduling or not
         print(
             f"load average {os.getloadavg()[0]:.1f} at the start, scheduled {ahead} other "
             f"processes, isolation by {backend.hello().mode}"

@@ -1,13 +1,14 @@
-"""The scaling on paper: tokens, bytes and seconds of a step for Qwen2.5-VL 3B, 7B and 72B.
+"""Computes tokens, bytes and seconds of a step for Qwen2.5-VL 3B, 7B and 72B on many GPUs.
 
     python benchmarks/scale.py                       # 1, 8 and 64 GPUs
     python benchmarks/scale.py --groups 512 --size 16 --mfu 0.31
 
-A step plays groups of episodes and learns from them once; the GPUs sample and train by turns, or,
-where an engine of one GPU has no room beside the trainer, half of them sample for the others. All
-of it is computed by the formulas that it prints (`visenv.algos.costs`), as if no episode waited for
-a tool or for a longer one; every rate is printed with where it comes from, "assumed" where nothing
-was measured. The MFU is the one that benchmarks/update.py printed on a GPU, if results/ has it.
+A step plays groups of episodes and learns from them once. The GPUs alternate between sampling and
+training or, if an engine on one GPU does not fit beside the trainer, half of the GPUs sample for
+the others. Everything is computed by the printed formulas (`visenv.algos.costs`), under the
+assumption that no episode waits for a tool or for a longer episode. Every rate is printed with its
+source, or as "assumed" if nothing was measured. The MFU is the output of benchmarks/update.py on a
+GPU, if results/ contains it.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ GPU, GPU_BYTES, NODE = "H200 SXM", 141e9, 8
 LORA_RANK = 16
 RESULTS = Path(__file__).parent / "results"
 LEAST_SEQUENCES = 64
-"""An engine that has room for fewer at once gets more GPUs."""
+"""If an engine has room for fewer sequences at the same time, it gets more GPUs."""
 
 
 class Rate(NamedTuple):
-    """A number and where it comes from."""
+    """Holds a number and its source."""
 
     value: float
     source: str
 
 
 class Rates(NamedTuple):
-    """What seconds are computed with."""
+    """Holds the rates for the computation of seconds."""
 
     peak: Rate = Rate(989e12, f"dense bf16 FLOP/s of an {GPU}: its data sheet")
     mfu: Rate = Rate(0.25, "assumed: prime-rl publishes 0.22 to 0.37 for Qwen3-4B on an H100")
@@ -80,12 +81,12 @@ class Rates(NamedTuple):
     usable: Rate = Rate(0.9, "assumed: share of the GPU's 141 GB")
 
     def link(self, gpus: int) -> float:
-        """Bytes a second from GPU to GPU."""
+        """Return the bytes per second between GPUs."""
         return self.inside.value if gpus <= NODE else self.between.value
 
 
 def measured_mfu(results: Path) -> Rate | None:
-    """The median of what benchmarks/update.py printed on a GPU into those files."""
+    """Return the median MFU that benchmarks/update.py printed to these files on a GPU, or None."""
     printed = re.compile(r"^MFU of shared, text: ([\d.]+)%", re.MULTILINE)
     found = {path: printed.findall(path.read_text("utf-8")) for path in results.glob("*update*")}
     values = [float(each) / 100 for all_of_file in found.values() for each in all_of_file]
@@ -96,7 +97,7 @@ def measured_mfu(results: Path) -> Rate | None:
 
 
 class Engine(NamedTuple):
-    """How one of the engines samples: its GPUs, and how many sequences at once."""
+    """Describes one engine: its number of GPUs, and of sequences at the same time."""
 
     gpus: int
     sequences: int
@@ -104,13 +105,13 @@ class Engine(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """One model on some GPUs, sharded no more than needed.
+    """Describes one model on a number of GPUs, sharded no more than needed.
 
     Attributes:
         stage: ZeRO stage.
-        trained: Parameters that learn: the language model, or adapters on it.
-        engine: How it samples.
-        apart: Whether it is a server on other GPUs than the trainer, as many as those.
+        trained: Number of trained parameters: the language model, or adapters of it.
+        engine: Describes its sampling.
+        apart: Whether the engine is a server on other GPUs than the trainer, with the same number.
     """
 
     model: ModelSize
@@ -124,40 +125,40 @@ class Plan:
 
     @property
     def lora(self) -> bool:
-        """Whether only adapters learn."""
+        """Return whether only adapters are trained."""
         return self.trained < self.model.language
 
     @property
     def state(self) -> float:
-        """Bytes of weights, gradients and optimizer on a GPU."""
+        """Return the bytes of weights, gradients and optimizer on a GPU."""
         return state_bytes(self.model.parameters, self.trained, self.stage, self.gpus)
 
     @property
     def exchanged(self) -> float:
-        """Bytes that a GPU sends in the update."""
+        """Return the bytes that a GPU sends in the update."""
         micro_batches = math.ceil(self.work.tokens(shared=True) / self.gpus / self.batch)
         weights = self.model.parameters
         return exchanged_bytes(weights, self.trained, self.stage, self.gpus, micro_batches)
 
     @property
     def sent(self) -> float:
-        """Bytes of weights that the engine is sent."""
+        """Return the bytes of weights that are sent to the engine."""
         return 2.0 * self.model.language
 
     def update_seconds(self, rates: Rates, *, shared: bool = True) -> float:
-        """Computing the update."""
+        """Return the seconds of the update's computation."""
         flops = update_flops(self.model, self.work, shared, lora=self.lora)
         return flops / (self.gpus * rates.peak.value * rates.mfu.value)
 
     def sync_seconds(self, rates: Rates) -> float:
-        """Sending the weights to the engines, on the same GPUs or on others."""
+        """Return the seconds to send the weights to the engines, on the same GPUs or on others."""
         gathered = self.sent * (self.gpus - 1) / self.gpus if self.stage == 3 else 0.0
         if self.apart:
             return (gathered + self.sent) / rates.link(2 * self.gpus)
         return gathered / rates.link(self.gpus) + 2 * self.sent / rates.bandwidth.value
 
     def rollout_seconds(self, rates: Rates) -> float:
-        """Sampling all episodes, with the prompts of a group read once."""
+        """Return the seconds to sample all episodes, if the prompts of a group are read once."""
         model, work, (width, at_once) = self.model, self.work, self.engine
         compute = rates.peak.value * rates.reading.value
         keys = at_once * (work.prompt + work.completion / 2) * model.key_value_bytes
@@ -170,9 +171,10 @@ class Plan:
 def engine_for(
     model: ModelSize, work: StepWork, gpus: int, room: float, *, apart: bool = False
 ) -> Engine | None:
-    """The fewest GPUs in whose `room` bytes each the weights and enough sequences fit.
+    """Return the engine with the fewest GPUs that have room for the weights and enough sequences.
 
-    An engine beside a trainer has that trainer's GPU alone; a server has as many as it needs.
+    Each GPU has `room` bytes. An engine beside a trainer has one GPU; a server has as many as it
+    needs.
     """
     context = work.prompt + work.completion
     for width in (each for each in ((1, 2, 4, 8) if apart else (1,)) if each <= gpus):
@@ -184,10 +186,10 @@ def engine_for(
 
 
 def plan(model: ModelSize, work: StepWork, gpus: int, batch: int, usable: float) -> Plan | None:
-    """The least sharding that fits into `usable` bytes, all weights before LoRA; or None.
+    """Return the plan with the least sharding that fits into `usable` bytes, or None.
 
-    Where no engine has room beside the trainer, half of the GPUs train and servers sample on the
-    others.
+    Training of all weights is preferred to LoRA. If no engine has room beside the trainer, half of
+    the GPUs train and servers sample on the others.
     """
     for trained in (model.language, model.lora(LORA_RANK)):
         for apart in (False, True) if gpus > 1 else (False,):
@@ -205,7 +207,7 @@ def plan(model: ModelSize, work: StepWork, gpus: int, batch: int, usable: float)
 
 
 def row(made: Plan, rates: Rates) -> str:
-    """A plan as a line of the table; bytes in GB, times in seconds."""
+    """Return a plan as a row of the table; bytes in GB, times in seconds."""
     rollout, update = made.rollout_seconds(rates), made.update_seconds(rates)
     separate = made.update_seconds(rates, shared=False)
     exchange, sync = made.exchanged / rates.link(made.gpus), made.sync_seconds(rates)
@@ -254,10 +256,10 @@ def main(
     """Print the formulas, the rates, and a table for each model.
 
     Args:
-        work: What a step plays.
-        mfu: Model FLOPs utilisation of the update, if you know better than what was measured.
+        work: The episodes of a step.
+        mfu: Model FLOPs utilization of the update, to replace the measured one.
         batch: Tokens of a micro-batch.
-        gpus: How many.
+        gpus: Numbers of GPUs.
     """
     given = None if mfu is None else Rate(mfu, "given with --mfu")
     rates = Rates(mfu=given or measured_mfu(RESULTS) or Rates().mfu)

@@ -1,8 +1,8 @@
-"""Scenes made in a second on one core, against a bare baseline of the same size.
+"""Measures scenes per second on one core, against simple baselines of the same size.
 
-The peer draws what a quick script would: a field of noise (Pillow's ``effect_noise``, or
-scikit-image's ``random_noise`` over a gradient) with the same number of shapes, plates and words on
-it. Neither keeps the detail out of the view.
+The baselines draw what a short script would: a field of noise (Pillow's ``effect_noise``, or
+scikit-image's ``random_noise`` over a gradient) with the same number of shapes, plates and words.
+Neither hides the detail from the view.
 
     python benchmarks/scenes.py
 """
@@ -29,13 +29,13 @@ FONT = ImageFont.load_default(24)
 
 
 def pillow(rng: np.random.Generator, side: int, shapes: int, plates: int) -> np.ndarray:
-    """Gaussian noise in three channels, shapes, plates with a word."""
+    """Return an image with Gaussian noise in three channels, shapes, and plates with a word."""
     channels = [Image.effect_noise((side, side), 60) for _ in range(3)]
     return decorated(Image.merge("RGB", channels), rng, shapes, plates)
 
 
 def scikit_image(rng: np.random.Generator, side: int, shapes: int, plates: int) -> np.ndarray:
-    """A gradient with scikit-image's Gaussian noise, shapes, plates with a word."""
+    """Return a gradient with scikit-image's Gaussian noise, shapes, and plates with a word."""
     gradient = np.linspace(0.2, 0.8, side)[:, None, None].repeat(side, 1).repeat(3, 2)
     noisy = random_noise(gradient, "gaussian", rng=rng, var=0.01)  # type: ignore[no-untyped-call]
     return decorated(Image.fromarray((noisy * 255).astype(np.uint8)), rng, shapes, plates)
@@ -68,7 +68,7 @@ def main() -> None:
         "scikit-image": lambda rng: scikit_image(rng, preset.width, shapes, plates),
     }
     seconds: dict[str, list[float]] = {name: [] for name in makers}
-    for round_ in range(ROUNDS):  # interleaved, so that a busy machine slows all alike
+    for round_ in range(ROUNDS):  # interleaved, so that other load affects all
         for name, make in makers.items():
             start = time.process_time()
             for index in range(PER_ROUND):

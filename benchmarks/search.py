@@ -1,20 +1,22 @@
-"""Local search in 100,000 passages: building, memory, time of a query, and what is found.
+"""Measures local search in 100,000 passages: building, memory, time of a query, hit rate.
 
     python benchmarks/search.py
     python benchmarks/search.py --passages 10000 --chroma 10000
 
-The corpus is made: 60,000 words whose frequencies follow Zipf's law, passages of 60 to 140. A query
-is six distinct words of one passage; it hits when that passage is among the first five.
+The corpus is synthetic: 60,000 words whose frequencies follow Zipf's law, in passages of 60 to 140
+words. A query consists of six distinct words of one passage; it is a hit if that passage is among
+the first five.
 
-* `words:` with several budgets, and without one; as peers SQLite's own FTS5 ranking and bm25s (pip
-  install bm25s) on the same passages and queries. `benchmarks/bm25.py` compares their rankings.
-* Building `meaning:` from random unit vectors, and searching them, the worst case for an
-  approximate index, with a one-layer encoder made here; as the peer Chroma's HNSW index of them.
-* `Encoder` asked by 64 threads, as episodes ask it, and by one after another.
+* `words:` with several budgets, and without one; as baselines SQLite's own FTS5 ranking and bm25s
+(pip install bm25s) on the same passages and queries. `benchmarks/bm25.py` compares their rankings.
+* Building `meaning:` from random unit vectors, which are the worst case for an approximate index,
+and searching them, with a one-layer encoder that is made here; as the baseline Chroma's HNSW index
+of them.
+* `Encoder` with 64 concurrent threads, as episodes use it, and with sequential calls.
 
-Each engine is built and asked in a process of its own. Milliseconds are of the clock and of the
-processor, the best of three rounds of each query, and then the median over the queries: a shared
-machine changes the second less. Target: 5 ms a query.
+Each engine is built and queried in a separate process. Milliseconds are wall time and processor
+time: the best of three rounds of each query, then the median over the queries. Other load affects
+processor time less. Target: 5 ms a query.
 """
 
 from __future__ import annotations
@@ -63,21 +65,21 @@ Ask = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class Args:
-    """What to measure."""
+    """Sets what is measured."""
 
     passages: int = 100_000
-    """Passages of the corpus."""
+    """Number of passages of the corpus."""
     queries: int = 200
-    """Queries of each engine; a tenth where one takes long."""
+    """Number of queries of each engine; a tenth for slow engines."""
     chroma: int = 100_000
-    """Passages in Chroma's own index: minutes."""
+    """Number of passages in Chroma's own index, which takes minutes."""
 
 
 # ------------------------------------------------------------------------------------ the corpus
 
 
 def vocabulary(rng: np.random.Generator) -> np.ndarray:
-    """Words that end in a, o or u, which Porter's stemmer leaves as they are for all engines."""
+    """Return words that end in a, o or u, which Porter's stemmer does not change."""
     syllables = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
     made: dict[str, None] = {}
     while len(made) < VOCABULARY:
@@ -110,7 +112,7 @@ def write_corpus(file: Path, passages: int, queries: int) -> list[tuple[str, str
 
 
 def corpus(file: Path) -> Corpus:
-    return Corpus(file, words=200)  # none is cut
+    return Corpus(file, words=200)  # no passage is split
 
 
 def addresses(searcher: Searcher) -> Ask:
@@ -118,7 +120,7 @@ def addresses(searcher: Searcher) -> Ask:
 
 
 def build_plain(folder: Path, file: Path) -> None:
-    """FTS5 as its manual has it."""
+    """Build an FTS5 index as its manual describes."""
     connection = sqlite3.connect(folder / "plain.sqlite")
     connection.execute(
         "CREATE VIRTUAL TABLE plain USING fts5 (title, text, url UNINDEXED, tokenize = 'porter')"
@@ -156,7 +158,7 @@ def open_bm25s(folder: Path) -> Ask:
 
 
 class RandomVectors:
-    """An encoder without weights, so that what is left of a build is the store."""
+    """Represents an encoder without weights, so that only the store is measured."""
 
     dimension = DIMENSION
 
@@ -180,7 +182,7 @@ def unit_vectors(count: int, rng: np.random.Generator) -> Vectors:
 
 
 def make_encoder(folder: Path) -> None:
-    """A sentence encoder of one layer with random weights, and words of two letters as tokens."""
+    """Write a sentence encoder of one layer with random weights, whose tokens are two letters."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import BertConfig, BertModel, BertTokenizer
@@ -202,7 +204,7 @@ def make_encoder(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Engine:
-    """One line of the table: how it is made in its folder, unless another made it, and opened."""
+    """Describes a row of the table: how the engine is built (unless another row did) and opened."""
 
     folder: str
     open: Callable[[Path], Ask]
@@ -234,20 +236,20 @@ ENGINES = {
 
 
 def alone(act: Callable[..., Any], *arguments: Any) -> Any:
-    """What `act` returns in a fresh process."""
+    """Return the result of `act` in a new process."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(act, *arguments).result()
 
 
 def megabytes() -> float:
-    """The most memory that this process has had; `getrusage` would count its parent's too."""
+    """Return the peak memory of this process; `getrusage` would include its parent's."""
     status = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 def build(name: str, folder: Path, file: Path) -> tuple[float, float, float]:
-    """Seconds of the clock and of the processor, and the most megabytes of the process."""
+    """Return wall and processor seconds, and the peak memory of the process in megabytes."""
     make = ENGINES[name].build
     assert make is not None
     wall, cpu = time.perf_counter(), time.process_time()
@@ -258,9 +260,9 @@ def build(name: str, folder: Path, file: Path) -> tuple[float, float, float]:
 def ask(
     name: str, folder: Path, queries: list[tuple[str, str]]
 ) -> tuple[list[float], list[float], float, float]:
-    """Milliseconds of the clock and of the processor of each query, hit rate, most megabytes.
+    """Return wall and processor milliseconds of each query, hit rate, and peak megabytes.
 
-    The best of three rounds, the nearest to a quiet core that a shared machine comes.
+    The times are the best of three rounds, which is closest to an idle machine.
     """
     found = ENGINES[name].open(folder)
     hits = [address in found(query) for address, query in queries]
@@ -308,7 +310,7 @@ def middle_and_p95(times: list[float]) -> tuple[float, float]:
 
 
 def compare_chroma(root: Path, passages: int, queries: int) -> None:
-    """Chroma's index with its defaults, and every vector compared, for the same nearest five."""
+    """Compare Chroma's index with its defaults and exact search, for the same nearest five."""
     chromadb: Any = import_module("chromadb")
     rng = np.random.default_rng(0)
     vectors = unit_vectors(passages, rng)
@@ -343,14 +345,14 @@ def compare_chroma(root: Path, passages: int, queries: int) -> None:
 
 
 def time_encoder(model: str, name: str, threads: int = 64, each: int = 4) -> None:
-    """Queries a second of the processor, one after another and by threads at once."""
+    """Print queries per second of processor time, sequentially and with concurrent threads."""
     texts = [[f"query {k} of thread {thread}" for k in range(each)] for thread in range(threads)]
     encoder = Encoder(model)
     encoder.encode(["warm"])
     start = time.process_time()
     for queries in texts:
         for query in queries:
-            encoder.encode([f"{query}, alone"])  # other texts: vectors are remembered
+            encoder.encode([f"{query}, alone"])  # different texts, because vectors are cached
     middle, before = time.process_time(), encoder.counts().batches
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda queries: [encoder.encode([query]) for query in queries], texts))

@@ -1,8 +1,8 @@
-"""The 19 text checks on texts of 200 words: checks per second, for each check and dialect.
+"""Measures the 19 text checks on texts of 200 words: checks per second by check and dialect.
 
-The bound is 20,000 a second where a check need not split sentences. Those that do (~) take what
-NLTK's Punkt takes, which is measured by itself too, and have no bound. Costs are also given in
-units of the plainest scan of such a text, finding its words with `re`.
+The bound is 20,000 per second for checks that need not split sentences. Those that do (~) depend on
+NLTK's Punkt, which is also measured separately, and have no bound. Costs are also given in units of
+the simplest scan of such a text, which finds its words with `re`.
 
     python benchmarks/text_checks.py
 """
@@ -31,7 +31,7 @@ ROUNDS = 150
 SPLIT_ROUNDS = 15
 SPLITS = "sentence"
 
-# Arguments that every text here keeps to, so that no check stops early.
+# Arguments that every text satisfies, so that no check stops early.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Bounds": {"lower_bound": 0, "upper_bound": 10_000},
     "Ranges": {"ranges": [[0, 100]] * 4},
@@ -48,7 +48,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def texts(number: int = 20) -> list[str]:
-    """Texts of four paragraphs of 50 words, without a number, which would end check 19 early."""
+    """Return texts of four paragraphs of 50 words, without numbers, which would stop check 19."""
     rng = np.random.default_rng(0)
     return [
         "\n\n".join(f"The {paragraph_of_words(rng, 49)[4:]}" for _ in range(4))
@@ -57,12 +57,12 @@ def texts(number: int = 20) -> list[str]:
 
 
 def with_figures(made: list[str]) -> list[str]:
-    """The texts with nine percentages each, for the checks that look at how numbers are written."""
+    """Return the texts with nine percentages each, for the checks of the format of numbers."""
     return [re.sub(r"((?:\S+\s+){19})\S+", r"\g<1>12.5%", text) for text in made]
 
 
 def seconds_each(act: Callable[[str], object], made: list[str], rounds: int = ROUNDS) -> float:
-    """Seconds of one core for a text, in the best of many rounds: others use the machine too."""
+    """Return the seconds per text on one core, in the best of many rounds because of other load."""
     best = float("inf")
     for _ in range(rounds):
         start = time.process_time()

@@ -1,31 +1,32 @@
-"""Episodes trained per second: what segments share read once, against three other ways.
+"""Measures trained episodes per second: with shared prefixes read once, against other ways.
 
     python benchmarks/update.py
     python benchmarks/update.py --device cuda --dtype bfloat16 --size 3b --checkpointing --at-once 1
 
-One group is one optimizer step: forward, backward, AdamW. Five ways, on the same episodes, all
-segments in one pass:
+One group is one optimizer step: forward, backward, AdamW. There are five ways, on the same
+episodes, with all segments in one pass:
 
-shared   what the trainer does: every common beginning and each image once
+shared   as the trainer: every common prefix and each image once
 padded   the same code without sharing: each segment whole (each image still once)
-loop     the loop that one writes by hand: the stock model, a padded batch, each image once,
+loop     a hand-written loop: the stock model, a padded batch, each image once,
          log-probabilities of the sampled tokens in chunks (`peer_loop.py`)
 trl      `GRPOTrainer._compute_loss` of TRL with its own fused head, on the stock model; its head
-         scores the completion alone, as on a GPU
-trl-cpu  the same as shipped: on a CPU its head scores every place (not run unless asked for)
+         scores only the completion, as on a GPU
+trl-cpu  the same with TRL's default: on a CPU its head scores every place (only run on request)
 
-Each way is a process of its own and they take turns, three rounds of them; medians count, and every
-ratio is of two medians of the same run. On a CPU times are processor seconds of one thread, so that
-a busy machine counts little, with wall seconds beside them; on a GPU all are wall seconds. The
-vision tower is frozen and timed apart; "text" is the step without it.
+Each way runs in a separate process, and the ways alternate for three rounds. The medians count, and
+every ratio is of two medians of the same run. On a CPU, times are processor seconds of one thread,
+which depend little on other load, with wall seconds beside them; on a GPU, all times are wall
+seconds. The vision tower is frozen and timed separately; "text" is the step without it.
 
-Shapes with tools come first: an image shown to each member between its turns; the same, where four
-members make the same call; contexts that are rebuilt each turn and keep what the one before had.
+Shapes with tools come first: an image for each member between its turns; the same, with four
+members that make the same call; contexts that are rebuilt each turn and contain the previous
+history.
 
-The ceiling is what reading shared tokens once can give: the tokens of all segments over those of
-their prefix tree. It is compared with the text of padded and of loop. Memory is how far a step
-goes beyond weights and optimizer. "Gradient" is the distance from the shared way's, relative to its
-norm.
+The ceiling is the largest possible gain of reading shared tokens once: the tokens of all segments
+divided by those of their prefix tree. It is compared with the text times of padded and of loop.
+Memory is the peak of a step besides weights and optimizer. "Gradient" is the distance from the
+gradient of the shared way, relative to its norm.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ WAYS = ("shared", "padded", "loop", "trl", "trl-cpu")
 
 
 class Taken(NamedTuple):
-    """What a step took: seconds whole, in the vision tower and by the wall; MiB."""
+    """Holds the cost of a step: seconds in total, in the vision tower and wall time; MiB."""
 
     whole: float
     vision: float
@@ -77,7 +78,7 @@ class Taken(NamedTuple):
 
 
 class Step:
-    """One way to take an optimizer step on a group."""
+    """Takes an optimizer step on a group in one way."""
 
     def __init__(self, way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
         self._device = options.device
@@ -117,7 +118,7 @@ class Step:
         else:
 
             def loss() -> torch.Tensor:
-                self.policy.network.vision.forget()  # or it would be free from the second step on
+                self.policy.network.vision.forget()  # otherwise its cost is 0 from the second step
                 packed = pack(self.policy.codec, segments, images, share=way == "shared")
                 scores: TokenScores = self.policy.module(packed)
                 ratio = torch.exp(scores.logprobs - scores.logprobs.detach())
@@ -129,7 +130,7 @@ class Step:
         self._optimizer = torch.optim.AdamW(trained, lr=0.0)
         for weight in trained:
             weight.grad = torch.zeros_like(weight)
-        self._optimizer.step()  # makes the optimizer's moments
+        self._optimizer.step()  # allocates the optimizer's moments
         self._looking = 0.0
         self._watch(self.model.model.visual)
 
@@ -155,13 +156,16 @@ class Step:
         return Taken(whole, self._looking, wall, most(self._device) - held)
 
     def gradient(self) -> dict[str, torch.Tensor]:
-        """That of the latest step; the weights stayed as they were, the rate is 0."""
+        """Return the gradient of the latest step.
+
+        The weights are unchanged, because the rate is 0.
+        """
         named: Iterable[tuple[str, Any]] = self.model.named_parameters()
         return {name: weight.grad.cpu() for name, weight in named if weight.grad is not None}
 
 
 _STEP: list[Step] = []
-"""What this process is to do, at most one."""
+"""The step of this process, at most one."""
 
 
 def prepare(way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
@@ -187,7 +191,7 @@ Processes = Mapping[str, ProcessPoolExecutor]
 def measure(
     processes: Processes, options: argparse.Namespace, shape: Shape, members: int
 ) -> tuple[dict[str, Taken], dict[str, float]]:
-    """The median step of each way; and how far its gradient is from that of the first way."""
+    """Return the median cost of each way, and the distance of its gradient from the first way."""
     for way, process in processes.items():
         process.submit(prepare, way, options, shape, members).result()
     taken: dict[str, list[Taken]] = {way: [] for way in processes}
@@ -207,17 +211,18 @@ def measure(
 
 
 def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
-    """Of two gradients, relative to the second."""
+    """Return the distance of two gradients, relative to the norm of the second."""
     assert one.keys() == other.keys()
     apart = sum(float((one[name] - other[name]).double().square().sum()) for name in other)
     return math.sqrt(apart / sum(float(each.double().square().sum()) for each in other.values()))
 
 
 def mfu(options: argparse.Namespace, tokens: int, seconds: float) -> float:
-    """Model FLOPs utilisation: 6 N T / (t F).
+    """Return the model FLOPs utilization: 6 N T / (t F).
 
-    N: weights of the language model's layers, T: tokens read, t: seconds, F: the device's peak.
-    Left out, to our disadvantage: attention, the head, and what checkpointing does twice.
+    N: weights of the language model's layers, T: tokens read, t: seconds, F: peak of the device.
+    Attention, the output head and recomputation by checkpointing are not counted, so that the true
+    utilization is higher.
     """
     layers = weights(options.folder)["layers"]
     return float(6 * layers * tokens / seconds / options.peak_tflops / 1e12)
@@ -226,7 +231,7 @@ def mfu(options: argparse.Namespace, tokens: int, seconds: float) -> float:
 def report(
     processes: Processes, options: argparse.Namespace, shape: Shape, members: int
 ) -> Iterator[str]:
-    """The lines of one shape."""
+    """Yield the lines of one shape."""
     taken, apart = measure(processes, options, shape, members)
     shared = taken["shared"]
     yield (
@@ -256,7 +261,7 @@ def report(
 
 
 def heading(options: argparse.Namespace) -> str:
-    """Versions and sizes."""
+    """Return the versions and sizes."""
     names = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "trl"))
     sizes = ", ".join(f"{part} {one / 1e6:.2f} M" for part, one in weights(options.folder).items())
     return (
@@ -281,8 +286,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of each process")
     parser.add_argument("--at-once", type=int, default=1, help="shapes measured at the same time")
     parser.add_argument("--checkpointing", action="store_true")
-    parser.add_argument("--peak-tflops", type=float, default=0, help="of the device, for the MFU")
-    parser.add_argument("--folder", type=Path, help="where the model is kept")
+    parser.add_argument("--peak-tflops", type=float, default=0, help="peak of the device")
+    parser.add_argument("--folder", type=Path, help="folder of the model")
     options = parser.parse_args()
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -1,5 +1,5 @@
-# ruff: noqa: E402 - the number of threads and the path come before imports
-"""The verifier against teachers that are called once for each response, and its speed.
+# ruff: noqa: E402 - threads and path must be set before the imports
+"""Compares the verifier with teachers that are called once per response, and measures its speed.
 
 1. CPU time of 64 responses in 8 groups with 4 points each, scored by a tiny Grounding DINO and a
    tiny SAM 2, which both sides have loaded before. The peer calls the same two models once for each
@@ -60,7 +60,7 @@ Folders = tuple[Path, Path]
 
 
 def responses() -> list[Response]:
-    """Return 64 responses; each points to 4 of 6 things, at places of its own."""
+    """Return 64 responses; each points to 4 of 6 things, at different places."""
     world, rng = ImageWorld("default", kinds=("count",)), np.random.default_rng(0)
     made: list[Response] = []
     for _ in range(GROUPS):
@@ -118,7 +118,7 @@ def once_each(
     for sample, said in made:
         image = sample.images[0]
         boxes = detector.compute([Detect(image, point.label) for point in said.points])
-        segmenter._embeddings.clear()  # noqa: SLF001  the peer knows nothing of other responses
+        segmenter._embeddings.clear()  # noqa: SLF001  the baseline has no cache
         segmenter._masks.clear()  # noqa: SLF001
         hits = segmenter.compute(
             [

@@ -1,15 +1,14 @@
-"""How fast the report page is with many episodes, in headless Chromium.
+"""Measures the speed of the report page with many episodes, in headless Chromium.
 
     python benchmarks/viewer.py                      # 20,000 episodes, the limits of the issue
     python benchmarks/viewer.py --episodes 2000
 
-Episodes of ZoomVQA are played, and repeated with samples, answers, rewards and turns of their own
+Episodes of ZoomVQA are played, and repeated with different samples, answers, rewards and turns
 until there are enough. Then the page is written, and opened from its file several times:
 
 - **first view**: from the start of the navigation until the first page of rows has been painted;
-- **a filter, a sort**: from the input until the rows that fit have been painted. The texts of the
-  turns have been loaded by then, which happens in the background after the first view; that time is
-  printed too.
+- **a filter, a sort**: from the input until the visible rows have been painted. The texts of the
+  turns have been loaded before, in the background after the first view; that time is also printed.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ ACTIONS = (
 
 
 def episodes(count: int) -> Iterator[Episode]:
-    """Yield episodes in groups of one sample, each with texts of its own."""
+    """Yield episodes in groups of one sample, each with different texts."""
     collectors = [
         Collector(env_maker("ZoomVQA-v0", ["preset=tiny"]), make_policy(name))
         for name in ("oracle", "random")
@@ -125,7 +124,7 @@ def measured(report: Path, chromium: Path, rounds: int) -> dict[str, list[float]
 
 
 def wait_for(page: Any, condition: str) -> None:
-    """Wait for a condition; the page's policy forbids playwright's own way, which is eval."""
+    """Wait for a condition; the page's policy forbids playwright's own method, which uses eval."""
     while not page.evaluate(condition):
         time.sleep(0.01)
 

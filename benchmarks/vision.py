@@ -1,11 +1,11 @@
-"""Seconds of the vision tower: windows of equal size as one batch, against one call for each.
+"""Measures the vision tower: windows of equal size as one batch, against one call per window.
 
     python benchmarks/vision.py
 
-The tower of a Qwen2.5-VL of random weights (`random_vlm.py`) reads the images of the first shape of
-`update.py`: two of 28 by 28 patches and eight of 32 by 32, which have 160 windows of 3 sizes in the
-layers that attend within windows. Both ways take turns in one process and one thread; medians of
-processor seconds.
+The tower of a Qwen2.5-VL with random weights (`random_vlm.py`) reads the images of the first shape
+of `update.py`: two of 28 by 28 patches and eight of 32 by 32, which have 160 windows of 3 sizes in
+the layers that attend within windows. Both ways alternate in one process and one thread; times are
+medians of processor seconds.
 """
 
 from __future__ import annotations

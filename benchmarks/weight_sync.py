@@ -1,16 +1,17 @@
-"""Seconds per GB to bring a trainer's weights into vLLM, in this process and to a server apart.
+"""Measures seconds per GB to send a trainer's weights to vLLM, in this process and to a server.
 
-The peer is what a trainer does without a transfer: it saves a checkpoint, and the same engine
-reloads that by vLLM's own `reload_weights`. All three are timed in one run, in turn, and the best
-time of each counts. A transfer of ours counts whole: names and shapes checked, caches emptied, sums
-of what was sent compared with sums of what is held.
+The baseline is a trainer without a transfer: it saves a checkpoint, and the same engine loads it
+with vLLM's own `reload_weights`. All three are timed in one run, in turn, and the best time of each
+counts. The time of a transfer includes all its checks: names and shapes, emptying of caches, and
+the comparison of the sums of sent and loaded weights.
 
     python benchmarks/weight_sync.py --width 768 --layers 12
 
-With ``--lora-rank 16`` an adapter alone is sent to an engine that takes adapters, too. The rates in
-seconds per GB are of the whole model then as well.
+With ``--lora-rank 16``, an adapter alone is also sent to an engine with LoRA. The rates in seconds
+per GB then still refer to the whole model.
 
-On a machine with a GPU ``--model`` names a checkpoint, and ``--dtype bfloat16`` what vLLM holds.
+On a machine with a GPU, ``--model`` is the checkpoint, and ``--dtype bfloat16`` the type of vLLM's
+weights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from visenv.policies.vllm import VLLMPolicy, VLLMServerPolicy
 
 
 def seconds(work: Callable[[], None], repeats: int) -> tuple[float, float]:
-    """The best wall time, and the best CPU time of this process."""
+    """Return the best wall time, and the best CPU time of this process."""
     walls, processor = [], []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -42,7 +43,7 @@ def seconds(work: Callable[[], None], repeats: int) -> tuple[float, float]:
 
 
 def through_a_checkpoint(trainer: TransformersPolicy, engine: VLLMPolicy) -> Callable[[], None]:
-    worker = engine._present.engine._engine.collective_rpc  # noqa: SLF001 - the peer has no door
+    worker = engine._present.engine._engine.collective_rpc  # noqa: SLF001 - the baseline has no public API
 
     def work() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +54,7 @@ def through_a_checkpoint(trainer: TransformersPolicy, engine: VLLMPolicy) -> Cal
 
 
 def adapter_alone(folder: Path, rank: int, options: Any) -> tuple[VLLMPolicy, Callable[[], None]]:
-    """Return an engine that takes adapters, and what sends it one."""
+    """Return an engine that accepts adapters, and a function that sends it one."""
     trainer = TransformersPolicy(folder, dtype=options["dtype"], lora={"rank": rank})
     engine = VLLMPolicy(folder, lora_rank=rank, **options)
 
@@ -121,12 +122,12 @@ def main(
 
     Args:
         model: A checkpoint to use instead of one built here.
-        width: Of the language model that is built.
+        width: Width of the language model that is built.
         layers: Its depth.
-        dtype: Of the weights.
-        repeats: Times each way is timed.
-        apart: Whether to start a server too.
-        lora_rank: Of the adapter that is sent alone; 0 sends none.
+        dtype: Type of the weights.
+        repeats: Number of measurements of each way.
+        apart: Whether to also start a server.
+        lora_rank: Rank of the adapter that is sent alone; 0 sends none.
     """
     if model is not None:
         run(model, dtype, repeats, apart, lora_rank)

@@ -1,9 +1,9 @@
-"""The whole zoom step against the bare crop and resize, and the memory an 8K image takes.
+"""Compares the whole zoom step with only crop and resize, and measures the memory of an 8K image.
 
-The step is everything `gym.make("visenv/ZoomVQA-v0")` does for a tool call: reading the turn,
-checking the arguments, events, reward wrapper, observation. The peer is
-``numpy.asarray(image.crop(box).resize(size, LANCZOS))`` of a Pillow image that is already decoded:
-same kernel, same boxes, no two boxes alike.
+The step is everything that `gym.make("visenv/ZoomVQA-v0")` does for a tool call: reading the turn,
+checking the arguments, events, reward wrapper, observation. The baseline is
+``numpy.asarray(image.crop(box).resize(size, LANCZOS))`` of a decoded Pillow image, with the same
+kernel and the same boxes; all boxes are different.
 
     python benchmarks/zoom.py
 """
@@ -36,7 +36,7 @@ TARGET = 1.15
 
 
 class OneImage:
-    """A source of one sample."""
+    """Represents a source of one sample."""
 
     def __init__(self, image: Image) -> None:
         self._sample = Sample("one", "What is written there?", (image,), ("nothing",))
@@ -62,21 +62,21 @@ def zoom_env(image: Image, view_side: int, crop_side: int, max_pixels: int) -> g
 
 
 def photograph(width: int, height: int) -> np.ndarray:
-    """A picture with detail at all scales."""
+    """Return an image with detail at all scales."""
     coarse = np.random.default_rng(0).integers(0, 256, (height // 8, width // 8, 3), np.uint8)
     enlarged = PilImage.fromarray(coarse).resize((width, height), PilImage.Resampling.BICUBIC)
     return np.array(enlarged)
 
 
 def timed(act: Callable[[], object]) -> float:
-    """Seconds of this process's one core: neighbors on a shared machine cost it none."""
+    """Return the seconds of processor time, which other load of the machine affects little."""
     start = time.process_time()
     act()
     return time.process_time() - start
 
 
 def compare(size: tuple[int, int], view_side: int, crop_side: int, output: int, zooms: int) -> None:
-    """Interleave bare and whole, so that a busy machine slows both alike."""
+    """Alternate between baseline and whole step, so that other load affects both."""
     pixels = photograph(*size)
     bare_image = PilImage.fromarray(pixels)
     env = zoom_env(Image.from_pixels(pixels), view_side, crop_side, output * output)
@@ -92,7 +92,7 @@ def compare(size: tuple[int, int], view_side: int, crop_side: int, output: int, 
             (whole_times, lambda action=action: env.step(action)),
         )
         for times, act in pair if number % 2 else reversed(pair):
-            env.reset(seed=0)  # before either, so that both find the same memory and caches
+            env.reset(seed=0)  # before both, so that memory and caches are equal
             times.append(timed(act))
     bare, whole = (statistics.median(times) * 1000 for times in (bare_times, whole_times))
     ratios = sorted(w / b for w, b in zip(whole_times, bare_times, strict=True))
@@ -109,7 +109,7 @@ def _bare(image: PilImage.Image, box: Window, output: int) -> np.ndarray:
 
 
 def _different_points(view: tuple[int, int], crop_side: int, count: int) -> list[tuple[int, int]]:
-    """Points far enough from the borders that every one has a box of its own."""
+    """Return points that are far enough from the borders to have different boxes."""
     half = crop_side // 2
     width, height = (side - crop_side for side in view)
     cells = np.random.default_rng(0).choice(width * height, count, replace=False)
@@ -120,7 +120,7 @@ def _different_points(view: tuple[int, int], crop_side: int, count: int) -> list
 
 
 def resident(field: str = "VmRSS") -> float:
-    """Megabytes (10^6 bytes) of this process: ``VmRSS`` now, ``VmHWM`` at its highest."""
+    """Return megabytes (10^6 bytes) of this process: ``VmRSS`` current, ``VmHWM`` peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024 / 1e6
@@ -128,7 +128,7 @@ def resident(field: str = "VmRSS") -> float:
 
 
 def measure_memory(path: str) -> None:
-    """In a process of its own: open the 8K file in an environment, and zoom in 20 episodes."""
+    """Measure opening the 8K file and zooms in 20 episodes, in a separate process."""
     warm = zoom_env(Image.from_pixels(photograph(256, 256)), 128, 50, 128 * 128)
     warm.step("<tool>\nname: zoom\nkeypoint: [60, 60]\n</tool>")
     before = resident()

@@ -1,7 +1,7 @@
-"""The policies: what answers an environment, from a script to a vision-language model.
+"""Contains the policies, which play environments: from scripts to vision-language models.
 
 This folder is the package ``visenv.policies``. It imports the core, never ``visenv.envs`` or
-``visenv.algos``; ``visenv.registration`` names what is in it by strings.
+``visenv.algos``; ``visenv.registration`` names its content by strings.
 """
 
 if __name__ != "visenv.policies":

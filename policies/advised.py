@@ -1,4 +1,4 @@
-"""Replies of policies that take the turns which the environment advises."""
+"""Builds the replies of policies that take the turns which the environment advises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def reply_with_advice(session: Session, policy: str) -> Reply:
     """Return the advised turn as a reply, and add it to the session.
 
     Raises:
-        PolicyError: If the environment gave no advice: a loop other than visenv's ignored
+        PolicyError: If the environment gave no advice, because a loop other than visenv's ignored
             `Policy.advice_request`.
     """
     if not isinstance(session.advice, str):

@@ -1,11 +1,11 @@
-"""Baselines: a model without the agent's steps (Visual-ARFT, arXiv 2505.14246, table 4).
+"""Implements baselines: a model without the agent's steps (Visual-ARFT, arXiv 2505.14246, table 4).
 
 A baseline wraps any policy and plays any environment. It drops the system message, which explains
-the tools, says at the end of the question what to do instead, and puts what the policy says into
-the environment's grammar. So the same items are scored by the same metrics. The text that the
-environment reads is not the text that was sampled, so there is nothing here to train on.
+the tools, adds other instructions to the end of the question, and converts the replies of the
+policy to the environment's grammar. The same items are thus scored by the same metrics. Baselines
+cannot be trained, because the text that the environment reads differs from the sampled text.
 
-Where a turn is a plan of actions (`visenv.grammar.plan`), the wrapped policy writes every plan, and
+If a turn is a plan of actions (`visenv.grammar.plan`), the wrapped policy writes every plan, and
 reads the rules: `DirectPolicy` asks for plans without reasoning, `ChainOfThoughtPolicy` for
 reasoning before each plan.
 """
@@ -44,7 +44,7 @@ _BOX = re.compile(rf"\[{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}\]")
 
 
 class BaselineSession(Session):
-    """The conversation of the environment, and that of the wrapped policy."""
+    """Holds the conversation with the environment, and that with the wrapped policy."""
 
     def __init__(self, inner: Session) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class BaselineSession(Session):
 
     @property
     def turn(self) -> TurnDescription:
-        """Return the environment's description of the coming turn.
+        """Return the environment's description of the next turn.
 
         Raises:
             PolicyError: If the environment gave none.
@@ -68,17 +68,17 @@ class BaselineSession(Session):
 
     @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Keep new messages for the next turn."""
+        """Store new messages for the next turn."""
         super().observe(messages, context)
         self._context = context
         self.pending += messages
 
     def tell(self, instruction: str, explain_tools: bool = False) -> None:
-        """Show the wrapped policy what is new, and the instruction after it.
+        """Send the wrapped policy the new messages, followed by the instruction.
 
         Args:
-            instruction: What it is to do now.
-            explain_tools: Whether it reads the system message.
+            instruction: The instruction of this step.
+            explain_tools: Whether to include the system message.
         """
         if not explain_tools:
             self.pending = [message for message in self.pending if message.role != "system"]
@@ -91,18 +91,18 @@ class BaselineSession(Session):
 
 
 class _Baseline(Policy[BaselineSession]):
-    """Wraps a policy; the base class of the baselines.
+    """Is the base class of the baselines, which wrap a policy.
 
     Args:
-        policy: Who is asked, or the name of a registered policy.
+        policy: The policy, or the name of a registered policy.
         prompts: The texts for the policy, or the name of a family's texts, a key of
             `visenv.registration.BASELINE_PROMPTS`.
-        instruct: Whether the prompt says what to do. A model too small for words is led by the
-            beginning of its turn alone.
-        **options: Of the policy that is named.
+        instruct: Whether the prompt contains instructions. A model that is too small to follow
+            instructions gets only the prefill of its turn.
+        **options: Options of the policy, if it is given by name.
 
     Raises:
-        ConfigurationError: If there are further options for a policy that is not named.
+        ConfigurationError: If there are further options, but the policy is not given by name.
     """
 
     advice_request = DescriptionRequest()
@@ -118,7 +118,7 @@ class _Baseline(Policy[BaselineSession]):
         if options and not isinstance(policy, str):
             raise ConfigurationError(
                 f"A baseline has the options prompts and instruct; got {sorted(options)}, which "
-                "only a policy that is given by name may have."
+                "are only valid if the policy is given by name."
             )
         self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
         self.prompts: BaselinePrompts = (
@@ -128,14 +128,14 @@ class _Baseline(Policy[BaselineSession]):
 
     @override
     def open(self, seed: int) -> BaselineSession:
-        """Return a session around one of the wrapped policy."""
+        """Return a session that contains a session of the wrapped policy."""
         return BaselineSession(self.policy.open(seed))
 
     @override
     async def respond(
         self, session: BaselineSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Take the baseline's turn.
+        """Take a turn of the baseline.
 
         Raises:
             PolicyError: If the wrapped policy cannot reply.
@@ -155,7 +155,7 @@ class _Baseline(Policy[BaselineSession]):
 
     @abstractmethod
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        """Return the baseline's turn."""
+        """Return the turn of the baseline."""
 
     async def _plan(
         self,
@@ -167,14 +167,14 @@ class _Baseline(Policy[BaselineSession]):
         """Return the text of a turn that is a plan.
 
         Raises:
-            ConfigurationError: If the baseline has no plans.
+            ConfigurationError: If the baseline cannot write plans.
         """
         raise ConfigurationError(f"{type(self).__name__} cannot write plans; use direct or cot.")
 
     async def _answer(
         self, session: BaselineSession, sampling: Sampling, instruction: str, prefix: str
     ) -> ParsedTurn:
-        """Have the policy answer; text without an answer's tags is the answer as a whole."""
+        """Ask the policy for the answer; a text without answer tags is the answer as a whole."""
         session.tell(instruction if self.instruct else "")
         grammar = session.turn.grammar
         request = TurnRequest(prefix, (_STOP,), grammar.answer_regex(prefix))
@@ -186,7 +186,7 @@ class _Baseline(Policy[BaselineSession]):
 
 
 class DirectPolicy(_Baseline):
-    """Answers in the first turn; a plan has empty texts."""
+    """Answers in the first turn; in plans, all texts are empty."""
 
     @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
@@ -206,7 +206,7 @@ class DirectPolicy(_Baseline):
 
 
 class ChainOfThoughtPolicy(_Baseline):
-    """Thinks, then answers; takes no other step."""
+    """Reasons, then answers; takes no other step."""
 
     @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
@@ -225,10 +225,10 @@ class ChainOfThoughtPolicy(_Baseline):
 
 
 class RetrievalPolicy(_Baseline):
-    """Searches once, then answers from what was found (retrieval-augmented generation).
+    """Searches once, then answers from the results (retrieval-augmented generation).
 
-    The query is the question and, where there is an image, what the policy says that it shows; one
-    that is not instructed searches for the question alone.
+    The query is the question and, if there is an image, the policy's description of the image.
+    Without instructions, the query is only the question.
     """
 
     @override
@@ -250,9 +250,9 @@ class RetrievalPolicy(_Baseline):
 
 
 class ZoomRefinePolicy(_Baseline):
-    """Answers, names one box, and answers again with that box enlarged (Zoom-Refine).
+    """Answers, selects one box, and answers again with that box enlarged (Zoom-Refine).
 
-    The box is made larger by a tenth, and stays in the image. Without a box, nothing is enlarged.
+    The box is enlarged by a tenth, within the image. Without a box, no crop is shown.
 
     Source: Yu et al., "Zoom-Refine", arXiv 2506.01663.
     """
@@ -277,7 +277,7 @@ class ZoomRefinePolicy(_Baseline):
 
 
 def _grown_box(text: str, size: tuple[int, int]) -> list[int] | None:
-    """Return the last box of a text, larger by a tenth on the whole and inside the image."""
+    """Return the last box of a text, enlarged by a tenth in total, within the image."""
     found = _BOX.findall(text)
     if not found:
         return None
@@ -292,5 +292,5 @@ def _grown_box(text: str, size: tuple[int, int]) -> list[int] | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text without tags, which a grammar would read as more steps."""
+    """Return a text without tags, which a grammar would read as further steps."""
     return _TAG.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""OraclePolicy: plays any environment from its ground truth, in the environment's own grammar."""
+"""Defines `OraclePolicy`, which plays any environment from its ground truth, in its grammar."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .advised import reply_with_advice
 
 
 class OraclePolicy(Policy[Session]):
-    """Takes the turns that the environment demonstrates; for demonstrations and upper bounds.
+    """Takes the turns that the environment demonstrates, for demonstrations and upper bounds.
 
     Args:
-        thought: Replaces the thought of every turn; None keeps the demonstrator's own.
-        expert_rate: Share of episodes that are demonstrated with all tool calls, 0 to 1. In the
-            others the demonstrator answers at once, without a tool.
-        guess: In those others the demonstrator answers at random (`VisEnv.random_answer`) instead
-            of giving up.
+        thought: Replaces the thought of every turn; None keeps the thought of the demonstration.
+        expert_rate: Share of episodes, 0 to 1, whose demonstrations use all tool calls. In the
+            other episodes, the demonstration answers at once, without a tool.
+        guess: Whether the demonstration in those other episodes answers at random
+            (`VisEnv.random_answer`) instead of giving up.
 
     Raises:
         ConfigurationError: If `expert_rate` is not between 0 and 1.
@@ -34,7 +34,7 @@ class OraclePolicy(Policy[Session]):
 
     @override
     def open(self, seed: int) -> Session:
-        """Return a new session; the seed of the advice is that of the session."""
+        """Return a new session; its advice uses the same seed."""
         return Session()
 
     @override

@@ -1,4 +1,4 @@
-"""RandomPolicy: half noise, half well-formed turns without meaning; the lower bound."""
+"""Defines `RandomPolicy`, a lower bound: half noise, half well-formed turns without meaning."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .advised import reply_with_advice
 
 
 class RandomPolicy(Policy[Session]):
-    """Takes random turns, which are repeatable by seed (`visenv.types.RandomTurnRequest`)."""
+    """Takes random turns, which depend only on the seed (`visenv.types.RandomTurnRequest`)."""
 
     advice_request = RandomTurnRequest()
 
     @override
     def open(self, seed: int) -> Session:
-        """Return a new session; the seed of the advice is that of the session."""
+        """Return a new session; its advice uses the same seed."""
         return Session()
 
     @override

@@ -1,4 +1,4 @@
-"""ScriptedPolicy: turns written beforehand; the model of every test."""
+"""Defines `ScriptedPolicy`, which takes given turns and serves as the model of tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Script = Sequence[str] | Callable[[Sequence[Message], TurnRequest], str]
 
 
 class ScriptedSession(Session):
-    """A session that knows how far its script has been read."""
+    """Stores how many turns of the script have been taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,10 +23,10 @@ class ScriptedSession(Session):
 
 
 class ScriptedPolicy(Policy[ScriptedSession]):
-    """Says the same turns in every episode.
+    """Takes the same turns in every episode.
 
     Args:
-        turns: The whole turns of an episode in order, prefixes included; or a function of the
+        turns: The whole turns of an episode in order, with prefixes; or a function of the
             conversation so far and the `TurnRequest` that returns the next turn.
     """
 
@@ -47,7 +47,7 @@ class ScriptedPolicy(Policy[ScriptedSession]):
         """Return the next turn of the script.
 
         Raises:
-            PolicyError: If the script has run out.
+            PolicyError: If the script has no more turns.
         """
         reply = Reply.of_text(self._next(session, request))
         session.taken += 1
@@ -59,7 +59,7 @@ class ScriptedPolicy(Policy[ScriptedSession]):
             return self.turns(session.messages, request)
         if session.taken >= len(self.turns):
             raise PolicyError(
-                f"The script has {len(self.turns)} turns, but the episode asks for turn "
+                f"The script has {len(self.turns)} turns, but the episode requests turn "
                 f"{session.taken + 1}. Write a longer script."
             )
         return self.turns[session.taken]

@@ -1,4 +1,4 @@
-"""OpenAIPolicy: a model behind any OpenAI-compatible server."""
+"""Provides `OpenAIPolicy`: a model behind any OpenAI-compatible server."""
 
 from .policy import OpenAIPolicy
 

@@ -1,4 +1,4 @@
-"""OpenAIPolicy: what is sent for a turn, and how a whole turn is made of what comes back."""
+"""Defines `OpenAIPolicy`, which requests turns, and builds whole turns from the replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FINISH: dict[str | None, FinishReason] = {"stop": "stop", "length": "length"}
 
 
 class ChatSession(Session):
-    """A session that encodes each message once: images are large."""
+    """Encodes each message once, because images are large."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,27 +39,27 @@ class ChatSession(Session):
 
 
 class OpenAIPolicy(Policy[ChatSession]):
-    """Plays through the chat API of vLLM, SGLang, llama.cpp, OpenAI or any server like them.
+    """Plays through the chat API of vLLM, SGLang, llama.cpp, OpenAI or similar servers.
 
     Args:
-        model: The model's name at the server.
-        base_url: Where the API begins, for example ``http://localhost:8000/v1``.
-        key_variable: Name of the environment variable that holds the API key, or None. The key is
-            never kept, shown or pickled.
-        prefill: Whether the server continues a final assistant message (vLLM, SGLang): the asked
-            prefix is then sent as its beginning. Otherwise the prefix is not sent, and the model
-            writes the whole turn.
-        regex_field: How the server takes a regular expression for structured decoding: vLLM's
-            ``"structured_outputs"``, the ``"guided_regex"`` of vLLM before 0.11, or SGLang's
-            ``"regex"``. None sends none, and a turn that must answer may do something else.
-        extra: Further fields of the request body, which win over ours, for example
+        model: Name of the model at the server.
+        base_url: Base address of the API, for example ``http://localhost:8000/v1``.
+        key_variable: Name of the environment variable with the API key, or None. The key is never
+            stored, logged or pickled.
+        prefill: Whether the server continues a final assistant message (vLLM, SGLang): the prefill
+            of the turn is then sent as its beginning. Otherwise the prefill is not sent, and the
+            model writes the whole turn.
+        regex_field: Name of the request field with a regular expression for structured decoding:
+            vLLM's ``"structured_outputs"``, the ``"guided_regex"`` of vLLM before 0.11, or SGLang's
+            ``"regex"``. None sends no expression, so that turns are not constrained.
+        extra: Further fields of the request body, which override other fields, for example
             ``{"top_p": 0.9}`` or ``{"logprobs": True}``.
-        timeout: Seconds one attempt may take.
-        retries: Further attempts after a failure that may pass (`ChatClient`).
-        concurrency: Most requests in flight.
+        timeout: Most seconds of one attempt.
+        retries: Further attempts after a failure that may be temporary (`ChatClient`).
+        concurrency: Most requests at the same time.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have, or the key is not set.
+        ConfigurationError: If an option has an invalid value, or the key is not set.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class OpenAIPolicy(Policy[ChatSession]):
 
     @override
     def open(self, seed: int) -> ChatSession:
-        """Return an empty conversation; the server knows nothing of the environment."""
+        """Return an empty conversation."""
         return ChatSession()
 
     @override
@@ -102,9 +102,9 @@ class OpenAIPolicy(Policy[ChatSession]):
     ) -> Reply:
         """Ask the server for the next turn.
 
-        `Reply.logprobs` is filled when the server sends them; `Reply.token_ids` never is: generic
-        servers give no ids. Anything but ``"stop"`` and ``"length"`` as the reason it finished
-        (a content filter, an aborted request) is ``"abort"``.
+        `Reply.logprobs` contains the server's values, if it sends any. `Reply.token_ids` is always
+        empty, because generic servers send no ids. A finish reason other than ``"stop"`` and
+        ``"length"`` (such as a content filter, or an aborted request) becomes ``"abort"``.
 
         Raises:
             PolicyError: If the server cannot be reached, refuses, or sends no text.
@@ -144,7 +144,10 @@ class OpenAIPolicy(Policy[ChatSession]):
         return body | self.extra
 
     def _constraint(self, prefix: str, regex: str) -> dict[str, Any]:
-        """Return the regular expression for the server: without pre-filling, with the prefix."""
+        """Return the constraint for the server.
+
+        Without pre-filling, its expression includes the prefix.
+        """
         if not self.prefill:
             regex = re.sub(r"[\\^$.|?*+()\[\]{}]", r"\\\g<0>", prefix) + f"(?:{regex})"
         if self.regex_field == "structured_outputs":
@@ -159,7 +162,7 @@ class OpenAIPolicy(Policy[ChatSession]):
 def _whole_turn(
     content: str, choice: ChatChoice, request: TurnRequest, prefill: bool
 ) -> tuple[str, bool]:
-    """Return the turn from its prefix to its stop string, and whether text after it was cut off."""
+    """Return the turn from prefix to stop string, and whether text after that was removed."""
     prefix = request.prefill if prefill and not content.startswith(request.prefill) else ""
     start = len(request.prefill) if prefill else 0
     text = prefix + content
@@ -173,10 +176,10 @@ def _whole_turn(
 
 
 def _stripped(text: str, choice: ChatChoice, stops: tuple[str, ...]) -> str:
-    """Return the stop string that the server cut off, or ``""``.
+    """Return the stop string that the server removed from the text, or ``""``.
 
-    vLLM names it in `stop_reason`, which is null when the model ended by itself. Other servers do
-    not tell: it is then the closing tag whose opening tag stands last in the text.
+    vLLM returns it in `stop_reason`, which is null if the model ended the turn by itself. Other
+    servers do not report it: it is then the closing tag of the last opening tag in the text.
     """
     if "stop_reason" in choice.model_fields_set:
         return str(choice.stop_reason) if choice.stop_reason in stops else ""
@@ -187,7 +190,7 @@ def _stripped(text: str, choice: ChatChoice, stops: tuple[str, ...]) -> str:
 
 
 def _logprobs(choice: ChatChoice) -> NDArray[np.float32]:
-    """Return the log-probabilities of the tokens, or nothing when the server sent none."""
+    """Return the log-probabilities of the tokens; an empty array if the server sent none."""
     try:
         return np.array([token["logprob"] for token in choice.logprobs["content"]], np.float32)
     except (TypeError, KeyError, ValueError):

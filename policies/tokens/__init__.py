@@ -1,11 +1,11 @@
-"""Between messages and tokens, whatever engine samples."""
+"""Converts between messages and tokens, for all engines."""
 
 import os
 
 import torch
 
 if not torch.accelerator.is_available():
-    # transformers imports DeepSpeed where it is, which says on stdout that it found no GPU.
+    # If DeepSpeed is installed, transformers imports it, and it prints that it found no GPU.
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 from .codec import Codec

@@ -1,4 +1,4 @@
-"""One checkpoint's way between messages and tokens; samplers and trainers of it share this."""
+"""Converts between messages and tokens of one checkpoint, for its samplers and trainers."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ VideoMode = Literal["native", "frames"]
 
 
 class Codec:
-    """Combines tokenizer, chat template and processors of a checkpoint, proved to fit.
+    """Combines tokenizer, chat template and processors of a checkpoint, and checks that they match.
 
     Args:
         model: A checkpoint folder or a hub name.
-        rows: Rows of the model's head, padding included.
+        rows: Rows of the model's output head, with padding.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
+            limits apply to images; videos keep the limits of the checkpoint's video processor.
             are limits of images; videos keep those of the checkpoint's video processor.
-        video: How videos are shown; None is native if the checkpoint can, otherwise frames.
+        video: How videos are shown; None is native if the checkpoint supports it, otherwise frames.
         image_encoder: Makes the encoder of images.
 
     Attributes:
-        processor: The checkpoint's own tokenizer, image processor and video processor.
-        encoder: Runs the image processor, each distinct image once.
-        media: Images and videos as tokens.
-        vocabulary: What each token id stands for.
+        processor: The tokenizer, image processor and video processor of the checkpoint.
+        encoder: Runs the image processor once for each distinct image.
+        media: Converts images and videos to tokens.
+        vocabulary: The bytes or the control token of each token id.
         template: The chat template's increments.
-        banned: bool ``[rows]``: the tokens that have no probability.
-        constraints: Regular expressions as sets of allowed tokens.
+        banned: bool ``[rows]``: the tokens that are never sampled.
+        constraints: Converts regular expressions to sets of allowed tokens.
         end_id: The token that ends a turn.
-        image_id: The placeholder of an image.
+        image_id: The placeholder token of an image.
 
     Raises:
-        PolicyError: If architecture, tokenizer or chat template cannot be used, or videos cannot be
-            shown natively as asked; says why.
-        ConfigurationError: If the limits of pixels contradict each other.
+        PolicyError: If architecture, tokenizer or chat template are not supported, or videos cannot
+            be shown natively as requested; the message says why.
+        ConfigurationError: If `min_pixels` exceeds `max_pixels`.
     """
 
     def __init__(
@@ -82,20 +83,20 @@ class Codec:
         return TokenSession(self.media, seed)
 
     def increment(self, stream: TokenStream, messages: Sequence[Message], prefix: str) -> Increment:
-        """Return the tokens to append before the policy samples; placeholders are unexpanded."""
+        """Return the tokens to append before the policy samples; placeholders are not expanded."""
         ended = bool(stream.turns) and stream.token_ids[-1] == self.end_id
         return self.template.increment(messages, prefix, bool(stream.turns), ended)
 
     def encode(self, episode: Episode, version: int) -> Episode:
         """Return the episode as if a policy had sampled its turns, each closed by the end token.
 
-        What a turn was pre-filled with is masked, as it is when sampling. There are no
-        log-probabilities: they are NaN. Nor are there constraints: what a demonstration teaches,
-        the policy should know unforced.
+        The prefill of a turn is masked, as in sampling. The log-probabilities are unknown: they are
+        NaN. Constraints are omitted, because the policy should learn to write such turns without
+        them.
 
         Args:
-            episode: Played by anyone.
-            version: Of the weights, noted with every token.
+            episode: An episode of any policy.
+            version: Version of the weights, which is stored with every token.
         """
         session = self.open(seed=0)
         for turn in episode.turns:
@@ -133,4 +134,4 @@ def _limit_pixels(image_processor: Any, smallest: int | None, largest: int | Non
         raise ConfigurationError(
             f"min_pixels {size['shortest_edge']} exceeds max_pixels {size['longest_edge']}."
         )
-    image_processor.size = size  # both edges hold pixel counts, Qwen's use of these names
+    image_processor.size = size  # both edges are pixel counts in Qwen's processors

@@ -1,4 +1,4 @@
-"""Regular expressions as constraints on tokens, by the finite automata of outlines-core."""
+"""Constrains tokens by regular expressions, with the finite automata of outlines-core."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .vocabulary import Vocabulary
 
 
 class RegexConstraint:
-    """Applies one regular expression over one vocabulary; all turns that must match it share it.
+    """Applies one regular expression to one vocabulary; all turns with this expression share it.
 
     Attributes:
-        start: The automaton's first state.
+        start: The initial state of the automaton.
     """
 
     def __init__(self, index: outlines_core.Index, size: int, end_id: int) -> None:
@@ -32,7 +32,10 @@ class RegexConstraint:
         self._masks: dict[int, torch.Tensor] = {}
 
     def allowed(self, state: int) -> torch.Tensor:
-        """Return bool ``[vocabulary]``: tokens that keep a match possible, the end after one."""
+        """Return the allowed tokens, bool ``[vocabulary]``.
+
+        The end token is allowed after a match.
+        """
         if state not in self._masks:
             mask = torch.zeros(self._size, dtype=torch.bool)
             mask[self._index.get_allowed_tokens(state) or []] = True
@@ -41,16 +44,16 @@ class RegexConstraint:
         return self._masks[state]
 
     def states(self, token_ids: Sequence[int]) -> list[int]:
-        """Return the state before each token of a turn that was sampled under this constraint.
+        """Return the state before each token of a turn that was sampled with this constraint.
 
         Raises:
-            PolicyError: If a token is not allowed where it stands.
+            PolicyError: If a token is not allowed at its place.
         """
         states = []
         state = self.start
         for place, token in enumerate(token_ids):
             if not self.allowed(state)[token]:
-                raise PolicyError(f"Token {token}, number {place}, is against the constraint.")
+                raise PolicyError(f"Token {token}, number {place}, violates the constraint.")
             states.append(state)
             if token != self._end:
                 state = self.after(state, token)
@@ -67,15 +70,15 @@ class RegexConstraint:
 
 
 class RegexConstraints:
-    """Builds each regular expression once.
+    """Builds the constraint of each regular expression once.
 
     Args:
         vocabulary: The tokens.
-        banned: bool ``[vocabulary]``: those that are never sampled.
+        banned: bool ``[vocabulary]``: tokens that are never sampled.
         end_id: The token that ends a turn.
 
     Attributes:
-        size: Tokens in the vocabulary.
+        size: Number of tokens in the vocabulary.
     """
 
     def __init__(self, vocabulary: Vocabulary, banned: NDArray[np.bool_], end_id: int) -> None:
@@ -89,7 +92,7 @@ class RegexConstraints:
         """Return the constraint of a regular expression (the syntax of Rust's regex crate).
 
         Raises:
-            PolicyError: If it is not a regular expression, or no text of tokens matches it.
+            PolicyError: If the expression is invalid, or no sequence of tokens matches it.
         """
         if regex not in self._built:
             try:

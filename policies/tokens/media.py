@@ -1,4 +1,4 @@
-"""Images and videos as tokens: what stands for each, and its patches."""
+"""Converts images and videos to tokens and patches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .vision import ImageEncoder, ImagePatches
 
 
 class Shown(NamedTuple):
-    """An image or a video in a stream.
+    """Describes an image or a video in a stream.
 
     Attributes:
         item: The image or the video.
         start: Index of its first token.
-        end: One past the index of its last token.
-        spans: The runs of its placeholders; several for a video with text in between.
+        end: Index after its last token.
+        spans: The runs of its placeholders; a video with text in between has several.
     """
 
     item: Visual
@@ -32,17 +32,17 @@ class Shown(NamedTuple):
 
 
 class Media:
-    """The encoders of one checkpoint.
+    """Holds the encoders of one checkpoint.
 
     Args:
-        images: Of images.
-        image_id: The placeholder of an image.
-        videos: Of videos; None shows them as their frames.
+        images: Encoder of images.
+        image_id: The placeholder token of an image.
+        videos: Encoder of videos; None shows videos as their frames.
 
     Attributes:
-        images: As given.
-        videos: As given.
-        placeholders: All tokens that stand for features.
+        images: The encoder of images.
+        videos: The encoder of videos, or None.
+        placeholders: All tokens that are replaced by features.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Media:
 
     @property
     def merge(self) -> int:
-        """Patches per placeholder along one side."""
+        """Return the patches per placeholder along one side."""
         return self.images.merge
 
     def fingerprint(self, with_videos: bool) -> str:
-        """Return the name of the processors and their settings, of images alone or of both."""
+        """Return a fingerprint of the processors and their settings, for images or for both."""
         if not with_videos or self.videos is None:
             return self.images.fingerprint
         return f"{self.images.fingerprint}+{self.videos.fingerprint}"
@@ -86,7 +86,7 @@ class Media:
         return {item.sha256: patches[item.sha256] for item in items}
 
     def show(self, item: Visual, start: int) -> tuple[list[int], Shown]:
-        """Return the tokens of an image or a video whose first stands at `start`."""
+        """Return the tokens of an image or a video whose first token has the index `start`."""
         runs = self._runs(item, start)
         token_ids = [token for run in runs for token in run.token_ids]
         spans = tuple([run.span for run in runs if run.span is not None])
@@ -99,7 +99,7 @@ class Media:
 
     def _runs(self, item: Visual, start: int) -> Sequence[Run]:
         if isinstance(item, Video):
-            assert self.videos is not None, "a session without it shows frames"
+            assert self.videos is not None, "sessions without it show frames"
             return self.videos.runs(item, start)
         span = self.images.span(item, start, self._image_id)
         return [Run([self._image_id] * span.length, span)]

@@ -1,4 +1,4 @@
-"""M-RoPE positions of a stream of text, images and videos."""
+"""Computes M-RoPE positions of a stream of text, images and videos."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from visenv.types import ImageSpan, VideoSpan
 
 Span = ImageSpan | VideoSpan
-"""A run of placeholders."""
+"""Describes a run of placeholders."""
 
 
 def rope_positions(
@@ -18,17 +18,18 @@ def rope_positions(
 ) -> NDArray[np.int64]:
     """Return the M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
 
-    Text counts on in all three axes; an image is a grid that begins at the present position, and
-    what follows continues after its longest side. The time axis of a run of several steps counts
-    seconds (Qwen2.5-VL, arXiv 2502.13923, §2.1.2), and what follows continues after the largest
-    position of all axes, as in vLLM and in the first code of the model. transformers 5.17 truncates
-    the seconds of a step before it multiplies, and continues after the longest side of a frame.
+    Each text token increases all three axes by 1. An image is a grid that starts at the current
+    position; the next token continues after its longest side. The time axis of a run of several
+    steps counts seconds (Qwen2.5-VL, arXiv 2502.13923, §2.1.2), and the next token continues after
+    the largest position of all axes, as in vLLM and in the first code of the model. transformers
+    5.17 truncates the seconds of a step before the multiplication, and continues after the longest
+    side of a frame.
 
     Args:
-        length: Tokens in the stream.
+        length: Number of tokens in the stream.
         spans: Its images and runs of videos, in order.
         merge: Patches per placeholder along one side.
-        tokens_per_second: Positions in a second of a video.
+        tokens_per_second: Positions per second of a video.
 
     Returns:
         int64 ``[3, length]``: time, height and width.

@@ -1,4 +1,4 @@
-"""The private names of transformers with which videos are shown."""
+"""Lists the private names of transformers that are used for videos."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Loading and saving a Qwen-VL processor with or without torchvision.
+"""Loads and saves Qwen-VL processors, with or without torchvision.
 
-The stock processors of transformers demand a video processor, which exists only with torchvision,
-and torchvision's CUDA build breaks beside a CPU build of torch. Where it is absent we use the stock
-class without its video half; what is saved names the stock classes, so that any machine loads it.
+The stock processors of transformers require a video processor, which only exists with torchvision,
+and the CUDA build of torchvision does not work with a CPU build of torch. Without torchvision, this
+module uses the stock class without its video part. Saved processors name the stock classes, so that
+any machine can load them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def load_processor(name: str) -> Any:
     """Return the processor of a folder or a hub name.
 
     Raises:
-        PolicyError: If the model is of an architecture we do not know.
+        PolicyError: If the architecture of the model is not supported.
     """
     if is_torchvision_available():
         return transformers.AutoProcessor.from_pretrained(name)
@@ -46,7 +47,7 @@ def load_processor(name: str) -> Any:
 
 
 def save_processor(processor: Any, folder: Path) -> None:
-    """Save a processor so that stock `AutoProcessor` can load the folder."""
+    """Save a processor such that stock `AutoProcessor` can load the folder."""
     processor.save_pretrained(folder)
     file = folder / "processor_config.json"
     config = json.loads(file.read_text())
@@ -63,7 +64,7 @@ def processor_class(model_type: str) -> Any:
     """Return the stock processor class of an architecture, without its video processor.
 
     Raises:
-        PolicyError: If the model is of an architecture we do not know.
+        PolicyError: If the architecture of the model is not supported.
     """
     stock: dict[str, Any] = {
         "qwen2_5_vl": transformers.Qwen2_5_VLProcessor,
@@ -78,7 +79,7 @@ def processor_class(model_type: str) -> Any:
 
 def _without_video(stock: Any) -> Any:
     class ImageOnly(stock):  # type: ignore[misc]
-        # ProcessorMixin learns from this signature which parts there are.
+        # ProcessorMixin reads the names of the parts from this signature.
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None
         ) -> None:
@@ -87,5 +88,5 @@ def _without_video(stock: Any) -> Any:
                 setattr(self, f"{name}_token_id", tokenizer.convert_tokens_to_ids(token))
             ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
-    ImageOnly.__name__ = stock.__name__  # save_pretrained writes the stock name
+    ImageOnly.__name__ = stock.__name__  # save_pretrained writes this name
     return ImageOnly

@@ -1,4 +1,4 @@
-"""A session as tokens: one append-only stream for each context, and what was sampled in it."""
+"""Stores a session as tokens: an append-only stream for each context, with its sampled turns."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from .template import Increment
 
 @dataclass(slots=True, eq=False)
 class TokenStream:
-    """Holds one append-only stream of tokens, placeholders expanded; becomes a `Segment`.
+    """Holds one append-only stream of tokens with expanded placeholders; becomes a `Segment`.
 
     Attributes:
-        token_ids: What the policy saw and said.
-        logprobs: Of each token; 0 where none was sampled.
-        versions: Of each token: the weights that sampled it; 0 where none was sampled.
-        turns: The sampled spans.
+        token_ids: All tokens, those of the environment and of the policy.
+        logprobs: Log-probability of each token; 0 for tokens that were not sampled.
+        versions: Version of the weights that sampled each token; 0 for tokens that were not
+            sampled.
+        turns: The spans of sampled tokens.
         shown: The images and videos, in order.
-        temperature: What the turns are sampled at; None before the first.
+        temperature: Sampling temperature of the turns; None before the first.
         memory: Keys and values of the first tokens, ``[layers, 2, heads, tokens, head size]``.
-        memory_version: The weights they were computed with.
+        memory_version: Version of the weights with which they were computed.
     """
 
     token_ids: list[int] = field(default_factory=list)
@@ -54,21 +55,24 @@ class TokenStream:
 
     @property
     def images(self) -> list[Image]:
-        """The images, in order."""
+        """Return the images, in order."""
         return [each.item for each in self.shown if isinstance(each.item, Image)]
 
     @property
     def videos(self) -> list[Video]:
-        """The videos, in order."""
+        """Return the videos, in order."""
         return [each.item for each in self.shown if isinstance(each.item, Video)]
 
     @property
     def spans(self) -> list[Span]:
-        """The runs of placeholders, in order."""
+        """Return the runs of placeholders, in order."""
         return [span for each in self.shown for span in each.spans]
 
     def show(self, increment: Increment, media: Media) -> None:
-        """Append what the environment said, each placeholder expanded to what stands for it."""
+        """Append tokens of the environment.
+
+        Each placeholder is expanded to the tokens of its item.
+        """
         items = iter(increment.items)
         tokens: list[int] = []
         for token in increment.token_ids:
@@ -89,7 +93,7 @@ class TokenStream:
         finish: FinishReason,
         regex: str | None = None,
     ) -> None:
-        """Append a turn that was sampled, constrained to `regex` if that is given."""
+        """Append a sampled turn, which was constrained to `regex` if that is given."""
         start = len(self.token_ids)
         self._append(token_ids, logprobs, version)
         self.turns.append(TurnSpan(turn, start, len(self.token_ids), finish, regex))
@@ -121,11 +125,11 @@ class TokenStream:
 
 
 class TokenSession(Session):
-    """A conversation with `TransformersPolicy`.
+    """Stores a conversation with `TransformersPolicy`.
 
     Args:
         media: The policy's encoders of images and videos.
-        seed: Of this session's sampling: one uniform number is drawn for each token.
+        seed: Seed of the sampling in this session: one uniform number is drawn for each token.
     """
 
     def __init__(self, media: Media, seed: int) -> None:
@@ -137,19 +141,21 @@ class TokenSession(Session):
 
     @property
     def stream(self) -> TokenStream:
-        """Return the stream of the present context."""
+        """Return the stream of the current context."""
         return self.streams[-1]
 
     @property
     def turn(self) -> int:
-        """Return how many turns the policy took, over all contexts."""
+        """Return the number of turns of the policy, over all contexts."""
         return sum(len(stream.turns) for stream in self.streams)
 
     @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Add messages, encoded with the next turn; a replaced context is a new stream.
+        """Add messages, which are encoded with the next turn.
 
-        A policy without video tokens shows videos as their frames.
+        A replaced context starts a new stream.
+
+        For a policy without video tokens, videos are converted to their frames.
         """
         if self._media.videos is None:
             messages = [message.with_frames() for message in messages]
@@ -162,15 +168,15 @@ class TokenSession(Session):
         self.pending += messages
 
     def sample_at(self, temperature: float) -> None:
-        """Fix the stream's temperature.
+        """Set the temperature of the stream.
 
         Raises:
-            PolicyError: If earlier turns of the stream were sampled at another.
+            PolicyError: If earlier turns of the stream were sampled at another temperature.
         """
         if self.stream.temperature not in (None, temperature):
             raise PolicyError(
-                f"One stream is sampled at one temperature; this one was begun at "
-                f"{self.stream.temperature} and is now asked for at {temperature}."
+                "All turns of a stream must have the same temperature; expected "
+                f"{self.stream.temperature}, got {temperature}."
             )
         self.stream.temperature = temperature
 

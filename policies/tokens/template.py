@@ -1,10 +1,10 @@
-"""Chat template increments: what the template adds when the environment speaks.
+"""Computes chat template increments: the tokens that the template adds for new messages.
 
-A session's tokens are append-only: what was sampled is never encoded again. So we need the template
-not of a whole conversation but of its next piece. The pieces are read off the template itself: a
-probe conversation of the same shape is rendered with marks in place of its texts, and what stands
-after the mark of the last assistant turn is what the template adds. A self-test at the start proves
-that the pieces put together are the whole.
+The tokens of a session are append-only: sampled tokens are never encoded again. The template is
+therefore needed not for a whole conversation, but for its next piece. The pieces are derived from
+the template itself: a probe conversation of the same shape is rendered with markers in place of its
+texts, and the text after the marker of the last assistant turn is the increment. A self-test at the
+start checks that the joined pieces equal the whole rendering.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from visenv.types import Message, Part, Video, Visual
 from .vocabulary import Vocabulary
 
 Kind = Literal["text", "image", "video"]
-"""Of a part of a message."""
+"""Kind of a part of a message."""
 
 Shape = tuple[tuple[str, tuple[Kind, ...]], ...]
-"""Of each message its role, and the kind of each part."""
+"""Role of each message, and the kind of each of its parts."""
 
 _MARK = re.compile(r"§(\d+)§")
 _ASSISTANT_MARK = "§A§"
@@ -32,12 +32,11 @@ _CONTROL = re.compile(r"<\|[^|<>\s]+\|>")
 
 
 class TemplatePiece(NamedTuple):
-    """A piece of a rendered increment.
+    """Represents a piece of a rendered increment.
 
     Attributes:
-        kind: ``"control"``: one control token; ``"text"``: plain text of the template;
-            ``"part"``: the message text of that number; ``"item"``: the place of the next image or
-            video.
+        kind: ``"control"``: one control token; ``"text"``: plain text of the template; ``"part"``:
+            the message text with a number; ``"item"``: the place of the next image or video.
         value: The token id, the text, or the number.
     """
 
@@ -49,7 +48,7 @@ class Increment(NamedTuple):
     """Holds the tokens to append before the policy's turn.
 
     Attributes:
-        token_ids: One placeholder for each image or video, not yet expanded.
+        token_ids: The tokens, with one placeholder for each image and video.
         items: The images and videos, in the order of their placeholders.
     """
 
@@ -58,19 +57,19 @@ class Increment(NamedTuple):
 
 
 class ChatTemplate:
-    """The increments of one chat template.
+    """Computes the increments of one chat template.
 
     Args:
-        processor: Has `tokenizer` and `apply_chat_template`.
-        vocabulary: Of its tokenizer.
+        processor: An object with `tokenizer` and `apply_chat_template`.
+        vocabulary: The vocabulary of its tokenizer.
 
     Attributes:
         end_id: The token that ends a turn.
-        image_id: The placeholder of an image.
+        image_id: The placeholder token of an image.
 
     Raises:
-        PolicyError: If the tokenizer lacks a special token, or the template does not keep earlier
-            turns as they were; says how.
+        PolicyError: If the tokenizer lacks a special token, or the template changes earlier turns;
+            the message says how.
     """
 
     def __init__(self, processor: Any, vocabulary: Vocabulary) -> None:
@@ -79,8 +78,8 @@ class ChatTemplate:
         image_token: str = processor.image_token
         if image_token not in vocabulary.control:
             raise PolicyError(
-                f"The tokenizer does not know {image_token!r}, which stands for an image, as one "
-                "special token. Name a checkpoint with the tokenizer of its model."
+                f"The tokenizer has no special token {image_token!r} for images. Use a checkpoint "
+                "with the tokenizer of its model."
             )
         self.image_id = vocabulary.control[image_token]
         self._video_id = vocabulary.control.get(str(getattr(processor, "video_token", "")))
@@ -91,28 +90,28 @@ class ChatTemplate:
         self._self_test()
 
     def require_video(self) -> None:
-        """See whether the template shows a video.
+        """Check that the template supports videos.
 
         Raises:
-            PolicyError: If it does not; says why.
+            PolicyError: If it does not; the message says why.
         """
         if self._video_id is None:
-            raise PolicyError("The tokenizer has no special token that stands for a video.")
+            raise PolicyError("The tokenizer has no special token for videos.")
         shown = self._pieces((("user", ("video",)),), after_turn=True)
         if [piece.value for piece in shown if piece.kind == "item"] != [self._video_id]:
-            raise PolicyError("The chat template does not show a part of the type 'video'.")
+            raise PolicyError("The chat template ignores message parts of the type 'video'.")
         self._self_test("video")
 
     def increment(
         self, messages: Sequence[Message], prefix: str, after_turn: bool, ended: bool
     ) -> Increment:
-        """Return the tokens between the policy's last turn, or the beginning, and its next.
+        """Return the tokens between the policy's last turn, or the beginning, and its next turn.
 
         Args:
-            messages: What the environment says.
-            prefix: What the next turn is pre-filled with.
+            messages: The new messages of the environment.
+            prefix: The prefill of the next turn.
             after_turn: Whether a turn of the policy precedes.
-            ended: Whether that turn sampled its end token, which is then not added.
+            ended: Whether that turn contains its end token, which is then not added.
         """
         shape = tuple(
             (message.role, tuple([_kind(part) for part in message.parts])) for message in messages
@@ -126,7 +125,7 @@ class ChatTemplate:
     def _encode(
         self, pieces: Sequence[TemplatePiece], texts: Sequence[str], prefix: str
     ) -> list[int]:
-        """Join neighboring texts before encoding them, as a whole rendering would."""
+        """Encode the pieces; adjacent texts are joined first, as in a whole rendering."""
         ids: list[int] = []
         run: list[str] = []
         for kind, value in pieces:
@@ -160,8 +159,8 @@ class ChatTemplate:
                 pieces.append(TemplatePiece("item" if is_item else "control", token))
             elif unknown := _CONTROL.search(text):
                 raise PolicyError(
-                    f"The chat template writes {unknown[0]!r}, which the tokenizer does not know "
-                    "as one special token: it would become letters."
+                    f"The chat template writes {unknown[0]!r}, which is not a special token of "
+                    "the tokenizer and would be encoded as letters."
                 )
             elif text:
                 pieces.append(TemplatePiece("text", text))
@@ -183,10 +182,10 @@ class ChatTemplate:
         return int(pieces[0].value)
 
     def _self_test(self, item: Kind = "image") -> None:
-        """Put a conversation of three turns together and compare it with its full rendering.
+        """Compare a conversation of three turns, joined from pieces, with its full rendering.
 
         Args:
-            item: What is shown beside text.
+            item: Kind of the item that is shown with the text.
         """
         said = ["<think>first thought</think> one", "<think>second</think> two"]
         asked = [
@@ -204,7 +203,7 @@ class ChatTemplate:
         if self._put_together(asked, said, item) != self._tokens(full):
             raise PolicyError(
                 "The chat template is not append-only: earlier turns are rendered differently once "
-                "later ones follow, so that sampled tokens could not be kept."
+                "later ones follow, so that sampled tokens would be lost."
             )
 
     def _put_together(self, asked: list[_Asked], said: list[str], item: Kind) -> list[int]:
@@ -225,7 +224,7 @@ class ChatTemplate:
 
 
 _Asked = list[tuple[str, tuple[str | None, ...]]]
-"""Messages of the self-test: role and parts, None being an image or a video."""
+"""Messages of the self-test: role and parts; None is an image or a video."""
 
 
 def _asked(role: str, text: str, with_item: bool) -> _Asked:
@@ -283,7 +282,7 @@ def _require_verbatim(full: str, said: list[str]) -> None:
 
 
 def _require_same_header(prompt: str, past: str) -> None:
-    """Require that a past turn begins with the text that prompts the model for a turn."""
+    """Check that a past turn begins with the text that prompts the model for a turn."""
     if not past.endswith(prompt):
         raise PolicyError(
             "The chat template prompts for a turn differently from how it writes one: the prompt "

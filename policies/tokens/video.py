@@ -1,8 +1,8 @@
-"""Videos as the model's video processor makes them: patches, and the tokens that stand for them.
+"""Runs the model's video processor, which converts videos to patches and placeholder tokens.
 
-Qwen2.5-VL shows a video as one run of placeholders, and tells its time by M-RoPE. Qwen3-VL shows
-one run for each step of the grid, each behind its time in words. Two frames make a step; an odd
-last frame is repeated. Grid and words come from the processor of the checkpoint itself.
+Qwen2.5-VL shows a video as one run of placeholders, and encodes its time by M-RoPE. Qwen3-VL shows
+one run for each step of the grid, preceded by its time as text. A step consists of two frames; an
+odd last frame is repeated. Grid and text are those of the checkpoint's own processor.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .private_names import VIDEO_NAMES
 from .vision import ImagePatches, check_shape
 
 _TICKS = 1000
-"""Processors know times as numbers of frames; here a frame is a millisecond."""
+"""Processors represent times as numbers of frames; here a frame is a millisecond."""
 
 
 class Run(NamedTuple):
-    """Tokens that follow one another: text, or placeholders of an image or a video.
+    """Represents consecutive tokens: text, or placeholders of an image or a video.
 
     Attributes:
-        token_ids: The tokens, each placeholder expanded.
-        span: The place of the placeholders, None for text.
+        token_ids: The tokens, with expanded placeholders.
+        span: The span of the placeholders, None for text.
     """
 
     token_ids: list[int]
@@ -43,20 +43,20 @@ class Run(NamedTuple):
 
 
 class VideoEncoder:
-    """Runs the video processor, and remembers what it made, by `Video.sha256`.
+    """Runs the video processor, and caches its results by `Video.sha256`.
 
     Args:
-        processor: Of the model.
-        tokens_per_second: Positions of M-RoPE in a second, for runs of several steps.
-        capacity: Bytes of processed videos kept; the least recently used go first.
+        processor: The processor of the model.
+        tokens_per_second: M-RoPE positions per second, for runs of several steps.
+        capacity: Most bytes of cached videos; the least recently used are dropped first.
 
     Attributes:
-        placeholder: The token that stands for features of a video.
-        tokens_per_second: As given.
-        fingerprint: Names the processor and all its settings.
+        placeholder: The token that is replaced by features of a video.
+        tokens_per_second: M-RoPE positions per second.
+        fingerprint: Identifies the processor and all its settings.
 
     Raises:
-        PolicyError: If the checkpoint has no video processor here.
+        PolicyError: If the checkpoint has no video processor on this machine.
         ConfigurationError: If transformers lacks a private name that is used for videos.
     """
 
@@ -75,7 +75,7 @@ class VideoEncoder:
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
 
     def check(self, videos: Iterable[Video]) -> None:
-        """Decode videos, so that a broken one is an error of its own episode, not of a batch.
+        """Decode videos, so that a broken video fails its own episode and not a batch.
 
         Raises:
             ImageError: If a frame cannot be decoded, frames differ in size, or are too narrow.
@@ -94,21 +94,21 @@ class VideoEncoder:
                 ) from error
 
     def encode(self, videos: Sequence[Video]) -> list[ImagePatches]:
-        """Return the patches of each video; those not known yet are processed together."""
+        """Return the patches of each video; videos that are not cached are processed together."""
         known = {video.sha256: self._known.get(video.sha256) for video in videos}
         missing = {video.sha256: video for video in videos if known[video.sha256] is None}
         for sha256, made in zip(missing, self._process(list(missing.values())), strict=True):
             known[sha256] = made
-            with suppress(ValueError):  # a video larger than the whole cache is not kept
+            with suppress(ValueError):  # a video larger than the cache is not cached
                 self._known[sha256] = made
         return [patches for video in videos if (patches := known[video.sha256]) is not None]
 
     def runs(self, video: Video, offset: int) -> list[Run]:
-        """Return what stands for a video, in order.
+        """Return the runs of tokens of a video, in order.
 
         Args:
             video: The video.
-            offset: Where its first token stands.
+            offset: Index of its first token.
         """
         steps, height, width = self._grid(video)
         size = height * width // self._frames.merge_size**2  # placeholders of one step
@@ -135,9 +135,9 @@ class VideoEncoder:
         return runs
 
     def _parts(self, video: Video, steps: int) -> list[list[int]]:
-        """Return the tokens of a video, one placeholder for each step, cut into text and runs."""
+        """Return the tokens of a video, one placeholder per step, split into texts and runs."""
         merge = self._frames.merge_size
-        least = torch.tensor([steps, merge, merge])  # a step that is one placeholder
+        least = torch.tensor([steps, merge, merge])  # the smallest grid: a step is one placeholder
         said = {"video_grid_thw": [least], "video_metadata": [self._metadata(video)]}
         text = self._processor.replace_video_token(said, 0)
         tokens = self._processor.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -149,12 +149,12 @@ class VideoEncoder:
         return parts
 
     def _seconds_per_step(self, video: Video) -> float:
-        """Return the seconds between two steps, in float32 as processors hold them."""
+        """Return the seconds between two steps, in float32 as in processors."""
         rate = self._metadata(video).sampled_fps
         return float(np.float32(self._frames.temporal_patch_size / rate))
 
     def _grid(self, video: Video) -> tuple[int, int, int]:
-        """Return the grid of a video, without any pixel."""
+        """Return the grid of a video, without processing its pixels."""
         width, height = video.frames[0].size
         shape = (len(shown_frames(video)), height, width)
         if shape not in self._grids:
@@ -166,7 +166,7 @@ class VideoEncoder:
     def _process(self, videos: Sequence[Video]) -> list[ImagePatches]:
         if not videos:
             return []
-        # What is made while sampling is trained on later: it must not be an inference tensor.
+        # Results from sampling are used in training later, so they must not be inference tensors.
         with torch.inference_mode(mode=False):
             pixels = [torch.from_numpy(pixels_of(video)) for video in videos]
             made = self._run(pixels, videos)
@@ -192,24 +192,25 @@ class VideoEncoder:
 
 
 def shown_frames(video: Video) -> tuple[Image, ...]:
-    """Return the frames that a processor is given: at least two, which is what Qwen3-VL takes."""
+    """Return the frames for a processor: at least two, which Qwen3-VL requires."""
     return video.frames * 2 if len(video.frames) == 1 else video.frames
 
 
 def pixels_of(video: Video) -> NDArray[np.uint8]:
     """Return the pixels of a video, a new uint8 ``[frames, 3, height, width]``.
 
-    Channels come first: of channels that come last, transformers takes a height of 3 for them.
+    Channels come first, because transformers misreads videos with channels last and a height of 3.
     """
     frames = [frame.pixels.transpose(2, 0, 1) for frame in shown_frames(video)]
     return np.stack(frames)
 
 
 def facts_of(video: Video) -> dict[str, Any]:
-    """Return the fields of transformers' `VideoMetadata` that tell the times of a video.
+    """Return the fields of transformers' `VideoMetadata` that contain the times of a video.
 
-    The length is as many mean distances between frames as there are frames. So the rate that a
-    processor derives from it is that of the frames, whichever span of a file they cover.
+    The length is the mean distance between frames times the number of frames. A processor that
+    derives the frame rate from it thus gets that of the frames, even if they cover only a part of a
+    file.
     """
     times = video.times if len(video.times) > 1 else video.times * 2
     distance = (times[-1] - times[0]) / (len(times) - 1) or 1.0

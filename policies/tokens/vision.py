@@ -1,4 +1,4 @@
-"""Images as the model's image processor makes them: patches, each distinct image processed once."""
+"""Runs the model's image processor, which converts images to patches, once for each image."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from visenv.errors import ImageError
 from visenv.types import Image, ImageSpan
 
 _LONGEST_RATIO = 200
-"""Qwen's image processor refuses longer ones."""
+"""Largest ratio of the sides that Qwen's image processor accepts."""
 
 
 class ImagePatches(NamedTuple):
-    """Holds one processed image.
+    """Holds one processed image or video.
 
     Attributes:
         values: float32 ``[patches, channels * time * height * width]``, normalized.
-        grid: Patches along ``(time, height, width)``.
+        grid: Number of patches along ``(time, height, width)``.
     """
 
     values: torch.Tensor
@@ -32,15 +32,15 @@ class ImagePatches(NamedTuple):
 
 
 class ImageEncoder:
-    """Runs the image processor, and remembers what it made, by the hash of the pixels.
+    """Runs the image processor, and caches its results by the hash of the pixels.
 
     Args:
-        image_processor: Of the model.
-        capacity: Bytes of processed images kept; the least recently used go first.
+        image_processor: The image processor of the model.
+        capacity: Most bytes of cached images; the least recently used are dropped first.
 
     Attributes:
         merge: Patches per placeholder along one side.
-        fingerprint: Names the processor and all its settings.
+        fingerprint: Identifies the processor and all its settings.
     """
 
     def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
@@ -51,7 +51,7 @@ class ImageEncoder:
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
 
     def check(self, images: Iterable[Image]) -> None:
-        """Decode images, so that a broken one is an error of its own episode, not of a batch.
+        """Decode images, so that a broken image fails its own episode and not a batch.
 
         Raises:
             ImageError: If an image cannot be decoded or is too narrow for the image processor.
@@ -61,37 +61,37 @@ class ImageEncoder:
 
     def encode(self, images: Sequence[Image]) -> list[ImagePatches]:
         """Return the patches of each image; new images are processed together."""
-        # Looked up before the oldest are dropped, so that a batch may exceed the capacity.
+        # Look up before the oldest are dropped, so that a batch may exceed the capacity.
         known = {image.sha256: self._known.get(image.sha256) for image in images}
         missing = {image.sha256: image for image in images if known[image.sha256] is None}
         for sha256, made in zip(missing, self._process(missing.values()), strict=True):
             known[sha256] = made
-            with suppress(ValueError):  # an image larger than the whole cache is not kept
+            with suppress(ValueError):  # an image larger than the cache is not cached
                 self._known[sha256] = made
         return [patches for image in images if (patches := known[image.sha256]) is not None]
 
     def forget(self) -> None:
-        """Drop the processed images."""
+        """Drop the cached images."""
         self._known.clear()
 
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """Return the placeholders of an image whose first placeholder stands at `offset`."""
+        """Return the placeholders of an image whose first placeholder has the index `offset`."""
         grid = self.encode([image])[0].grid
         length = int(np.prod(grid)) // self.merge**2
         return ImageSpan(offset, length, image.sha256, grid, placeholder_id)
 
     def _process(self, images: Iterable[Image]) -> list[ImagePatches]:
-        pixels = [image.pixels.copy() for image in images]  # torch wants memory it may write to
+        pixels = [image.pixels.copy() for image in images]  # torch requires writable memory
         if not pixels:
             return []
-        # What is made while sampling is trained on later: it must not be an inference tensor.
+        # Results from sampling are used in training later, so they must not be inference tensors.
         with torch.inference_mode(mode=False):
             processed = self._processor(images=pixels, return_tensors="pt")
             grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
             sizes = [int(np.prod(grid)) for grid in grids]
-            # [patches of all images, values of a patch], cut into the patches of each image.
+            # [patches of all images, values of a patch], split into the patches of each image.
             values = torch.split(processed["pixel_values"].float(), sizes)
-            # Each image its own memory, so that dropping one frees it.
+            # Each image gets its own memory, so that dropping it frees the memory.
             return [
                 ImagePatches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)
             ]

@@ -1,7 +1,7 @@
-"""Says what each token id stands for: bytes, control token, or nothing at all.
+"""Maps each token id to bytes, a control token, or nothing.
 
-Byte-level BPE tokens are byte strings, and a character may be spread over several of them; decoding
-here joins bytes first. Text is encoded so that no control token can come out of it.
+Byte-level BPE tokens are byte strings, and the bytes of a character may be in several tokens;
+decoding joins bytes first. Text is encoded such that the result contains no control token.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]+\|>\Z")
 
 
 class Vocabulary:
-    """The tokens of one tokenizer, seen from the side of a policy.
+    """Holds the tokens of one tokenizer.
 
     Args:
         tokenizer: A fast byte-level BPE tokenizer (Qwen's).
         size: Rows of the model's output; checkpoints pad them beyond the tokenizer's tokens.
 
     Attributes:
-        bytes: Each token's bytes, by id; empty for control tokens and padding rows.
-        control: Ids of control tokens by their text: the special ones, and those that only look so
-            (Qwen's ``<|fim_prefix|>`` is not marked special, but no text may become it).
+        bytes: The bytes of each token, by id; empty for control tokens and padding rows.
+        control: Ids of control tokens by their text: the special ones, and others that look like
+            control tokens (Qwen's ``<|fim_prefix|>`` is not marked as special, but text must not
+            produce it).
 
     Raises:
         PolicyError: If the tokenizer is not byte-level.
@@ -49,31 +50,34 @@ class Vocabulary:
             else:
                 self.bytes[token_id] = _to_bytes(token)
         unmarked = [text for text in self.control if not added[self.control[text]].special]
-        # The template's own words come again with every turn.
+        # The texts of the template occur in every turn.
         self._ids = lru_cache(maxsize=1024)(self._tokenize)
         self._unmarked = re.compile("|".join(map(re.escape, unmarked)) or r"(?!)")
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of plain text; look-alikes of control tokens stay letters."""
+        """Return the token ids of plain text.
+
+        Text that looks like a control token is encoded as letters.
+        """
         return [token for piece in self._pieces(text) for token in self._ids(piece)]
 
     def decode(self, token_ids: list[int]) -> str:
-        """Return the text of tokens without control tokens; broken UTF-8 becomes U+FFFD."""
+        """Return the text of tokens, without control tokens; invalid UTF-8 becomes U+FFFD."""
         return b"".join([self.bytes[token] for token in token_ids]).decode(errors="replace")
 
     def banned(self, end_id: int) -> NDArray[np.bool_]:
-        """Return what is never sampled, bool ``[size]``: padding, control tokens but the end."""
+        """Return the tokens that are never sampled, bool ``[size]``: padding, control tokens."""
         banned = np.array([not token for token in self.bytes])
         banned[end_id] = False
         return banned
 
     def _pieces(self, text: str) -> list[str]:
-        # The tokenizer spells out what is marked special; the others are cut after their "<".
+        # The tokenizer spells out special tokens as letters; the others are split after their "<".
         cuts = [match.start() + 1 for match in self._unmarked.finditer(text)]
         return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     def _tokenize(self, text: str) -> tuple[int, ...]:
-        text = text.encode(errors="replace").decode()  # a lone surrogate has no UTF-8
+        text = text.encode(errors="replace").decode()  # a lone surrogate cannot be encoded
         encoded = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(encoded["input_ids"])
 

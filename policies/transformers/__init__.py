@@ -1,4 +1,4 @@
-"""A vision-language model run by transformers: samples, scores, trains."""
+"""Runs a vision-language model with transformers: sampling, scoring, training."""
 
 from ..tokens.session import TokenSession
 from .lora import LoraSettings

@@ -1,11 +1,11 @@
-"""Attention over packed trees: each segment sees exactly what it would see alone.
+"""Implements attention over packed trees: each segment attends as it would alone.
 
-A packed row holds many streams end to end, one for each node of its prefix trees. A stream sees the
-keys of the streams that lead to it from the root, and causally its own. No mask over the whole row
-is ever made: the row is cut into calls, each a batch of streams that attend alike.
+A packed row contains many streams end to end, one for each node of its prefix trees. A stream
+attends to the keys of its ancestors, and causally to its own. No mask over the whole row is made:
+the row is split into calls, each a batch of streams with the same ancestors.
 
 Reference: Hydragen (Juravsky et al., 2024, arXiv 2402.05099) splits attention at a shared prefix
-for decoding; here both halves stay in one softmax, so that the gradient is PyTorch's own.
+for decoding; here both parts stay in one softmax, so that PyTorch computes the gradient.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from torch.nn.attention.bias import causal_lower_right
 from torch.nn.utils.rnn import pad_sequence
 
 ATTENTION = "visenv"
-"""The name under which transformers knows `attend`."""
+"""Name of `attend` in transformers."""
 
 _SDPA = transformers.AttentionInterface()["sdpa"]
-"""What transformers itself uses for PyTorch's attention."""
+"""The function with which transformers calls PyTorch's attention."""
 
 _ALIKE = 0.75
-"""In one call the shortest stream has at least this share of the longest's tokens."""
+"""In one call, the shortest stream has at least this share of the longest stream's tokens."""
 
 
 class AttentionCall(NamedTuple):
-    """Lists streams that attend together; they lie end to end in the packed row, as calls do.
+    """Describes streams that attend together; streams and calls lie end to end in the packed row.
 
     Attributes:
-        lengths: Tokens of each stream.
-        before: The streams that each of them sees before its own tokens, from the root of the tree;
-            numbered along the row.
+        lengths: Number of tokens of each stream.
+        before: Indices of the streams to which each of them attends before its own tokens, from the
+            root of the tree; streams are numbered along the row.
     """
 
     lengths: tuple[int, ...]
@@ -43,7 +43,7 @@ class AttentionCall(NamedTuple):
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:
-    """Return batches of streams of similar length, the longest first, as indices of `lengths`."""
+    """Return batches of streams of similar length, longest first, as indices of `lengths`."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if not batches or lengths[index] < _ALIKE * lengths[batches[-1][0]]:
@@ -68,11 +68,11 @@ def attend(
         module: The attention layer.
         query: ``[rows, heads, tokens, size]``.
         key: ``[rows, key-value heads, slots, size]``.
-        value: As `key`.
-        attention_mask: Which slots a token sees; None is causal.
-        scaling: Of the scores before the softmax.
-        layout: Given, there is one row, and it is packed.
-        options: What else transformers passes.
+        value: Same shape as `key`.
+        attention_mask: The slots to which a token attends; None is causal.
+        scaling: Factor of the scores before the softmax.
+        layout: The calls of a packed row; if given, there is one row.
+        options: Further arguments of transformers.
 
     Returns:
         ``[rows, tokens, heads, size]``.
@@ -80,11 +80,12 @@ def attend(
     if layout is not None:
         return _packed(query, key, value, layout, scaling), None
     if query.device.type != "cpu":
-        # Its kernels for masks know no grouped heads; transformers copies them there.
+        # PyTorch's kernels for masks do not support grouped heads; transformers copies the heads
+        # here.
         attended, _ = _SDPA(module, query, key, value, attention_mask, scaling=scaling, **options)
         return attended, None
-    # Shared key-value heads left shared: on a CPU the copy that transformers makes for each query
-    # head where there is a mask costs several times the attention of one new token.
+    # Key-value heads stay shared: with a mask, transformers would copy them for each query head,
+    # which on a CPU costs several times the attention of one new token.
     attended = F.scaled_dot_product_attention(
         query,
         key,
@@ -107,10 +108,10 @@ def _packed(
     layout: Sequence[AttentionCall],
     scaling: float | None,
 ) -> torch.Tensor:
-    """Return what the tokens of a packed row get, ``[1, tokens, heads, size]``.
+    """Return the attention of the tokens of a packed row, ``[1, tokens, heads, size]``.
 
-    The row is split into its streams once: their gradients are then laid end to end once too, and
-    not added to a whole row for each stream.
+    The row is split into its streams once, so that their gradients are concatenated once and not
+    added to a whole row for each stream.
     """
     lengths = [length for call in layout for length in call.lengths]
     # Tokens come first, so that a stream is a slice of them: [1, heads, tokens, size] becomes
@@ -136,16 +137,16 @@ def _call(
     lengths: Sequence[int],
     scaling: float | None,
 ) -> list[torch.Tensor]:
-    """Return what the tokens of each stream get, ``[length, heads, size]``.
+    """Return the attention of the tokens of each stream, ``[length, heads, size]``.
 
-    Streams are padded on the right, where causal attention does not look.
+    Streams are padded on the right, to which causal attention does not attend.
 
     Args:
         queries: ``[streams, longest, heads, size]``.
         keys: ``[streams, before + longest, key-value heads, size]``.
-        values: As `keys`.
-        lengths: Tokens of each stream.
-        scaling: Of the scores before the softmax.
+        values: Same shape as `keys`.
+        lengths: Number of tokens of each stream.
+        scaling: Factor of the scores before the softmax.
     """
     attended = F.scaled_dot_product_attention(
         queries.transpose(1, 2),  # [streams, heads, longest, size]

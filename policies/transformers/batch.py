@@ -1,4 +1,4 @@
-"""Gathering concurrent requests into batches on the event loop."""
+"""Collects concurrent requests into batches on the event loop."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Generic, TypeVar
 Item = TypeVar("Item")
 
 _QUIET_ROUNDS = 3
-"""Turns of the event loop without a new request after which no other session is about to ask.
+"""Iterations of the event loop without a new request, after which a batch is run.
 
-An episode that was answered steps its environment and asks again within one turn of the loop; one
-that waits for a tool would hold the others up, so it is not waited for.
+After a reply, an episode steps its environment and sends its next request within one iteration. An
+episode that waits for a tool would delay the others, so that the batch does not wait for it.
 """
 
 
 class Batcher(Generic[Item]):
-    """Runs requests that are made at the same time together, in the order they were made.
+    """Runs requests that are submitted at the same time together, in the order of submission.
 
     Args:
-        run: Works off a batch, in place. It blocks the loop, on purpose: batches are then the same
-            in every run.
+        run: Processes a batch in place. It blocks the loop on purpose, so that the batches are the
+            same in every run.
         size: Most requests in a batch.
     """
 
@@ -32,7 +32,7 @@ class Batcher(Generic[Item]):
         self._worker: asyncio.Task[None] | None = None
 
     async def submit(self, item: Item) -> None:
-        """Wait until a batch with `item` has run; raises what the batch raised."""
+        """Wait until a batch with `item` has run; raise the exception of the batch, if any."""
         loop = asyncio.get_running_loop()
         if self._worker is None or self._worker.done() or self._worker.get_loop() is not loop:
             self._waiting = []
@@ -51,7 +51,7 @@ class Batcher(Generic[Item]):
                 self._answer(batch)
 
     async def _settle(self) -> None:
-        """Let everyone who can ask now ask."""
+        """Let all sessions that can submit a request now do so."""
         quiet = 0
         while quiet < _QUIET_ROUNDS and len(self._waiting) < self._size:
             before = len(self._waiting)
@@ -61,7 +61,7 @@ class Batcher(Generic[Item]):
     def _answer(self, batch: Sequence[tuple[Item, asyncio.Future[None]]]) -> None:
         try:
             self._run([item for item, _ in batch])
-        except Exception as error:  # noqa: BLE001 - every session that asked must get it
+        except Exception as error:  # noqa: BLE001 - every session of the batch must get it
             for done in _unanswered(batch):
                 done.set_exception(error)
         else:
@@ -70,9 +70,9 @@ class Batcher(Generic[Item]):
 
 
 def _retrieve(worker: asyncio.Task[None]) -> None:
-    """Mark the exception of a worker as seen: Ctrl-C, which the event loop raises itself.
+    """Mark the exception of a worker as retrieved, because the event loop itself raises Ctrl-C.
 
-    Otherwise asyncio prints a traceback when the worker is collected.
+    Otherwise asyncio prints a traceback when the worker is garbage-collected.
     """
     if not worker.cancelled():
         worker.exception()

@@ -1,8 +1,8 @@
-"""Keys and values of a batch whose rows are of different lengths.
+"""Caches keys and values of a batch whose rows have different lengths.
 
-Each row's tokens lie in slots of its own, token ``i`` in slot ``i``: nothing is padded on the left,
-nothing moves when a token is added, and what padding on the right leaves in a slot is written over
-before any later token can see it.
+Each row has its own slots, with token ``i`` in slot ``i``: there is no padding on the left, and
+adding a token moves no other token. Padding on the right writes to slots that are overwritten
+before a later token attends to them.
 """
 
 from __future__ import annotations
@@ -15,40 +15,41 @@ _GROWTH = 64
 
 
 class SlotCache:
-    """Provides the `update` that the attention layers of transformers call.
+    """Provides the method `update`, which the attention layers of transformers call.
 
     Args:
         rows: Rows of the batch.
-        layers: Attention layers.
-        heads: Key-value heads.
+        layers: Number of attention layers.
+        heads: Number of key-value heads.
         head_size: Width of a head.
-        like: Gives device and dtype.
+        like: A tensor with the device and dtype of the cache.
     """
 
     def __init__(
         self, rows: int, layers: int, heads: int, head_size: int, like: torch.Tensor
     ) -> None:
-        # Slots of one head side by side: attention over a new token then reads memory in order.
+        # The slots of a head are adjacent, so that attention over a new token reads memory in
+        # order.
         self._data = like.new_zeros((layers, 2, rows, heads, 0, head_size))
         self._rows = torch.arange(rows, device=like.device)[:, None]  # [rows, 1]
         self._slots = self._rows
         self._used = 0
 
     def reserve(self, slots: int) -> None:
-        """Make room for that many slots in each row."""
+        """Allocate that many slots in each row."""
         layers, two, rows, heads, present, size = self._data.shape
         if slots > present:
-            # Zeros, not garbage: a masked slot weighs 0, and 0 times NaN would still be NaN.
+            # Zeros, because the weight of a masked slot is 0, and 0 times NaN would be NaN.
             grown = self._data.new_zeros((layers, two, rows, heads, slots + _GROWTH, size))
             grown[:, :, :, :, :present] = self._data
             self._data = grown
 
     def place(self, slots: torch.Tensor, used: int) -> None:
-        """Say where the next tokens go.
+        """Set the slots of the next tokens.
 
         Args:
             slots: int64 ``[rows, tokens]``.
-            used: Slots that any row may look at, each written or masked.
+            used: Number of slots that rows may attend to, each written or masked.
         """
         self.reserve(used)
         self._slots = slots
@@ -57,7 +58,10 @@ class SlotCache:
     def update(
         self, key: torch.Tensor, value: torch.Tensor, layer_idx: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Store keys and values ``[rows, heads, tokens, head size]``; return all that are used."""
+        """Store keys and values ``[rows, heads, tokens, head size]``.
+
+        Return those of all used slots.
+        """
         keys, values = self._data[layer_idx]  # [rows, heads, slots, head size]
         # Indexed by [rows, 1] and [rows, tokens], around a slice: [rows, tokens, heads, head size].
         keys[self._rows, :, self._slots] = key.transpose(1, 2)
@@ -65,7 +69,7 @@ class SlotCache:
         return keys[:, :, : self._used], values[:, :, : self._used]
 
     def store(self, row: int, memory: torch.Tensor) -> None:
-        """Fill a row's first slots, already reserved, from what `memory` gave."""
+        """Fill the first slots of a row, which must be reserved, with a result of `memory`."""
         self._data[:, :, row, :, : memory.shape[3]] = memory
 
     def memory(self, row: int, tokens: int) -> torch.Tensor:

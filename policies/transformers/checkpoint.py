@@ -1,4 +1,4 @@
-"""Reading and writing checkpoints of transformers models."""
+"""Reads and writes checkpoints of transformers models."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .private_names import MODEL_NAMES
 from .windows import WINDOWS
 
 ADAPTER = "adapter"
-"""The folder of the adapters, inside a checkpoint."""
+"""Name of the folder of the adapters inside a checkpoint."""
 
 
 def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool = False) -> Any:
-    """Return a model for images and text, from a folder or the hub.
+    """Return a vision-language model from a folder or the hub.
 
     Args:
         name: A folder or a hub name.
-        dtype: Of the weights.
-        attention: Implementation for the language model; the vision tower's is `WINDOWS`.
-        sharded: Whether each process holds a share of every weight, also while it is loaded.
+        dtype: Type of the weights.
+        attention: Implementation for the language model; the vision tower uses `WINDOWS`.
+        sharded: Whether each process has a shard of every weight, also during loading.
 
     Raises:
-        RunError: If there is no checkpoint that can be read.
-        PolicyError: If it is of another architecture, or has no vision.
-        ConfigurationError: If transformers lacks a private name that is used of this architecture.
+        RunError: If there is no readable checkpoint.
+        PolicyError: If the architecture is not supported, or the model has no vision.
+        ConfigurationError: If transformers lacks a private name that is used for this architecture.
     """
     try:
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
@@ -45,12 +45,12 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
                 dtype=dtype,
                 attn_implementation={"text_config": attention, "vision_config": "sdpa"},
             )
-    except ConfigurationError:  # a ValueError, and not about the checkpoint
+    except ConfigurationError:  # a ValueError that is not about the checkpoint
         raise
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {name}: {error}") from error
-    # Only now: while it loads a model, transformers looks for the package of an implementation that
-    # it takes for flash attention.
+    # Set after loading: while it loads a model, transformers searches for the package of an
+    # implementation that it considers to be flash attention.
     model.model.visual.config._attn_implementation = WINDOWS  # noqa: SLF001
     return model
 
@@ -58,8 +58,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
 def _check_architecture(name: str, config: Any) -> None:
     if getattr(config, "vision_config", None) is None:
         raise PolicyError(
-            f"{name} is a {config.model_type} model, which has no vision tower: it cannot see what "
-            "these environments show. Name a vision-language model, Qwen2.5-VL or Qwen3-VL."
+            f"{name} is a {config.model_type} model, which has no vision tower and cannot see "
+            "images. Use a vision-language model, Qwen2.5-VL or Qwen3-VL."
         )
     processor_class(config.model_type)
     check_private_names(MODEL_NAMES[config.model_type])
@@ -71,9 +71,9 @@ def named_weights(
     """Yield all weights by their names in transformers; see `TrainablePolicy.named_weights`.
 
     Args:
-        model: With adapters or without.
-        whole: Gives a context in which parameters are whole.
-        merge: Whether what adapters change is changed; otherwise they are left out.
+        model: A model with or without adapters.
+        whole: Returns a context in which all of the parameters are available.
+        merge: Whether adapters are merged into the weights; otherwise they are omitted.
     """
     layers = lora.layers(model) if merge else {}
     for name, weight in own_weights(model).items():
@@ -96,10 +96,10 @@ def own_weights(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def read_weights(model: Any, folder: Path) -> dict[str, torch.Tensor]:
-    """Return the weights of a checkpoint of the same model, in shards if that is.
+    """Return the weights of a checkpoint of the same model, in shards if the model is in shards.
 
     Raises:
-        RunError: If the folder holds no checkpoint, or one of another model.
+        RunError: If the folder contains no checkpoint, or one of another model.
     """
     sharded = shards.is_sharded(model)
     other = load_model(str(folder), model.dtype, "sdpa", sharded=sharded)
@@ -114,13 +114,14 @@ def read_weights(model: Any, folder: Path) -> dict[str, torch.Tensor]:
 
 
 def restore(model: Any, folder: Path) -> None:
-    """Read back what `save_model` wrote.
+    """Load a checkpoint that `save_model` wrote.
 
-    Where it wrote adapters, and the model has some, those are read and the weights beneath must be
-    the same; weights without adapters are taken over, and the adapters then change nothing.
+    If the checkpoint and the model both have adapters, these are loaded, and the weights below them
+    must be equal. Weights without adapters are loaded, and the adapters are reset so that they
+    change nothing.
 
     Raises:
-        RunError: If the folder holds no checkpoint, or one of another model.
+        RunError: If the folder contains no checkpoint, or one of another model.
     """
     weights = read_weights(model, folder)
     adapted = lora.layers(model)
@@ -145,17 +146,17 @@ def _check_beneath(model: Any, weights: Mapping[str, torch.Tensor], folder: Path
 
 
 def holds(model: Any, folder: Path) -> bool:
-    """Return whether a checkpoint has exactly a model's weights, adapters aside.
+    """Return whether a checkpoint contains exactly a model's weights, without adapters.
 
     Raises:
-        RunError: If the folder holds no checkpoint, or one of another model.
+        RunError: If the folder contains no checkpoint, or one of another model.
     """
     weights = read_weights(model, folder)
     return all(shards.equal(weight, weights[name]) for name, weight in own_weights(model).items())
 
 
 def describe(model: Any) -> str:
-    """Return a description of the model: its type and what its size is made of."""
+    """Return a description of the model: its type and its size."""
     text = model.config.text_config
     millions = sum(shards.shape_of(each).numel() for each in model.parameters()) / 1e6
     return (
@@ -165,13 +166,13 @@ def describe(model: Any) -> str:
 
 
 def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
-    """Write weights (safetensors) and configuration, as stock transformers and vLLM read them.
+    """Write weights (safetensors) and configuration in the format of stock transformers and vLLM.
 
     Args:
-        model: With adapters or without.
-        folder: Where to.
-        merge: Whether adapters, if there are any, are merged, and written beside in a folder of
-            their own; otherwise they are left out.
+        model: A model with or without adapters.
+        folder: The folder of the checkpoint.
+        merge: Whether adapters, if there are any, are merged, and also written to a folder of their
+            own; otherwise they are omitted.
     """
     adapted = bool(lora.layers(model))
     weights = dict(named_weights(model, no_gather, merge=merge)) if adapted else None
@@ -182,13 +183,13 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
 
 
 def frozen(model: Any) -> Any:
-    """Return a copy of the model with the present weights that is not trained."""
+    """Return a copy of the model with the current weights, which is not trained."""
     return shards.deep_copy(model).requires_grad_(requires_grad=False).eval()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide the progress bars of transformers: we show our own."""
+    """Hide the progress bars of transformers, because visenv shows its own."""
     shown = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:

@@ -1,16 +1,16 @@
-"""Sampling one turn for each of many sessions, as one batch.
+"""Samples one turn for each of several sessions, as one batch.
 
-Only tokens that attention has not seen yet are read: keys and values stay with their session
-between turns. Sessions that begin alike (the members of a group) are read once. Every session
-draws from its own generator, one uniform number to a token, so that what it says does not depend
-on who else is in the batch, up to the rounding of another batch shape.
+Only new tokens are read: keys and values stay with their session between turns. Sessions with the
+same beginning (the members of a group) are read once. Every session has its own random generator,
+with one uniform number per token, so that its text does not depend on the other sessions in the
+batch, except for the rounding of another batch shape.
 
-Log-probabilities are recorded as `TransformersPolicy.score` computes them, under the distribution
-that was sampled from: at the sampling temperature (1 when greedy), among the tokens that are
-neither banned nor excluded by the turn's regular expression. So the ratio of new to old probability
-is exactly 1 before the first update, and a forced token, of probability 1, has no gradient. Scored
-without the expression, excluded tokens would only ever be pushed up (they are never drawn, so no
-advantage counts against them) until they turn up where nothing excludes them.
+Log-probabilities are recorded as `TransformersPolicy.score` computes them, under the sampled
+distribution: at the sampling temperature (1 if greedy), over the tokens that are neither banned nor
+excluded by the turn's regular expression. The ratio of new to old probability is therefore exactly
+1 before the first update, and a forced token with probability 1 has no gradient. If scoring ignored
+the expression, the probabilities of excluded tokens could only increase (they are never sampled, so
+that no advantage applies to them), until they occur in turns without the constraint.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Decoder:
     Args:
         network: The model.
         media: Its encoders of images and videos.
-        spelling: Each token's bytes, by id.
+        spelling: Bytes of each token, by id.
         end_id: The token that ends a turn.
         context: Most tokens in a stream.
     """
@@ -56,15 +56,16 @@ class Decoder:
 
     @torch.inference_mode()
     def sample(self, turns: Sequence[RunningTurn], version: int) -> None:
-        """Sample all turns to their ends; their streams keep the new keys and values.
+        """Sample all turns to their ends; their streams store the new keys and values.
 
-        A turn whose context is full stays without a finish reason.
+        A turn whose context is full has no finish reason.
 
         Args:
-            turns: Not more than one for a stream.
-            version: Of the weights; older keys and values are recomputed.
+            turns: At most one turn for each stream.
+            version: Version of the weights; keys and values of other versions are recomputed.
         """
-        # All new images go through the image processor in one call, and all new videos.
+        # The image processor gets all new images in one call, and the video processor all new
+        # videos.
         self._media.encode([item for turn in turns for item in turn.increment.items])
         for turn in turns:
             turn.stream.show(turn.increment, self._media)
@@ -77,7 +78,7 @@ class Decoder:
             self._run(rows)
 
     def _run(self, rows: list[RunningTurn]) -> None:
-        """Sample token by token; rows that are done leave when they are half of the batch."""
+        """Sample token by token; finished rows are removed when they are half of the batch."""
         cache, hidden, positions = self._prefill(rows)
         while True:
             for turn, token, logprob in zip(rows, *self._choose(rows, hidden), strict=True):
@@ -98,7 +99,10 @@ class Decoder:
     def _prefill(
         self, turns: Sequence[RunningTurn]
     ) -> tuple[SlotCache, torch.Tensor, torch.Tensor]:
-        """Read what is new in each stream; the first hidden state to sample from."""
+        """Read the new tokens of each stream.
+
+        Return the state from which the first token is sampled.
+        """
         distinct, index = _distinct([turn.stream for turn in turns])
         known = [0 if stream.memory is None else stream.memory.shape[3] for stream in distinct]
         new = [len(stream.token_ids) - start for stream, start in zip(distinct, known, strict=True)]
@@ -110,7 +114,7 @@ class Decoder:
             token_ids[row, : new[row]] = stream.token_ids[known[row] :]
             whole = self._media.positions(len(stream.token_ids), stream.spans)
             positions[:, row, : new[row]] = whole[:, known[row] :]
-            following[row] = whole[0, -1] + 1  # a prompt ends in text, where the axes agree
+            following[row] = whole[0, -1] + 1  # a prompt ends in text, whose axes are equal
         cache = self._network.cache(len(distinct))
         cache.reserve(max(known) + width)
         for row, stream in enumerate(distinct):
@@ -149,7 +153,7 @@ class Decoder:
         )
 
     def _look(self, streams: Sequence[TokenStream], known: Sequence[int]) -> list[ImageFeatures]:
-        """Compute features of new images and videos, each distinct one once."""
+        """Compute features of new images and videos, once for each distinct item."""
         shown = [
             each
             for stream, start in zip(streams, known, strict=True)
@@ -162,7 +166,7 @@ class Decoder:
     def _step(
         self, rows: Sequence[RunningTurn], cache: SlotCache, positions: torch.Tensor
     ) -> torch.Tensor:
-        """Read each row's last token."""
+        """Read the last token of each row."""
         device = self._network.device
         token_ids = torch.tensor([[turn.token_ids[-1]] for turn in rows])  # [rows, 1]
         slots = torch.tensor([[turn.read] for turn in rows])  # [rows, 1]
@@ -183,7 +187,7 @@ class Decoder:
 
 
 def _distinct(streams: Sequence[TokenStream]) -> tuple[list[TokenStream], list[int]]:
-    """Group equal new streams, which are read once: the distinct ones, and the index of each."""
+    """Return the distinct ones of equal new streams, which are read once, and the index of each."""
     places: dict[object, int] = {}
     distinct: list[TokenStream] = []
     index: list[int] = []

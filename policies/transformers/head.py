@@ -1,8 +1,8 @@
-"""The model's head: log-probabilities of sampled tokens, without keeping their logits.
+"""Computes log-probabilities of sampled tokens with the model's head, without keeping all logits.
 
-Logits are made for the places that are scored and for nothing else, chunk by chunk; a chunk's are
-dropped after use and made again for the gradient. So memory does not grow with vocabulary times
-sequence, only with the chunk.
+Logits are computed only for scored places, in chunks. The logits of a chunk are dropped after use
+and recomputed for the gradient. Memory thus grows with the chunk, and not with vocabulary times
+sequence length.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from visenv.types import Segment
 from ..tokens.constrain import RegexConstraints
 
 IMPOSSIBLE = -1e9
-"""The logit of a banned token: probability 0 without the NaNs of infinity in gradients."""
+"""Logit of a banned token: probability 0, without the NaNs in gradients that infinity causes."""
 
 CHUNK = 2**28
-"""Bytes of the logits of one chunk, in float32."""
+"""Bytes of the float32 logits of one chunk."""
 
 
 class ExcludedTokens(NamedTuple):
-    """Says which tokens could not be sampled at each place, besides the banned ones.
+    """Describes the tokens that were excluded at each place, besides the banned ones.
 
     Attributes:
-        distinct: bool ``[kinds, vocabulary]``: True for a token that was excluded; the first kind
-            excludes nothing.
+        distinct: bool ``[kinds, vocabulary]``: True for an excluded token; the first kind excludes
+            nothing.
         which: int64 ``[places]``: the kind of each place.
     """
 
@@ -39,10 +39,10 @@ class ExcludedTokens(NamedTuple):
 
     @classmethod
     def of(cls, constraints: RegexConstraints, segments: Sequence[Segment]) -> ExcludedTokens:
-        """Replay the constraints of the segments' turns.
+        """Replay the constraints of the turns in these segments.
 
         Raises:
-            PolicyError: If a token is against its turn's constraint.
+            PolicyError: If a token violates the constraint of its turn.
         """
         kinds: dict[tuple[str, int], int] = {}
         rows = [torch.zeros(constraints.size, dtype=torch.bool)]
@@ -66,12 +66,12 @@ class ExcludedTokens(NamedTuple):
 
 
 class TokenPositions(NamedTuple):
-    """Lists where tokens were sampled.
+    """Describes the sampled tokens of a batch.
 
     Attributes:
-        tokens: int64 ``[places]``: what was drawn.
-        temperature: float32 ``[places]``: at which temperature.
-        exclusions: From which tokens.
+        tokens: int64 ``[places]``: the sampled tokens.
+        temperature: float32 ``[places]``: the sampling temperatures.
+        exclusions: The tokens that were excluded.
     """
 
     tokens: torch.Tensor
@@ -79,7 +79,7 @@ class TokenPositions(NamedTuple):
     exclusions: ExcludedTokens
 
     def to(self, device: torch.device) -> TokenPositions:
-        """Return the same places on a device; copies from pinned memory do not wait."""
+        """Return the places on a device; copies from pinned memory are asynchronous."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> TokenPositions:
@@ -91,21 +91,21 @@ class TokenPositions(NamedTuple):
         return TokenPositions(change(self.tokens), change(self.temperature), exclusions)
 
     def at(self, part: slice) -> TokenPositions:
-        """Return the places of a slice."""
+        """Return a slice of the places."""
         exclusions = self.exclusions._replace(which=self.exclusions.which[part])
         return TokenPositions(self.tokens[part], self.temperature[part], exclusions)
 
 
 class LogprobHead(torch.nn.Module):
-    """Takes the place of a model's ``lm_head``, with the same weight.
+    """Replaces a model's ``lm_head``, with the same weight.
 
-    The weight is touched in this module's own passes alone, once for all chunks: ZeRO-3 gathers
-    weights around them, and every process must do so equally often.
+    Only this module's own forward and backward pass use the weight, once for all chunks: ZeRO-3
+    gathers weights around these passes, and every process must run them equally often.
 
     Args:
         weight: ``[vocabulary, width]``.
-        banned: bool ``[vocabulary]``: tokens that have no probability.
-        single: Whether to project in float32 whatever the weight is.
+        banned: bool ``[vocabulary]``: tokens with probability 0.
+        single: Whether the projection is computed in float32, for all types of the weight.
     """
 
     banned: torch.Tensor
@@ -116,7 +116,7 @@ class LogprobHead(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.weight = weight
-        self.register_parameter("bias", None)  # TRL bans tokens with one (`ban` of its bridge)
+        self.register_parameter("bias", None)  # the TRL bridge bans tokens with a bias (`ban`)
         self.register_buffer("banned", banned.to(weight.device), persistent=False)
         self._single = single
 
@@ -124,19 +124,21 @@ class LogprobHead(torch.nn.Module):
     def forward(
         self, hidden: torch.Tensor, places: TokenPositions | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Return logits; with `places`, log-probability and entropy of the tokens sampled there.
+        """Return logits; with `places`, log-probability and entropy of the sampled tokens.
 
         Args:
-            hidden: ``[..., width]``; with places, the states ``[places, width]`` before them.
-            places: What to score.
+            hidden: ``[..., width]``; with places, the hidden states ``[places, width]`` before
+                them.
+            places: The sampled tokens to score.
 
         Returns:
-            ``[..., vocabulary]``, or two of ``[places]``, in nats, the entropy without gradient.
+            ``[..., vocabulary]``, or two tensors ``[places]``, in nats; the entropy has no
+            gradient.
         """
         if places is None:
             bias = None if self.bias is None else self.cast(self.bias)
             return F.linear(self.cast(hidden), self.cast(self.weight), bias)
-        apply: Any = _Drawn.apply  # torch leaves it untyped
+        apply: Any = _Drawn.apply  # untyped in torch
         scored: tuple[torch.Tensor, torch.Tensor] = apply(hidden, self.weight, self, places)
         return scored
 
@@ -145,18 +147,22 @@ class LogprobHead(torch.nn.Module):
         return tensor.float() if self._single else tensor
 
     def possible(self, logits: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        """Return logits, float32 or wider, at temperatures ``[rows]``; banned: `IMPOSSIBLE`."""
+        """Return logits, float32 or wider, at temperatures ``[rows]``.
+
+        Banned tokens: `IMPOSSIBLE`.
+        """
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        # In place: nothing needs what was there before, and no tensor is larger.
+        # In place, because the old values are not needed and no tensor is larger.
         return logits.div_(temperature[:, None]).masked_fill_(self.banned, IMPOSSIBLE)
 
 
 class _Drawn(torch.autograd.Function):
     """Computes log-probability and entropy of sampled tokens, as `LogprobHead.forward` describes.
 
-    With ``x`` the logits at temperature ``T``, ``Z`` the logarithm of the sum of their exponentials
-    and ``p = exp(x - Z)``: the log-probability is ``x[token] - Z``, the entropy ``Z - p x``, and
-    the gradient of the log-probability by the untempered logits ``(onehot(token) - p) / T``.
+    Let ``x`` be the logits at temperature ``T``, ``Z`` the logarithm of the sum of their
+    exponentials, and ``p = exp(x - Z)``. The log-probability is ``x[token] - Z``, the entropy ``Z -
+    p x``, and the gradient of the log-probability by the untempered logits ``(onehot(token) - p) /
+    T``.
     """
 
     @staticmethod
@@ -173,7 +179,7 @@ class _Drawn(torch.autograd.Function):
             _drawn(head, head.cast(hidden[part]), projected, places.at(part))
             for part in _chunks(hidden, weight)
         ]
-        # Chunks [rows], end to end: [places] each.
+        # Chunks [rows], concatenated: [places] each.
         picked, entropy, total = (torch.cat(each) for each in zip(*done, strict=True))
         ctx.save_for_backward(hidden, weight, total)
         ctx.head, ctx.places = head, places
@@ -208,9 +214,9 @@ class _Drawn(torch.autograd.Function):
 def _with_product(
     total: torch.Tensor | None, left: torch.Tensor, right: torch.Tensor
 ) -> torch.Tensor:
-    """Return the sum with one more matrix product, in float32 at least.
+    """Return the sum plus a matrix product, at least in float32.
 
-    In bfloat16 a chunk's part would be rounded away as soon as the sum is 256 times as large.
+    In bfloat16, a chunk's part would be lost to rounding if the sum is 256 times as large.
     """
     if total is None:
         return left @ right
@@ -231,7 +237,7 @@ def _drawn(
     """Return log-probability, entropy and ``Z`` of one chunk; its logits are freed."""
     logits = _logits(head, states, weight, places)  # [rows, vocabulary]
     largest = logits.amax(-1)  # [rows]
-    logits.sub_(largest[:, None])  # so that the exponentials neither overflow nor vanish
+    logits.sub_(largest[:, None])  # the exponentials neither overflow nor vanish
     probability = logits.exp()
     size = probability.sum(-1)
     total = size.log()

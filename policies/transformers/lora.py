@@ -1,8 +1,8 @@
-"""LoRA adapters through peft: a few weights learn (Hu et al., 2021, arXiv 2106.09685).
+"""Adds LoRA adapters with peft, so that only few weights are trained (Hu et al., 2021, 2106.09685).
 
-Adapters are put into the model in place, beside the weights they change: ``W + alpha/rank B A``.
-What leaves the policy for a checkpoint is whole weights, merged on the way out; an engine is sent
-the same, or the adapters alone (`read_adapter`).
+Adapters are added to the model in place: ``W + alpha/rank B A``. Checkpoints contain whole weights,
+into which the adapters are merged when they are written. An engine gets the same, or only the
+adapters (`read_adapter`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from visenv.policy import Adapter
 
 from . import shards
 
-# peft takes seconds to import, so it is where it is used.
+# peft takes seconds to import, so that it is imported in the functions that use it.
 
 _NAME = "default"
 _PREFIX = "base_model.model."
@@ -30,13 +30,15 @@ _PREFIX = "base_model.model."
 
 @dataclass(frozen=True, slots=True)
 class LoraSettings:
-    """Sets which part of the language model learns. There is no dropout: scores would not be exact.
+    """Sets which weights of the language model are trained.
+
+    There is no dropout, so scores are exact.
 
     Attributes:
         rank: Rank of each change.
-        alpha: The change is scaled by ``alpha / rank``.
+        alpha: The change is multiplied by ``alpha / rank``.
         targets: Names of the linear layers that get an adapter.
-        seed: Of the adapters' first weights.
+        seed: Seed of the initial weights of the adapters.
     """
 
     rank: int = 16
@@ -52,9 +54,9 @@ class LoraSettings:
 
 
 def adapt(model: Any, settings: LoraSettings) -> None:
-    """Put fresh adapters into a model, which change nothing yet; all other weights are frozen.
+    """Add new adapters to a model, which change no output yet, and freeze all other weights.
 
-    Adapters are float32 (or wider) whatever the model is: their updates are small.
+    Adapters are float32 (or wider) for all types of the model, because their updates are small.
 
     Raises:
         ConfigurationError: If no layer has one of the names.
@@ -63,7 +65,7 @@ def adapt(model: Any, settings: LoraSettings) -> None:
 
     config = peft.LoraConfig(
         r=settings.rank,
-        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # a float will do
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # a float works
         lora_dropout=0.0,
         target_modules=rf".*language_model\..*\.({'|'.join(settings.targets)})",
     )
@@ -78,7 +80,7 @@ def adapt(model: Any, settings: LoraSettings) -> None:
 
 
 def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
-    """Return the adapters' weights, by the names that peft gives them in a file."""
+    """Return the weights of the adapters, by their names in files of peft."""
     return {
         _PREFIX + name.replace(f".{_NAME}.", "."): weight
         for name, weight in model.named_parameters()
@@ -92,8 +94,8 @@ def read_adapter(
     """Return a copy of the adapters.
 
     Args:
-        model: With adapters.
-        whole: Gives a context in which parameters are whole.
+        model: A model with adapters.
+        whole: Returns a context in which all of the parameters are available.
     """
     weights: dict[str, torch.Tensor] = {}
     for name, weight in adapters(model).items():
@@ -108,7 +110,7 @@ def _as_json(value: Any) -> Any:
 
 
 def layers(model: Any) -> dict[str, Any]:
-    """Return the layers with an adapter, by the name of the weight it changes."""
+    """Return the layers with an adapter, by the name of the weight that the adapter changes."""
     if not hasattr(model, "peft_config"):
         return {}
     from peft.tuners.lora import LoraLayer
@@ -126,13 +128,13 @@ def parts(layer: Any) -> list[torch.nn.Parameter]:
 
 
 def merged(weight: torch.Tensor, layer: Any) -> torch.Tensor:
-    """Return a weight with its adapter's change added; nothing is changed in place."""
+    """Return a weight plus the change of its adapter, as a new tensor."""
     change: torch.Tensor = layer.get_delta_weight(_NAME)
     return (weight.to(change.dtype) + change).to(weight.dtype)
 
 
 def forget(model: Any) -> None:
-    """Make the adapters change nothing."""
+    """Reset the adapters such that they change nothing."""
     for name, weight in adapters(model).items():
         if ".lora_B." in name:
             torch.nn.init.zeros_(weight)
@@ -140,7 +142,7 @@ def forget(model: Any) -> None:
 
 @contextmanager
 def without(model: Any) -> Iterator[None]:
-    """Run the model without its adapters inside the block."""
+    """Disable the adapters of the model inside the block."""
     all_layers = layers(model).values()
     for layer in all_layers:
         layer.enable_adapters(False)
@@ -163,18 +165,18 @@ def save_adapters(model: Any, folder: Path) -> None:
 
 
 def load_adapters(model: Any, folder: Path) -> None:
-    """Read what `save_adapters` wrote.
+    """Load adapters that `save_adapters` wrote.
 
     Raises:
-        RunError: If the adapters are of other layers, another rank or another scale.
+        RunError: If the adapters have other layers, another rank or another scale.
     """
     weights = safetensors.torch.load_file(folder / "adapter_model.safetensors")
     ours = adapters(model)
     scale = json.loads((folder / "adapter_config.json").read_text())["lora_alpha"]
     if _shapes(weights) != _shapes(ours) or scale != model.peft_config[_NAME].lora_alpha:
         raise RunError(
-            f"The adapters in {folder} are others than this policy's: rank, alpha and targets of "
-            "LoRA must be the same."
+            f"The adapters in {folder} differ from those of this policy: rank, alpha and targets "
+            "of LoRA must be the same."
         )
     with torch.no_grad():
         for name, weight in ours.items():

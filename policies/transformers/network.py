@@ -1,8 +1,8 @@
-"""The model as the policy uses it: vision, language and head apart, for Qwen2.5-VL and Qwen3-VL.
+"""Runs vision tower, language model and head of Qwen2.5-VL and Qwen3-VL as separate parts.
 
-The model itself is transformers' own. Taking its parts one by one lets a batch run each distinct
-image through the vision tower once, keep keys and values between turns, and project only those
-positions to the vocabulary that are needed.
+The model is that of transformers. With separate parts, a batch runs each distinct image through the
+vision tower once, keeps keys and values between turns, and computes logits only for the required
+positions.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .vision import ImageFeatures, VisionTower
 
 
 class QwenVLParts:
-    """The parts of a Qwen-VL model.
+    """Holds the parts of a Qwen-VL model.
 
     Args:
-        model: As `AutoModelForImageTextToText` loads it; its head is replaced by ours.
-        banned: bool ``[vocabulary]``: tokens that have no probability.
-        fp32_head: Whether logits are projected in float32 whatever the weights are.
-        vision_cache: Bytes of image features kept while the vision tower is frozen.
-        bare: Whether LoRA adapters, if there are any, are left out.
+        model: A model from `AutoModelForImageTextToText`; its head is replaced by `LogprobHead`.
+        banned: bool ``[vocabulary]``: tokens with probability 0.
+        fp32_head: Whether logits are computed in float32 for all types of the weights.
+        vision_cache: Most bytes of cached image features while the vision tower is frozen.
+        bare: Whether LoRA adapters, if there are any, are disabled.
 
     Attributes:
         model: The whole model.
         vision: Its vision tower.
-        head: Its projection to the vocabulary.
+        head: Its output projection.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class QwenVLParts:
         Args:
             token_ids: int64 ``[rows, tokens]``, padded on the right.
             positions: int64 ``[3, rows, tokens]``, M-RoPE.
-            features: Of the spans whose placeholders are in `token_ids`, row by row.
-            cache: Where keys and values go, its slots placed.
-            visible: bool ``[rows, 1, tokens, slots]``: which slots a token sees. None is causal
-                over these tokens alone.
-            layout: Given, there is one row, and attention takes it apart so.
+            features: Features of the spans whose placeholders are in `token_ids`, row by row.
+            cache: The cache for keys and values, with the slots already set.
+            visible: bool ``[rows, 1, tokens, slots]``: the slots to which a token attends. None is
+                causal attention over these tokens only.
+            layout: The attention calls of a packed row; if given, there is one row.
 
         Returns:
             ``[rows, tokens, width]``.

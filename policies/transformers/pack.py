@@ -1,6 +1,6 @@
-"""Segments as one packed row: every token that is really read stands in it once.
+"""Packs segments into one row, in which each shared token occurs once.
 
-All of it is made on the CPU; positions, images and places are those that each segment would have
+The row is made on the CPU. Positions, images and places are those that each segment would have
 alone.
 """
 
@@ -27,18 +27,18 @@ from .trees import PrefixNode, grow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedBatch:
-    """The input of one forward pass.
+    """Holds the input of one forward pass.
 
     Attributes:
         token_ids: int64 ``[1, tokens]``.
         positions: int64 ``[3, 1, tokens]``, M-RoPE.
-        layout: How attention takes the row apart; it covers every token.
+        layout: The attention calls of the row, which cover every token.
         images: The distinct images and videos, by their hash.
-        shown: The spans whose placeholders stand in the row, in order, as a segment has them.
-        before: int64 ``[places]``: the token after which each sampled token was drawn.
-        places: What was drawn there, and how.
-        mask: bool ``[segments, length]``: the segments' loss masks; its True cells, row by row, are
-            the places.
+        shown: The spans whose placeholders are in the row, in order, with the indices of a segment.
+        before: int64 ``[places]``: the index of the token after which each token was sampled.
+        places: The sampled tokens with their temperatures and exclusions.
+        mask: bool ``[segments, length]``: the loss masks of the segments; its True cells, row by
+            row, are the places.
     """
 
     token_ids: torch.Tensor
@@ -51,7 +51,7 @@ class PackedBatch:
     mask: torch.Tensor
 
     def pin_memory(self) -> PackedBatch:
-        """Return a copy in pinned memory, as PyTorch's DataLoader asks of a batch."""
+        """Return a copy in pinned memory; PyTorch's DataLoader calls this method of a batch."""
         images = {
             sha256: patches._replace(values=patches.values.pin_memory())
             for sha256, patches in self.images.items()
@@ -73,15 +73,15 @@ def pack(
     """Pack segments into one row, as `TrainablePolicy.collate` describes.
 
     Args:
-        codec: Of the policy.
-        segments: At least one.
-        images: Every image and video they name, by its hash.
-        share: Whether common beginnings are read once.
+        codec: The codec of the policy.
+        segments: At least one segment.
+        images: All images and videos of the segments, by their hash.
+        share: Whether common prefixes are read once.
 
     Raises:
-        PolicyError: If a segment cannot be scored: made with another processor, an image or a video
-            missing, no token at all, its first token sampled, or a token against its turn's
-            constraint.
+        PolicyError: If a segment cannot be scored: it was made with another processor, an image or
+            a video is missing, it has no tokens, its first token was sampled, or a token violates
+            the constraint of its turn.
     """
     _check(codec.media, segments, images)
     row = _Row(segments, codec.media)
@@ -131,8 +131,8 @@ def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visua
             raise PolicyError("A segment without tokens cannot be scored.")
         if segment.loss_mask[0]:
             raise PolicyError(
-                "The first token of a segment was sampled: nothing stands before it that could "
-                "predict it."
+                "The first token of a segment was sampled, but no token precedes it from which it "
+                "could be predicted."
             )
 
 
@@ -141,7 +141,7 @@ def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visua
 
 @dataclass(slots=True)
 class _Row:
-    """A packed row as it grows."""
+    """Builds a packed row."""
 
     segments: Sequence[Segment]
     media: Media
@@ -153,7 +153,7 @@ class _Row:
     _runs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def lay(self, forest: Sequence[PrefixNode]) -> None:
-        """Lay trees down, a node before its children; siblings of like length attend together."""
+        """Add trees, a node before its children; siblings of similar length attend together."""
         streams = 0
         pending: list[tuple[Sequence[PrefixNode], tuple[int, ...]]] = [(forest, ())]
         while pending:
@@ -181,7 +181,7 @@ class _Row:
     def where(self, segment: int, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of a segment's tokens in the row."""
         places = np.zeros(len(tokens), np.int64)
-        for start, begin in self._runs[segment]:  # from the root on
+        for start, begin in self._runs[segment]:  # from the root
             places = np.where(tokens >= start, begin + tokens - start, places)
         return places
 
@@ -195,7 +195,7 @@ def _within(span: Span, node: PrefixNode) -> bool:
 
 def _places(codec: Codec, segments: Sequence[Segment]) -> TokenPositions:
     tokens = [segment.token_ids[segment.loss_mask].astype(np.int64) for segment in segments]
-    # A greedy turn was drawn at no temperature; it is scored at 1.
+    # A greedy turn has temperature 0; it is scored at temperature 1.
     temperature = [np.full(len(own), segment.temperature or 1.0, np.float32)
                    for own, segment in zip(tokens, segments, strict=True)]  # fmt: skip
     return TokenPositions(

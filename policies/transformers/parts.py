@@ -1,4 +1,4 @@
-"""Splits segments into parts for one forward pass each, filled by the tokens really read."""
+"""Splits segments into parts for one forward pass each, within a budget of read tokens."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .trees import PrefixNode, PrefixTrees, size
 
 
 class _Cost(NamedTuple):
-    """Counts what one forward pass reads."""
+    """Counts the tokens and patches that one forward pass reads."""
 
     tokens: int
     patches: int
 
     def within(self, budget: BatchBudget) -> bool:
-        """Return whether a budget has room for it."""
+        """Return whether the cost is within a budget."""
         fits = budget.patches is None or self.patches <= budget.patches
         return fits and self.tokens <= budget.tokens
 
 
 @dataclass(slots=True)
 class _Part:
-    """Holds the segments that go through the network together.
+    """Holds the segments of one forward pass.
 
     Attributes:
-        members: The segments, in the order in which they came.
-        trees: The same by the number of the tree that they belong to.
-        cost: What is read of them.
-        images: The images and videos among them, by hash.
+        members: The segments, in the order in which they were added.
+        trees: The same segments by the index of their tree.
+        cost: The tokens and patches to read.
+        images: The images and videos of the segments, by hash.
     """
 
     members: list[int] = field(default_factory=list)
@@ -64,14 +64,17 @@ class _Splitter:
         return {name: count for each in members for name, count in self._patches[each].items()}
 
     def _cost(self, members: tuple[int, ...]) -> _Cost:
-        """Return what a part of these members reads; each distinct image or video counts once."""
+        """Return the cost of a part with these members.
+
+        Each distinct image or video counts once.
+        """
         return _Cost(self._tokens(members), sum(self._images(members).values()))
 
     def units(self) -> Iterator[tuple[int, ...]]:
-        """Yield what is kept together, the largest trees first.
+        """Yield groups of segments that should stay together, the largest trees first.
 
-        A tree that exceeds the budget is cut between its children, as often as needed; they follow
-        one another, so that they meet in the same parts.
+        A tree that exceeds the budget is split between its children, recursively. The children are
+        yielded one after another, so that they tend to be in the same parts.
         """
         pending = self._sorted(self._forest)
         while pending:
@@ -84,7 +87,7 @@ class _Splitter:
             pending += self._sorted(node.children)
 
     def _sorted(self, nodes: Iterable[PrefixNode]) -> list[PrefixNode]:
-        """Return nodes, those that read most last."""
+        """Return the nodes, ordered by the number of tokens to read."""
 
         def key(node: PrefixNode) -> tuple[int, tuple[int, ...]]:
             return -self._tokens(node.members), node.members
@@ -92,7 +95,10 @@ class _Splitter:
         return sorted(nodes, key=key, reverse=True)
 
     def parts(self) -> list[list[int]]:
-        """Return the parts: each unit goes where there is room and it adds the fewest tokens."""
+        """Return the parts.
+
+        Each group is added to a part with room, where it adds the fewest tokens.
+        """
         parts: list[_Part] = []
         for unit in self.units():
             costs = [self._with(part, unit) for part in parts]
@@ -111,10 +117,10 @@ class _Splitter:
         return [part.members for part in parts]
 
     def _with(self, part: _Part, unit: tuple[int, ...]) -> _Cost:
-        """Return what a part reads together with a unit.
+        """Return the cost of a part together with a group of segments.
 
-        Segments of different trees share no node, so that only those of the unit's tree are looked
-        at again.
+        Segments of different trees share no node, so that only those of the group's tree are
+        counted again.
         """
         own = part.trees.get(self._tree[unit[0]], ())
         tokens = self._tokens((*own, *unit)) - self._tokens(own)
@@ -123,7 +129,7 @@ class _Splitter:
 
 
 def _patches(segment: Segment) -> dict[str, int]:
-    """Return how many patches each image and video of a segment has, by its hash."""
+    """Return the number of patches of each image and video of a segment, by its hash."""
     patches = {span.sha256: math.prod(span.grid) for span in segment.images}
     for span in segment.videos:  # the last run of a video ends with its last step
         steps, height, width = span.grid
@@ -133,9 +139,9 @@ def _patches(segment: Segment) -> dict[str, int]:
 
 
 def split(segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
-    """Split segments into parts, each read as the trees of its own segments.
+    """Split segments into parts; each part is read as the trees of its own segments.
 
-    What begins alike is kept together, as far as the budget allows. What a tree holds that is cut
-    is read again in each part.
+    Segments with common prefixes stay together as far as the budget allows. A prefix in several
+    parts is read again in each of them.
     """
     return _Splitter(segments, budget).parts()

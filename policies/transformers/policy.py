@@ -1,4 +1,4 @@
-"""TransformersPolicy: a Qwen-VL model that plays, scores its own tokens, and can be trained."""
+"""Defines `TransformersPolicy`: a Qwen-VL model that samples, scores, and can be trained."""
 
 from __future__ import annotations
 
@@ -33,47 +33,48 @@ from .turn import RunningTurn
 
 
 class TransformersPolicy(TrainablePolicy[TokenSession]):
-    """A Qwen2.5-VL or Qwen3-VL checkpoint, run by transformers.
+    """Runs a Qwen2.5-VL or Qwen3-VL checkpoint with transformers.
 
-    Replies asked for at the same time are sampled as one batch; keys and values stay with their
-    session between turns. Tokens are append-only (`ChatTemplate`); what is banned or constrained,
-    and which log-probability is recorded, is described in `decode`.
+    Replies that are requested at the same time are sampled as one batch; keys and values stay with
+    their session between turns. Tokens are append-only (`ChatTemplate`). The module `decode`
+    describes banned and constrained tokens and the recorded log-probabilities.
 
-    A session may live through weight updates: its keys and values are then recomputed, and each
-    sampled token carries the version that sampled it.
+    If the weights are updated during a session, its keys and values are recomputed, and each
+    sampled token is stored with the version that sampled it.
 
-    Launched with ``accelerate launch --zero3_init_flag true``, each process loads its share of
-    every weight; the policy then computes only inside of a trainer.
+    With ``accelerate launch --zero3_init_flag true``, each process loads a shard of every weight,
+    and the policy then computes only inside of a trainer.
 
     Args:
         model: A checkpoint folder or a hub name.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``…
-        dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns sampled at once.
+        dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        max_batch: Most turns that are sampled at the same time.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
-            are limits of images; videos keep those of the checkpoint's video processor.
+            limits apply to images; videos keep the limits of the checkpoint's video processor.
         video: How videos are shown: ``"native"``, by the model's video tokens, or ``"frames"``, as
-            images; None is native if the checkpoint can, otherwise frames.
-        fp32_head: Whether logits are projected in float32 whatever `dtype` is.
-        freeze_vision: Whether the vision tower is left as it is; what it made of an image is then
-            kept and used again.
-        vision_cache: Bytes of such features kept.
-        lora: Settings, or their fields by name: adapters of the language model learn and nothing
-            else does.
-        gradient_checkpointing: Whether each layer's activations are made again for the gradient,
-            not kept: a third more work for a fraction of the memory.
-        threads: CPU threads of PyTorch, for the whole process; None leaves them as they are. More
+            images; None is native if the checkpoint supports it, otherwise frames.
+        fp32_head: Whether logits are computed in float32 for all values of `dtype`.
+        freeze_vision: Whether the vision tower is not trained; its features of an image are then
+            cached.
+        vision_cache: Most bytes of cached features.
+        lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
+            are trained.
+        gradient_checkpointing: Whether the activations of each layer are recomputed for the
+            gradient: a third more computation for a fraction of the memory.
+        threads: CPU threads of PyTorch, for the whole process; None does not change them. More
             threads than idle cores make small models several times slower.
 
     Attributes:
-        codec: Between messages and tokens.
-        network: The model, its parts one by one.
+        codec: Converts between messages and tokens.
+        network: The parts of the model.
         decoder: Samples batches of turns.
 
     Raises:
         RunError: If there is no such checkpoint.
-        PolicyError: If its architecture, tokenizer or chat template cannot be used; says why.
+        PolicyError: If its architecture, tokenizer or chat template is not supported; the message
+            says why.
         ConfigurationError: If `dtype` is not one of the three.
     """
 
@@ -110,7 +111,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             adapt(loaded, lora)
         if gradient_checkpointing:
             loaded.gradient_checkpointing_enable({"use_reentrant": False})
-            loaded.disable_input_require_grads()  # only the reentrant kind needs them
+            loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
         self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
         self._context: int = loaded.config.text_config.max_position_embeddings
@@ -122,7 +123,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._adopt(loaded)
 
     def _adopt(self, model: Any) -> None:
-        """Make `model` the one that is run, `_bare` without its adapters."""
+        """Use this model; `_bare` disables its adapters."""
         codec = self.codec
         self.network = QwenVLParts(
             model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
@@ -139,7 +140,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
                 "only inside of a trainer: let an engine sample, or launch without the flag."
             )
         if self.network.model.training:
-            self.train_mode(False)  # a layer that makes its activations again keeps no keys
+            self.train_mode(False)  # a layer with checkpointing caches no keys
         self.decoder.sample(turns, self.version)
 
     # ------------------------------------------------------------------ sampling
@@ -152,11 +153,11 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Sample the next turn, in one batch with all turns that are requested now.
+        """Sample the next turn, in one batch with all turns that are requested at the same time.
 
-        It ends with the end token, after a stop string, or at the token limit; with a regex, a stop
-        string ends it only where the whole turn matches. A limit may cut a turn before it
-        matches: the finish reason is then ``"length"``.
+        The turn ends with the end token, after a stop string, or at the token limit. With a regex,
+        a stop string ends the turn only if the whole turn matches. If the limit ends a turn before
+        it matches, the finish reason is ``"length"``.
 
         Raises:
             PolicyError: If the context is full, or the regular expression cannot be used.
@@ -200,17 +201,20 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     @override
     def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
-        """Split by `parts.split`: a shared prefix is read once in each part, and counts once."""
+        """Split by `parts.split`; in each part, a shared prefix is read once and counts once."""
         return split(segments, budget)
 
     @override
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> PackedBatch:
-        """Pack by `pack` into one row, in which a shared prefix stands once."""
+        """Pack by `pack` into one row, in which a shared prefix occurs once."""
         return pack(self.codec, segments, images)
 
     @override
     def train_mode(self, on: bool) -> None:
-        """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
+        """Set PyTorch's flag.
+
+        Scores do not depend on it, because the architectures have no dropout.
+        """
         self.network.model.train(on)
 
     @override
@@ -229,7 +233,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         *,
         merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the weights; merging LoRA adapters into them leaves the model as it is."""
+        """Yield the weights; merging LoRA adapters into them does not change the model."""
         return named_weights(self.network.model, whole, merge=merge and not self._bare)
 
     @override
@@ -243,10 +247,10 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     @override
     def save(self, folder: Path) -> None:
-        """Write a checkpoint that stock transformers and vLLM load.
+        """Write a checkpoint that stock transformers and vLLM can load.
 
-        LoRA adapters are merged into its weights, and also written apart, as peft reads them, to
-        the folder ``adapter`` in it.
+        LoRA adapters are merged into its weights, and also written in the format of peft to its
+        folder ``adapter``.
         """
         folder.mkdir(parents=True, exist_ok=True)
         save_model(self.network.model, folder, merge=not self._bare)
@@ -254,13 +258,13 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     @override
     def load_weights(self, folder: Path) -> None:
-        """Read what `save` wrote; this counts as an update.
+        """Load a checkpoint that `save` wrote; this counts as an update.
 
-        With LoRA, adapters are read where the folder has some, on top of the same model; other
-        weights are taken over, and the adapters then start again.
+        With LoRA, adapters are loaded if the folder has some, for the same model. Otherwise the
+        weights are loaded, and the adapters are reset.
 
         Raises:
-            RunError: If the folder holds no checkpoint, or one of another model.
+            RunError: If the folder contains no checkpoint, or one of another model.
         """
         if self._bare and not holds(self.network.model, folder):
             self._own_model()
@@ -273,11 +277,11 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def copy_frozen(self) -> TransformersPolicy:
         """Return a frozen copy; its tokenizer and processed images are shared with this policy.
 
-        While the LoRA adapters are untrained, the copy is this model without its adapters.
+        While the LoRA adapters are untrained, the copy uses this model without its adapters.
         """
         twin = copy.copy(self)
         if self._lora is not None and self.version == 0:
-            twin._bare = True  # noqa: SLF001 - a copy of ourselves
+            twin._bare = True  # noqa: SLF001 - an object of this class
             twin._adopt(self.network.model)  # noqa: SLF001
         else:
             twin._own_model()  # noqa: SLF001

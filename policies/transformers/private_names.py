@@ -1,4 +1,4 @@
-"""The private names of transformers that `TransformersPolicy` uses."""
+"""Lists the private names of transformers that `TransformersPolicy` uses."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ MODEL_NAMES["qwen3_vl"] += (
         "takes features for the first language layers from it",
     ),
 )
-"""By the type of a model; checked before a model of that type is loaded."""
+"""Names by the type of a model, checked before a model of that type is loaded."""

@@ -1,4 +1,4 @@
-"""Log-probabilities of sampled tokens under the present weights, with gradient."""
+"""Computes log-probabilities of sampled tokens under the current weights, with gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .vision import BLANK
 
 
 class ScoringModule(torch.nn.Module):
-    """The network as a module whose forward pass is scoring.
+    """Wraps the network as a module whose forward pass computes scores.
 
     Args:
         network: The model's parts.
@@ -26,7 +26,7 @@ class ScoringModule(torch.nn.Module):
 
     @override
     def forward(self, packed: PackedBatch) -> TokenScores:
-        """Return the log-probabilities of the sampled tokens of a batch that `collate` made."""
+        """Return the log-probabilities of the sampled tokens of a batch made by `collate`."""
         network = self._network
         device = network.device
         seen = network.vision.look(packed.images, in_step=True)

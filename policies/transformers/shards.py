@@ -1,8 +1,9 @@
-"""Models whose weights are held in shards, each process one of every weight (ZeRO-3).
+"""Supports models in shards: each process has a shard of every weight (ZeRO-3).
 
-A launcher asks for it by ``accelerate launch --zero3_init_flag true`` with a ZeRO-3 configuration:
-no process then holds a whole model, not even while it is loaded. DeepSpeed marks such a weight with
-``ds_id``; its own tensor is empty, ``ds_tensor`` is this process's shard.
+A launcher requests this by ``accelerate launch --zero3_init_flag true`` with a ZeRO-3
+configuration: no process then contains a whole model, not even during loading. DeepSpeed marks such
+a weight with ``ds_id``; the weight's own tensor is empty, and ``ds_tensor`` is the shard of this
+process.
 
 Such a model computes only inside of a trainer, which gathers one layer after the other.
 """
@@ -21,11 +22,11 @@ from visenv.private_names import check_private_names
 
 from .private_names import SHARD_NAMES
 
-# DeepSpeed takes seconds to import, so it is where it is used.
+# DeepSpeed takes seconds to import, so that it is imported in the functions that use it.
 
 
 def is_wanted() -> bool:
-    """Return whether the launcher of this process asked for models in shards."""
+    """Return whether the launcher of this process requested models in shards."""
     names = ("ACCELERATE_USE_DEEPSPEED", "ACCELERATE_DEEPSPEED_ZERO3_INIT")
     return all(os.environ.get(name, "false") == "true" for name in names)
 
@@ -43,10 +44,10 @@ def shape_of(weight: torch.Tensor) -> torch.Size:
 
 @contextmanager
 def in_shards(dtype: torch.dtype) -> Iterator[None]:
-    """Load models in shards inside this context, which all processes enter together.
+    """Load models in shards inside this context; all processes must enter it together.
 
     Args:
-        dtype: Of the weights.
+        dtype: Type of the weights.
 
     Raises:
         ConfigurationError: If DeepSpeed or transformers lacks a private name that is used here.
@@ -55,7 +56,7 @@ def in_shards(dtype: torch.dtype) -> Iterator[None]:
     from transformers.integrations.deepspeed import HfDeepSpeedConfig, unset_hf_deepspeed_config
 
     _join()
-    config = HfDeepSpeedConfig(_config(dtype))  # transformers looks for it as long as it lives
+    config = HfDeepSpeedConfig(_config(dtype))  # transformers uses it while it exists
     try:
         yield
     finally:
@@ -64,7 +65,7 @@ def in_shards(dtype: torch.dtype) -> Iterator[None]:
 
 
 def deep_copy(model: Any) -> Any:
-    """Return a copy of a model with the present weights, in shards if the model is."""
+    """Return a copy of a model with the current weights, in shards if the model is in shards."""
     if not is_sharded(model):
         return copy.deepcopy(model)
     copies = {id(weight): _copied(weight) for weight in model.parameters()}
@@ -72,7 +73,7 @@ def deep_copy(model: Any) -> Any:
 
 
 def take(weight: Any, other: Any) -> None:
-    """Give a weight the values of another, both whole or both in shards."""
+    """Set a weight to the values of another, both whole or both in shards."""
     if hasattr(weight, "ds_tensor"):
         weight.ds_tensor.data.copy_(other.ds_tensor.data)
     else:
@@ -80,7 +81,7 @@ def take(weight: Any, other: Any) -> None:
 
 
 def assign(weight: Any, value: torch.Tensor) -> None:
-    """Give a weight, whole or in shards, the values of a whole tensor."""
+    """Set a weight, whole or in shards, to the values of a whole tensor."""
     if not hasattr(weight, "ds_tensor"):
         weight.copy_(value)
         return
@@ -101,9 +102,9 @@ def equal(weight: Any, other: Any) -> bool:
 
 
 def _without_padding(weight: Any) -> torch.Tensor:
-    """Return this process's shard of a weight; what fills up the last shards is left out.
+    """Return this process's shard of a weight, without the padding of the last shards.
 
-    All shards are of one size, and DeepSpeed does not initialize what is beyond the weight.
+    All shards have the same size, and DeepSpeed does not initialize the padding.
     """
     size = weight.ds_tensor.ds_numel
     left = weight.ds_numel - torch.distributed.get_rank() * size
@@ -112,7 +113,7 @@ def _without_padding(weight: Any) -> torch.Tensor:
 
 
 def _copied(weight: Any) -> torch.nn.Parameter:
-    """Return a weight in shards like another; while it is made, it is whole."""
+    """Return a new weight in shards like another; it is whole while it is created."""
     import deepspeed
 
     holder = torch.nn.Module()
@@ -124,7 +125,7 @@ def _copied(weight: Any) -> torch.nn.Parameter:
 
 
 def _join() -> None:
-    """Find the other processes, if this one has not yet; the trainer takes over their group."""
+    """Initialize torch.distributed, if this was not done yet; the trainer uses the same group."""
     if torch.distributed.is_initialized():
         return
     torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -134,6 +135,6 @@ def _config(dtype: torch.dtype) -> dict[str, Any]:
     return {
         "train_micro_batch_size_per_gpu": 1,
         "bf16": {"enabled": dtype == torch.bfloat16},
-        # DeepSpeed would replace PyTorch's linear function for the whole process.
+        # Otherwise DeepSpeed would replace PyTorch's linear function for the whole process.
         "zero_optimization": {"stage": 3, "memory_efficient_linear": False},
     }

@@ -1,8 +1,8 @@
-"""A tiny Qwen-VL built offline from its real configuration, for the main job and the tests.
+"""Builds a tiny Qwen-VL offline from its real configuration, for the main job and the tests.
 
-The folder it writes is an ordinary checkpoint: stock transformers (and vLLM) load it. The sizes and
-the two initializations in `TinyConfig` are what was seen to learn on two CPU cores; the reasons
-stand beside them.
+The output folder is an ordinary checkpoint, which stock transformers and vLLM can load. The sizes
+and the two initializations in `TinyConfig` were found to learn on two CPU cores; their reasons are
+in the field descriptions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONTROL_TOKENS = (
     "<|image_pad|>",
     "<|video_pad|>",
 )
-"""Qwen's own special tokens, under their own names."""
+"""Qwen's own special tokens, with their original names."""
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -55,13 +55,13 @@ CHAT_TEMPLATE = """\
 {{- '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
-"""ChatML as Qwen-VL speaks it, without a default system message: a short context learns faster."""
+"""ChatML as in Qwen-VL, without a default system message, because a short context learns faster."""
 
 PRE_TOKENIZER = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen's tokenizer cuts text before its merges: words with their blank, and single digits."""
+"""How Qwen's tokenizer splits text before its merges: words with their blank, and single digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class TinyConfig:
     """Sets sizes and initialization of a tiny Qwen-VL; the defaults are those of the main job.
 
     Attributes:
-        architecture: ``"qwen3_vl"`` learns sooner: it has learned absolute positions in its vision
-            tower, where Qwen2.5-VL has rotary ones alone.
-        vocab_size: Tokens of the tokenizer; just enough for one token per task word, so that a turn
-            is some 20 tokens long.
-        view_side: Side of the images it will see, pixels; one learned position per patch.
-        patch_size: Side of a patch, pixels; two by two patches are merged into one token, so a view
-            of 96 px is 4 by 4 tokens. A sign is a patch and a half wide.
+        architecture: ``"qwen3_vl"`` learns faster, because its vision tower has learned absolute
+            positions; that of Qwen2.5-VL has only rotary ones.
+        vocab_size: Tokens of the tokenizer, enough for one token per task word, so that a turn has
+            about 20 tokens.
+        view_side: Side of the images, pixels; there is one learned position per patch.
+        patch_size: Side of a patch, pixels. Two by two patches are merged into one token, so that a
+            view of 96 px has 4 by 4 tokens. A sign is a patch and a half wide.
         hidden_size: Width of the language model.
         layers: Depth of the language model.
         heads: Query heads of the language model; half as many key-value heads.
@@ -85,14 +85,14 @@ class TinyConfig:
         vision_layers: Depth of the vision tower.
         vision_heads: Heads of the vision tower.
         vision_mlp_size: Width of the vision tower's feed-forward.
-        initializer_range: Standard deviation of the weights. The usual 0.02 is meant for widths in
-            the thousands; at this width signals vanish and the loss stays on its first plateau.
+        initializer_range: Standard deviation of the weights. The usual 0.02 is for widths in the
+            thousands; at this width, signals vanish and the loss stays at its first plateau.
         position_std: Standard deviation of the vision tower's learned positions (Qwen3-VL). At the
-            usual 0.02 they drown in the patch embeddings, and "where" is not learned in hundreds of
-            steps.
+            usual 0.02, the patch embeddings dominate them, and locations are not learned in
+            hundreds of steps.
         context: Most tokens in a conversation.
-        words: The task whose words the tokenizer knows, a key of `visenv.registration.WORDS`.
-        seed: Of the weights; one seed, one model.
+        words: The task whose words are in the tokenizer, a key of `visenv.registration.WORDS`.
+        seed: Seed of the weights; it determines the model.
     """
 
     architecture: Architecture = "qwen3_vl"
@@ -121,27 +121,27 @@ def tiny(folder: Path, seed: int) -> Path:
 
 
 def tiny_arm(folder: Path, seed: int) -> Path:
-    """Return a model of the same size whose tokenizer knows the words of the ARM environments."""
+    """Return a model of the same size with the words of the ARM environments."""
     return build_tiny(folder, TinyConfig(words="arm", seed=seed))
 
 
 def tiny_arft(folder: Path, seed: int) -> Path:
-    """Return a model of the same size whose tokenizer knows the words of the ARFT environments."""
+    """Return a model of the same size with the words of the ARFT environments."""
     return build_tiny(folder, TinyConfig(words="arft", seed=seed))
 
 
 def tiny_mags(folder: Path, seed: int) -> Path:
-    """Return a model of the same size whose tokenizer knows the words of Mags-RL."""
+    """Return a model of the same size with the words of Mags-RL."""
     return build_tiny(folder, TinyConfig(words="mags", seed=seed))
 
 
 def tiny_argos(folder: Path, seed: int) -> Path:
-    """Return a model of the same size whose tokenizer knows the words of the Argos environments."""
+    """Return a model of the same size with the words of the Argos environments."""
     return build_tiny(folder, TinyConfig(words="argos", seed=seed))
 
 
 def tiny_libero(folder: Path, seed: int) -> Path:
-    """Return a model of the same size whose tokenizer knows the words of Libero."""
+    """Return a model of the same size with the words of Libero."""
     return build_tiny(folder, TinyConfig(words="libero", seed=seed))
 
 
@@ -154,8 +154,8 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     """Build the model and its processor, and save them as a checkpoint.
 
     Args:
-        folder: Where to write; made if missing.
-        config: Sizes; the main job's by default.
+        folder: The output folder, which is created if it does not exist.
+        config: The sizes; by default those of the main job.
 
     Returns:
         The folder.
@@ -229,7 +229,7 @@ def build_model(config: TinyConfig, tokenizer: Any) -> Any:
 
 
 def _qwen3_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen3VLConfig:
-    # M-RoPE shares the frequencies out: a quarter to time, the rest to height and width.
+    # M-RoPE divides the frequencies: a quarter for time, the rest for height and width.
     half = config.head_size // 2
     height = (half - half // 4) // 2
     rope = {
@@ -249,8 +249,8 @@ def _qwen3_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen3VLCon
 
 
 def _qwen2_5_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen2_5_VLConfig:
-    # Rotary positions alone must tell "where": a low base makes neighboring patches differ, and
-    # nearly all frequencies go to height and width.
+    # Rotary positions alone must encode locations: with a low base, neighboring patches differ, and
+    # nearly all frequencies are for height and width.
     side = (config.head_size // 2 - 2) // 2
     rope = {"rope_type": "default", "rope_theta": 100.0, "mrope_section": [2, side, side]}
     text = _text_config(config, tokenizer) | {"rope_parameters": rope}
@@ -266,7 +266,7 @@ def _qwen2_5_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen2_5_
 def _text_config(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
     end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
     return {
-        # Real checkpoints pad the vocabulary too; ours must, so that the tests see such rows.
+        # As in real checkpoints, the vocabulary is padded, so that tests cover the padding rows.
         "vocab_size": math.ceil((len(tokenizer) + 1) / 64) * 64,
         "hidden_size": config.hidden_size,
         "num_hidden_layers": config.layers,

@@ -1,8 +1,8 @@
-"""Prefix trees: what segments have in common at their beginning is read once.
+"""Builds prefix trees of segments, so that common prefixes are read once.
 
-The members of a group share their prompt, images included; some share turns, and the rebuilt
-contexts of one episode share what was kept of it. A prefix tree of any depth holds each of these
-beginnings once.
+The members of a group share their prompt, with its images. Some share turns, and the rebuilt
+contexts of one episode share the parts that were kept. A prefix tree of any depth contains each of
+these prefixes once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from visenv.types import Segment
 
 _WORTH = 64
-"""A node that saves fewer tokens is not made: it costs attention calls of its own in each layer."""
+"""Fewest tokens that a node must save, because it costs its own attention calls in each layer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,9 +26,9 @@ class PrefixNode:
 
     Attributes:
         members: The segments, in ascending order.
-        start: The first of the tokens, counted in each member.
-        end: The one after the last.
-        children: What follows for the members that go on. Each of them is in one child.
+        start: Index of the first token, in each member.
+        end: Index after the last token, in each member.
+        children: Nodes of the continuations. Each member that continues is in exactly one child.
     """
 
     members: tuple[int, ...]
@@ -50,18 +50,18 @@ def walk(forest: Iterable[PrefixNode]) -> Iterator[PrefixNode]:
 
 
 def size(forest: Iterable[PrefixNode]) -> int:
-    """Return how many tokens are read."""
+    """Return the number of tokens that are read."""
     return sum(map(len, walk(forest)))
 
 
 class PrefixTrees:
     """Finds the common prefixes of segments.
 
-    In lexical order, segments that begin alike are neighbors, and several have as many first tokens
-    in common as those two neighbors among them that have the fewest.
+    In lexical order, segments with common prefixes are neighbors. The common prefix of several
+    segments is the shortest of the common prefixes of neighbors among them.
 
     Args:
-        segments: The segments; trees refer to them by their index.
+        segments: The segments; trees refer to them by index.
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
@@ -75,13 +75,13 @@ class PrefixTrees:
     def grow(self, members: Iterable[int]) -> list[PrefixNode]:
         """Return the trees of these segments.
 
-        From the root, segments are held together as long as they have tokens in common. A node that
-        would save less than `_WORTH` is left out, and its tokens go to its children.
+        From the root, segments stay together as long as they have common tokens. A node that would
+        save less than `_WORTH` tokens is omitted, and its tokens are added to its children.
         """
         order = sorted(members, key=self._rank.__getitem__)
         common = self._between(order)
         roots: list[PrefixNode] = []
-        # Runs of `order`: from, to, how many tokens are read already, where nodes go.
+        # Runs of `order`: from, to, number of tokens that are already read, list for new nodes.
         runs = [(0, len(order), 0, roots)] if order else []
         while runs:
             first, last, start, nodes = runs.pop()
@@ -98,7 +98,7 @@ class PrefixTrees:
         return roots
 
     def _between(self, order: Sequence[int]) -> list[int]:
-        """Return how many first tokens neighbors in `order` have in common, ``[segments - 1]``."""
+        """Return the length of the common prefix of neighbors in `order`, ``[segments - 1]``."""
         if len(order) < 2:
             return []
         ranks = [self._rank[index] for index in order]
@@ -113,10 +113,10 @@ def grow(segments: Sequence[Segment]) -> list[PrefixNode]:
 
 
 def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
-    """Return each segment's tokens, placeholders replaced by a number of their image or video.
+    """Return the tokens of each segment, with placeholders replaced by a number of their item.
 
-    So no common beginning ends inside an image or a run of a video: equal ones have equally many
-    placeholders.
+    A common prefix then never ends inside an image or a run of a video, because equal items have
+    the same number of placeholders.
     """
     numbers: dict[tuple[str, tuple[int, int, int]], int] = {}
     keys = []
@@ -130,7 +130,7 @@ def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
 
 
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """Return how many first tokens are the same."""
+    """Return the number of equal first tokens."""
     length = min(len(one), len(other))
     different = np.flatnonzero(one[:length] != other[:length])  # [places that differ]
     return int(different[0]) if len(different) else length

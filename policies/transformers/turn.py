@@ -1,4 +1,4 @@
-"""A turn while it is sampled: what its next token may be, which one it is, and when it ends."""
+"""Defines a turn while it is sampled: its allowed tokens, the choice of the next one, its end."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .head import IMPOSSIBLE
 
 @dataclass(slots=True, eq=False)
 class RunningTurn:
-    """A turn being sampled.
+    """Holds a turn that is being sampled.
 
     Attributes:
-        stream: What it continues.
-        increment: What was said since; `Decoder.sample` appends it to the stream.
+        stream: The stream that the turn continues.
+        increment: The new messages, which `Decoder.sample` appends to the stream.
         rng: Draws one uniform number for each token; None is greedy.
-        temperature: Divides the logits.
+        temperature: Divisor of the logits.
         limit: Most tokens.
         stop: Strings that end the turn, as bytes.
-        constraint: What the turn must match, or None.
-        token_ids: What was sampled.
-        logprobs: Of what was sampled.
-        finish: Why it ended, or None while it goes on.
+        constraint: The constraint of the turn, or None.
+        token_ids: The sampled tokens.
+        logprobs: Their log-probabilities.
+        finish: The finish reason, or None while the turn continues.
     """
 
     stream: TokenStream
@@ -52,15 +52,15 @@ class RunningTurn:
 
     @property
     def read(self) -> int:
-        """Return the number of tokens with known keys and values: all but the last sampled."""
+        """Return the number of tokens with known keys and values: all but the last sampled one."""
         return len(self.stream.token_ids) + max(len(self.token_ids) - 1, 0)
 
     def take(self, token: int, logprob: float, ends: bool, spelled: bytes) -> None:
-        """Add a sampled token, and see whether it ends the turn.
+        """Add a sampled token, and check whether it ends the turn.
 
         Args:
             token: Its id.
-            logprob: Of it.
+            logprob: Its log-probability.
             ends: Whether it is the token that ends turns.
             spelled: Its bytes.
         """
@@ -78,7 +78,7 @@ class RunningTurn:
             if matched and any(stop in text for stop in self.stop):
                 self.finish = "stop"
                 return
-            kept = max(map(len, self.stop)) - 1  # of a stop string that goes on
+            kept = max(map(len, self.stop)) - 1  # possibly the start of a stop string
             self.tail = text[max(len(text) - kept, 0) :]
         if len(self.token_ids) >= self.limit:
             self.finish = "length"
@@ -88,8 +88,8 @@ def choose(rows: Sequence[RunningTurn], logits: torch.Tensor) -> tuple[list[int]
     """Return the next token of each turn, and its log-probability.
 
     Args:
-        rows: Each draws from its own generator, one uniform number.
-        logits: ``[rows, vocabulary]``, at their temperatures; what is excluded is changed in them.
+        rows: The turns; each draws one uniform number from its own generator.
+        logits: ``[rows, vocabulary]``, at their temperatures; excluded tokens are masked in place.
     """
     logprobs = torch.log_softmax(_constrain(rows, logits), -1)  # [rows, vocabulary]
     chosen = logprobs.argmax(-1)  # [rows]
@@ -115,7 +115,7 @@ def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     cumulative = torch.softmax(scores, -1).double().cumsum(-1)
     total = cumulative[:, -1:].contiguous()  # [rows, 1]
     drawn = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)  # [rows, 1]
-    # Rounding may lift the product to the total: then it is the last token that adds to it.
+    # Rounding may increase the product to the total; then return the last token with a probability.
     return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
 
 

@@ -1,4 +1,7 @@
-"""The vision tower: each image or video goes through once, and while it is frozen once for all."""
+"""Runs the vision tower once for each image or video.
+
+While it is frozen, its features are cached.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from ..tokens.positions import Span
 from ..tokens.vision import ImagePatches
 
 BLANK = ""
-"""The name of the blank image that is read where nothing else is to be looked at."""
+"""Name of the blank image, which a rank reads if it has no other image."""
 
 
 class ImageFeatures(NamedTuple):
@@ -23,8 +26,8 @@ class ImageFeatures(NamedTuple):
 
     Attributes:
         embedded: ``[placeholders, width]``, in place of the placeholders' embeddings.
-        deep: The same shape for each of the first language layers, added to their output
-            (DeepStack, Qwen3-VL only).
+        deep: Tensors of the same shape, one for each of the first language layers, which are added
+            to the outputs of these layers (DeepStack, only Qwen3-VL).
     """
 
     embedded: torch.Tensor
@@ -32,11 +35,11 @@ class ImageFeatures(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all tensors."""
+        """Return the size of all tensors in bytes."""
         return sum(each.nbytes for each in (self.embedded, *self.deep))
 
     def of(self, span: Span) -> ImageFeatures:
-        """Return what stands in the placeholders of a span of this image or video."""
+        """Return the features for the placeholders of a span of this image or video."""
         if span.length == len(self.embedded):
             return self
         assert isinstance(span, VideoSpan), "an image is shown whole"
@@ -45,16 +48,16 @@ class ImageFeatures(NamedTuple):
         return ImageFeatures(self.embedded[rows], tuple([layer[rows] for layer in self.deep]))
 
     def none_of_it(self) -> torch.Tensor:
-        """Return a scalar 0 whose gradient, also 0, reaches every weight of the tower."""
+        """Return a scalar 0 whose gradient, which is also 0, reaches every weight of the tower."""
         return 0 * sum((each.sum() for each in self.deep), self.embedded.sum())
 
 
 class VisionTower:
-    """The vision tower of a model.
+    """Wraps the vision tower of a model.
 
     Args:
-        model: As `AutoModelForImageTextToText` loads it.
-        capacity: Bytes of features kept while the tower is frozen.
+        model: A model from `AutoModelForImageTextToText`.
+        capacity: Most bytes of cached features while the tower is frozen.
 
     Attributes:
         frozen: Whether no weight of the tower is trained.
@@ -71,12 +74,12 @@ class VisionTower:
     ) -> dict[str, ImageFeatures]:
         """Return features of images and videos, by their names.
 
-        Both architectures read a video as they read images: attention stays within a step.
+        Both architectures process videos like images: attention stays within a step.
 
         Args:
-            images: By a name that stands for their pixels.
-            in_step: Whether all ranks of a distributed run are doing this. If they must all run the
-                tower, a rank with nothing to look at then reads `BLANK`, which is in the result.
+            images: The images, by a name that identifies their pixels.
+            in_step: Whether all ranks of a distributed run call this together. If all of them must
+                run the tower, a rank without images reads `BLANK`, which is then in the result.
         """
         known = {name: self._known.get(name) for name in images}
         missing = {name: images[name] for name, features in known.items() if features is None}
@@ -85,12 +88,12 @@ class VisionTower:
         seen = self._run(missing)
         if self.frozen:
             for name in seen.keys() - {BLANK}:
-                with suppress(ValueError):  # features larger than the whole cache are not kept
+                with suppress(ValueError):  # features larger than the cache are not cached
                     self._known[name] = seen[name]
         return seen | {name: one for name, one in known.items() if one is not None}
 
     def forget(self) -> None:
-        """Drop what was kept: the tower's weights are others now."""
+        """Drop the cached features, because the weights of the tower changed."""
         self._known.clear()
 
     def _run(self, images: Mapping[str, ImagePatches]) -> dict[str, ImageFeatures]:
@@ -103,13 +106,13 @@ class VisionTower:
         with _constant() if self.frozen else nullcontext():
             seen = self._model.model.get_image_features(values, grids, return_dict=True)
         sizes = [len(one) for one in seen.pooler_output]  # placeholders of each image
-        # Of each layer [placeholders of all images, width], cut into [placeholders, width].
+        # For each layer, [placeholders of all images, width], split into [placeholders, width].
         deep = [torch.split(layer, sizes) for layer in getattr(seen, "deepstack_features", ())]
         features = [
             ImageFeatures(one, tuple(layer[place] for layer in deep))
             for place, one in enumerate(seen.pooler_output)
         ]
-        if self.frozen:  # each its own memory, so that dropping one frees it
+        if self.frozen:  # separate memory, so that dropping one frees it
             features = [
                 ImageFeatures(one.embedded.clone(), tuple(layer.clone() for layer in one.deep))
                 for one in features
@@ -119,8 +122,9 @@ class VisionTower:
     def _together(self) -> bool:
         """Return whether every rank must run the tower the same number of times.
 
-        Gradients are summed over ranks weight by weight, so a trained weight needs one on each; and
-        ZeRO-3, whose weights know it by ``ds_id``, gathers weights around each run.
+        Gradients are summed over ranks for each weight, so that a trained weight needs a gradient
+        on each rank. ZeRO-3, whose weights have the attribute ``ds_id``, gathers weights around
+        each run.
         """
         if not torch.distributed.is_available() or not torch.distributed.is_initialized():
             return False

@@ -1,8 +1,8 @@
-"""Attention of the vision tower: windows, or images, of equal size attend as one batch.
+"""Implements attention of the vision tower: windows or images of equal size form one batch.
 
-Qwen2.5-VL attends within windows of 8 by 8 patches in most layers; windows at the right and lower
-edges are smaller, so there are at most a few sizes. Qwen3-VL attends within whole images.
-transformers calls PyTorch's attention once for each window.
+Qwen2.5-VL attends within windows of 8 by 8 patches in most layers. Windows at the right and lower
+edges are smaller, so that there are only a few sizes. Qwen3-VL attends within whole images.
+transformers itself calls PyTorch's attention once for each window.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import torch.nn.functional as F
 import transformers
 
 WINDOWS = "visenv_flash_windows"
-"""The name under which transformers knows `attend_windows`.
+"""Name of `attend_windows` in transformers.
 
-transformers hands the borders of windows to implementations with "flash" in their name; for others
-it calls the implementation for each window.
+transformers passes the borders of windows to implementations with "flash" in their name; others are
+called for each window.
 """
 
 
@@ -32,25 +32,25 @@ def attend_windows(
     cu_seq_lens_q: torch.Tensor | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attend within windows that lie end to end.
+    """Compute attention within windows that lie end to end.
 
     Args:
         module: The attention layer.
         query: ``[1, heads, patches, size]``.
-        key: As `query`.
-        value: As `query`.
+        key: Same shape as `query`.
+        value: Same shape as `query`.
         attention_mask: None.
-        scaling: Of the scores before the softmax.
-        cu_seq_lens_q: int ``[windows + 1]``: where each window begins, and the end of the last.
-            None is one window: so do versions of transformers call it that pass borders to their
-            own implementations alone.
-        options: What else transformers passes.
+        scaling: Factor of the scores before the softmax.
+        cu_seq_lens_q: int ``[windows + 1]``: start index of each window, and the end of the last
+            one. None is one window; versions of transformers that pass borders only to their own
+            implementations call it like this.
+        options: Further arguments of transformers.
 
     Returns:
         ``[1, patches, heads, size]``.
     """
     lengths = [query.shape[2]] if cu_seq_lens_q is None else cu_seq_lens_q.diff().tolist()
-    # Of each window [1, heads, length, size].
+    # For each window, [1, heads, length, size].
     queries, keys, values = (each.split(lengths, 2) for each in (query, key, value))
     attended: dict[int, torch.Tensor] = {}
     for windows in _equal(lengths):
@@ -61,7 +61,7 @@ def attend_windows(
             scale=scaling,
         ).transpose(1, 2)  # [windows, length, heads, size]
         attended.update(zip(windows, found.unbind(), strict=True))
-    # [length, heads, size] of each window, end to end: [1, patches, heads, size].
+    # [length, heads, size] of each window, concatenated: [1, patches, heads, size].
     return torch.cat([attended[window] for window in range(len(lengths))])[None], None
 
 
@@ -69,7 +69,7 @@ transformers.AttentionInterface.register(WINDOWS, attend_windows)
 
 
 def _equal(lengths: Iterable[int]) -> list[list[int]]:
-    """Return the indices of each distinct length."""
+    """Return the indices of the windows of each distinct length."""
     places: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         places.setdefault(length, []).append(place)

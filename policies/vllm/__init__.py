@@ -1,4 +1,4 @@
-"""vLLM as the sampler of a training run: in this process, or behind a server."""
+"""Samples with vLLM in a training run: in this process, or behind a server."""
 
 from .policy import VLLMPolicy
 from .server import VLLMServer

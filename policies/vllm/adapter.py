@@ -1,7 +1,7 @@
-"""LoRA adapters on their way to an engine: as peft's files, under a name of their own each time.
+"""Sends LoRA adapters to an engine: as files of peft, with a new name each time.
 
-vLLM keeps keys and values by the name of the adapter that they were computed with, so that what an
-earlier version has left in its caches is never read for a later one.
+vLLM stores keys and values by the name of the adapter with which they were computed. With a new
+name, cached values of an earlier version are never used for a later one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from visenv.policy import Adapter
 from .weights import bits_of
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""The largest ranks that vLLM can be started for."""
+"""The values that vLLM accepts as the largest rank of an engine."""
 
 
 def arguments(rank: int) -> dict[str, Any]:
-    """Return the arguments of vLLM's `EngineArgs` for one adapter at a time of up to this rank.
+    """Return the arguments of vLLM's `EngineArgs` for one adapter at a time, of up to this rank.
 
     Raises:
-        ConfigurationError: If vLLM has no room for the rank.
+        ConfigurationError: If vLLM does not support the rank.
     """
     room = next((each for each in RANKS if each >= rank), None)
     if rank < 1 or room is None:
@@ -39,13 +39,13 @@ def arguments(rank: int) -> dict[str, Any]:
 
 
 class AdapterSlot:
-    """The adapter that one engine samples with.
+    """Holds the adapter with which one engine samples.
 
     Args:
         engine: vLLM's `LLMEngine`, started with `arguments`.
 
     Attributes:
-        request: What vLLM is told with every prompt; None before the first adapter.
+        request: The argument of vLLM for each prompt; None before the first adapter.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -54,10 +54,10 @@ class AdapterSlot:
         self.request: Any = None
 
     def put(self, adapter: Adapter) -> None:
-        """Put an adapter in the place of the one before; it is compared with what vLLM holds.
+        """Replace the adapter, and compare the new one with the adapter in vLLM.
 
         Raises:
-            PolicyError: If vLLM does not take it, or holds another one in the end.
+            PolicyError: If vLLM rejects the adapter, or contains another one afterwards.
         """
         from vllm.lora.request import LoRARequest
 
@@ -70,9 +70,9 @@ class AdapterSlot:
             try:
                 taken = self._engine.add_lora(request)
             except Exception as error:
-                raise PolicyError(f"vLLM does not take this adapter: {error!r}") from error
+                raise PolicyError(f"vLLM rejects this adapter: {error!r}") from error
             if not taken:
-                raise PolicyError("vLLM has not taken the adapter.")
+                raise PolicyError("vLLM did not load the adapter.")
             for held in self._engine.collective_rpc("visenv_adapter_sums", args=(number,)):
                 _compare(adapter, held)
         finally:
@@ -98,7 +98,7 @@ def _write(adapter: Adapter, folder: Path) -> None:
 
 
 def _compare(adapter: Adapter, held: dict[str, Any]) -> None:
-    """Compare an adapter with what a worker holds: its A as sent, its B times the scale."""
+    """Compare an adapter with that of a worker: its A as sent, its B multiplied by the scale."""
     dtype = getattr(torch, held["dtype"])
     scale = adapter.config["lora_alpha"] / adapter.config["r"]
     parts: dict[str, list[torch.Tensor]] = {"lora_A": [], "lora_B": []}

@@ -1,16 +1,16 @@
-"""ServerClient: an engine behind vLLM's HTTP server, by its token-in, token-out endpoint.
+"""Defines `ServerClient`: a client of vLLM's HTTP server and its token-in, token-out endpoint.
 
-``/inference/v1/generate`` takes our collapsed tokens, and images and videos by name
-(``content_parts``, vLLM 0.28 or newer), and returns the tokens it read. An image or a video goes
-over the wire once; after that its name is enough, until the server has forgotten it and says so.
+``/inference/v1/generate`` takes tokens with one placeholder per item, and images and videos by name
+(``content_parts``, vLLM 0.28 or newer), and returns the tokens that it read. An image or a video is
+sent once; after that its name is sent, until the server reports that it is no longer cached.
 
-Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
-request is in flight while they change, so each piece is of one version.
+When weights change, turns in progress are aborted and return their tokens so far, as in
+`EngineThread`. No request is active during the change, so that each returned piece has one version.
 
-A server may be restarted by another user, or be sent weights by another program. So `load`
-gives its weights an identity, and what was sampled is accepted only after that has been found
-there since the last sign that it might be gone: a new connection, an error of one, a turn that
-this client did not interrupt, a time without any turn, and each `load` itself.
+Another user may restart a server, or another program may send it weights. `load` therefore gives
+its weights an identity, and sampled tokens are only accepted if the server had that identity after
+the last sign that it may have changed. Signs are a new connection, a connection error, a turn that
+was interrupted by others, a time without any turn, and each `load` itself.
 """
 
 from __future__ import annotations
@@ -41,30 +41,31 @@ Result = TypeVar("Result")
 _FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length", "abort": "abort"}
 _GLANCE = 0.05
 _FORGOTTEN = "Cache miss"
-"""What vLLM's error says when an image was named that it knows no more."""
+"""Text of vLLM's error for the name of an image that is no longer cached."""
 
 
 class ServerClient:
-    """An `EngineClient` of a server.
+    """Implements `EngineClient` for a server.
 
     Args:
-        control: Of the server.
-        transfer: How it is sent weights.
+        control: The control connection of the server.
+        transfer: The transfer of weights to the server.
         end_id: The token that ends a turn.
-        alive: Whether the server's process runs, as far as is known.
-        timeout: Most seconds for one turn.
-        transfer_timeout: Most seconds until the server has let go of its requests, and as many for
-            the transfer of the weights.
-        retries: Further attempts after a failure that may pass.
-        sleep_level: vLLM's.
-        leads: Whether this process sends the weights and gives orders; of several that sample from
-            one server only one does, and the others load when it does (`WeightSync`).
+        alive: Returns whether the server's process runs, as far as known.
+        timeout: Most seconds of one turn.
+        transfer_timeout: Most seconds until the server has aborted its requests, and most seconds
+            of the transfer of weights.
+        retries: Further attempts after a failure that may be temporary.
+        sleep_level: The sleep level of vLLM.
+        leads: Whether this process sends the weights and the commands. If several processes sample
+            from one server, only one leads, and the others call `load` at the same time
+            (`WeightSync`).
 
     Attributes:
         context: Most tokens in a conversation.
-        version: Of the weights the engine samples with.
-        stale: Whether it lacks the weights it should sample with.
-        lost: Whether the server is another than the one that was sent weights: connect to it again.
+        version: Version of the weights with which the engine samples.
+        stale: Whether the engine lacks the weights of that version.
+        lost: Whether the server is not the one to which weights were sent; connect again then.
 
     Raises:
         PolicyError: If there is no such server.
@@ -116,7 +117,7 @@ class ServerClient:
     # ------------------------------------------------------------------ for any thread
 
     def submit(self, request: EngineRequest) -> Future[EngineOutput]:
-        """Have a turn sampled by the server; cancelling the future aborts the turn."""
+        """Sample a turn on the server; cancelling the future aborts the turn."""
         with self._submitting:
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
@@ -144,20 +145,20 @@ class ServerClient:
 
     @property
     def broken(self) -> bool:
-        """Return whether a transfer of weights was interrupted: nothing can be sent any more."""
+        """Return whether a transfer was interrupted: no weights can be sent after that."""
         return self._transfer.broken
 
     def find(self) -> None:
-        """Set `lost` if the server is not the one that was sent weights.
+        """Set `lost` if the server is not the one to which weights were sent.
 
         Raises:
-            PolicyError: If it does not answer.
+            PolicyError: If the server does not answer.
         """
         held = self._control.call("visenv_marked") if self._leads else []
         self.lost |= any(each["identity"] != self._identity for each in held)
 
     def _lead(self, delivery: WeightUpdate, version: int) -> None:
-        """Send the weights, and compare what the server holds."""
+        """Send the weights, and compare them with those in the server."""
         hand_over(self._transfer, delivery, self._transfer_timeout, self.check)
         self._control.forget()
         if problem := delivery.problem():
@@ -191,7 +192,10 @@ class ServerClient:
             self._do(self._open())
 
     def close(self) -> None:
-        """Close the connections; turns in progress raise `PolicyError`. The server runs on."""
+        """Close the connections; turns in progress raise `PolicyError`.
+
+        The server keeps running.
+        """
         with self._submitting:
             if self._closed:
                 return
@@ -216,10 +220,10 @@ class ServerClient:
                 self._do(self._open())
 
     def _interrupt(self) -> None:
-        """Interrupt the turns under way, and let none begin.
+        """Abort the turns in progress, and start no new ones.
 
         Raises:
-            PolicyError: If the server does not let go of them.
+            PolicyError: If the server does not abort them.
         """
         self._do(self._shut())
         if self._leads:
@@ -228,7 +232,7 @@ class ServerClient:
         end = time.monotonic() + self._transfer_timeout
         while self._flying:
             if time.monotonic() > end:
-                raise PolicyError("The vLLM server does not let go of its requests.")
+                raise PolicyError("The vLLM server does not abort its requests.")
             self._control.abort_all()
             time.sleep(_GLANCE)
 
@@ -284,18 +288,21 @@ class ServerClient:
                     self._known.clear()
                     continue
                 if response.is_client_error:
-                    raise PolicyError(f"vLLM does not take this prompt: {problem}")
+                    raise PolicyError(f"vLLM rejects this prompt: {problem}")
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
-        raise PolicyError(f"The vLLM server at {self._control.url} gives no answer: {problem}")
+        raise PolicyError(f"The vLLM server at {self._control.url} does not answer: {problem}")
 
     @asynccontextmanager
     async def _flight(self) -> AsyncIterator[None]:
-        """Wait until turns are sampled; inside, weights do not change: `load` waits."""
+        """Wait until sampling is possible.
+
+        Inside the block, `load` waits, so that weights do not change.
+        """
         await self._gate.wait()
         if self.stale:
-            raise PolicyError("The server has not the present weights: load them.")
-        if not self._flying:  # nothing of ours was there to be interrupted by another's transfer
+            raise PolicyError("The server lacks the current weights: load them.")
+        if not self._flying:  # a transfer of others would have interrupted a turn
             self._doubts += 1
         self._flying += 1
         try:
@@ -307,18 +314,19 @@ class ServerClient:
         return await self._http.post(path, json=body, extensions={"trace": self._note})
 
     async def _note(self, event: str, _: Any) -> None:
-        """Doubt the weights of a server that answers at a new connection."""
+        """Mark the weights of the server as unchecked after a new connection."""
         if event == "connection.connect_tcp.complete":
             self._doubts += 1
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
-        """Check that the server holds the weights that were sent, if there is a doubt.
+        """Check that the server has the weights that were sent, if that is not certain.
 
         Args:
-            interrupted: Whether the turn was aborted; a doubt, unless it was done here.
+            interrupted: Whether the turn was aborted. If this client did not abort it, the check is
+                done.
 
         Raises:
-            PolicyError: If it holds others.
+            PolicyError: If the server has other weights.
         """
         self._doubts += interrupted and self._gate.is_set()
         async with self._checking:
@@ -340,7 +348,7 @@ class ServerClient:
         response = await self._http.post("/collective_rpc", json=asked)
         if not response.is_success:
             raise PolicyError(
-                f"The vLLM server at {self._control.url} does not say which weights it holds "
+                f"The vLLM server at {self._control.url} does not report its weights "
                 f"({message_of(response)}): start it as docs/vllm.md shows."
             )
         return all(each["same"] for each in response.json()["results"])

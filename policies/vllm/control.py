@@ -1,6 +1,6 @@
-"""ServerControl: what a trainer asks of vLLM's server besides sampling, by development endpoints.
+"""Defines `ServerControl`: the commands of a trainer to vLLM's server, by development endpoints.
 
-They exist where ``VLLM_SERVER_DEV_MODE=1`` is set. `VLLMServer` sets it; only the trainer
+The endpoints exist if ``VLLM_SERVER_DEV_MODE=1`` is set, which `VLLMServer` does. Only the trainer
 should be able to reach such a server.
 """
 
@@ -14,18 +14,18 @@ import httpx
 from visenv.errors import PolicyError
 
 FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
-"""Seconds before the first further attempt, doubled each time, and at most."""
+"""Seconds before the first retry, which are doubled each time, and their maximum."""
 
 _SHOWN = 400
 
 
 class ServerControl:
-    """Calls one server, and repeats calls while that can help.
+    """Calls one server, and retries calls after failures that may be temporary.
 
     Args:
-        url: Where it answers, without ``/v1``.
-        timeout: Most seconds for one call.
-        retries: Further attempts after a failure that may pass.
+        url: Address of the server, without ``/v1``.
+        timeout: Most seconds of one call.
+        retries: Further attempts after a failure that may be temporary.
     """
 
     def __init__(self, url: str, timeout: float, retries: int) -> None:
@@ -38,15 +38,15 @@ class ServerControl:
         return int(self._ask("GET", "/v1/models").json()["data"][0]["max_model_len"])
 
     def workers(self) -> int:
-        """Return the number of processes that hold weights."""
+        """Return the number of processes with weights."""
         return int(self._ask("GET", "/get_world_size").json()["world_size"])
 
     def pause(self) -> None:
-        """Abort every request, empty all caches, and start no new request."""
+        """Abort every request, empty all caches, and start no new requests."""
         self._ask("POST", "/pause?mode=abort")
 
     def abort_all(self) -> None:
-        """Abort what has come since."""
+        """Abort requests that arrived since."""
         self._ask("POST", "/abort_requests", {})
 
     def resume(self) -> None:
@@ -67,7 +67,7 @@ class ServerControl:
         self._ask("POST", "/wake_up")
 
     def call(self, method: str, arguments: dict[str, str] | None = None) -> list[Any]:
-        """Call a method of every worker; what each returned."""
+        """Call a method of every worker; return the result of each."""
         body = {"method": method, "kwargs": arguments or {}}
         results: list[Any] = self._ask("POST", "/collective_rpc", body).json()["results"]
         return results
@@ -82,7 +82,7 @@ class ServerControl:
             problem = ""
             try:
                 response = self._http.request(method, path, json=body)
-            except httpx.ReadTimeout as error:  # it hangs: it would again
+            except httpx.ReadTimeout as error:  # the server hangs: a retry would hang, too
                 raise PolicyError(
                     f"The vLLM server at {self.url} does not answer {path}: {error!r}"
                 ) from error

@@ -1,15 +1,15 @@
-"""The only file that steps vLLM: a narrow adapter, written for 0.26 (GPU) and 0.31 (CPU build).
+"""Steps vLLM; no other file does. It is a narrow adapter for vLLM 0.26 (GPU) and 0.31 (CPU build).
 
-What differs between the two:
+The two versions differ as follows:
 
-- 0.26 takes raw prompts without a murmur; later versions want what `Renderer.render_cmpl` made,
-  which both have.
-- In 0.31 the in-process client shuts the engine down when it is collected, and that destroys the
-  process groups of everybody in the process: `_keep_process_groups` prevents it. 0.26 does not.
-- The CPU build replaces `torch.set_num_threads` for the whole process, and both versions seed
-  every global generator when they start: `_undisturbed` puts them back.
+- 0.26 accepts raw prompts; later versions require the output of `Renderer.render_cmpl`, which both
+  have.
+- In 0.31, the in-process client shuts the engine down when it is garbage-collected, which destroys
+  all process groups of the process: `_keep_process_groups` prevents this. 0.26 does not do this.
+- The CPU build replaces `torch.set_num_threads` for the whole process, and both versions seed every
+  global generator when they start: `_undisturbed` restores them.
 
-Process groups of its own are the business of `world`, the launcher's variables that of `launch`.
+`process_groups` handles the engine's process groups, and `launch` the variables of the launcher.
 """
 
 from __future__ import annotations
@@ -39,31 +39,32 @@ from .transfer import EXECUTOR, WeightTransfer, connect
 from .weights import WeightUpdate, compare
 
 _PATIENCE = 100
-"""How often the prefix cache is asked to empty itself while a last step ends."""
+"""Number of attempts to empty the prefix cache while a last step ends."""
 
 _FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 
 
 class Engine:
-    """Wraps vLLM's `LLMEngine`. Everything but `render` belongs to one thread.
+    """Wraps vLLM's `LLMEngine`. All methods except `render` must be called from one thread.
 
     Args:
-        arguments: Of vLLM's `EngineArgs`.
+        arguments: Arguments of vLLM's `EngineArgs`.
         end_id: The token that ends a turn.
-        transfer: How weights are handed over: ``"direct"``, ``"ipc"`` or ``"nccl"``.
-        sleep_level: vLLM's: 0 keeps its memory, 1 moves weights to the CPU, 2 drops them.
-        gpu: The one that it computes on, among those that this process sees; None where there is
-            none, or it takes several.
+        transfer: How weights are sent: ``"direct"``, ``"ipc"`` or ``"nccl"``.
+        sleep_level: The sleep level of vLLM: 0 keeps its memory, 1 moves weights to the CPU, 2
+            drops them.
+        gpu: Index of its GPU among those that this process sees; None without a GPU, or with
+            several GPUs.
 
     Attributes:
-        version: Of the weights; noted with what is sampled.
-        dtype: Of the weights it holds.
+        version: Version of the weights, which is stored with sampled tokens.
+        dtype: Type of its weights.
         packs: Whether it keeps packed copies of weights; see `WeightUpdate`.
-        transfer: How it is sent weights.
+        transfer: The transfer of weights to the engine.
 
     Raises:
         ConfigurationError: If vLLM or PyTorch lacks a private name that is used here.
-        PolicyError: If vLLM cannot run this model here.
+        PolicyError: If vLLM cannot run this model.
     """
 
     def __init__(
@@ -76,14 +77,14 @@ class Engine:
     ) -> None:
         self.version = 0
         self._end_id = end_id
-        self._names: dict[str, str] = {}  # ours -> vLLM's
+        self._names: dict[str, str] = {}  # our names -> vLLM's names
         self._left = False
         if gpu is not None:
-            torch.cuda.set_device(gpu)  # of this thread, for `InProcessExecutor` and for transfers
+            torch.cuda.set_device(gpu)  # for this thread: `InProcessExecutor` and transfers use it
         inside = arguments.get("distributed_executor_backend") == EXECUTOR
         with _undisturbed(gpu), alone(None if inside else gpu), WORLD.entered():
             self._engine = _start(arguments)
-        # vLLM's `EngineCore` where it is in this process, else None.
+        # vLLM's `EngineCore` if it is in this process, else None.
         self._inner = getattr(self._engine.engine_core, "engine_core", None)
         if self._inner is not None:
             _keep_process_groups(self._engine.engine_core)
@@ -102,14 +103,17 @@ class Engine:
 
     @property
     def lost(self) -> bool:
-        """Return whether the engine's own process has ended; vLLM watches it."""
+        """Return whether the engine's own process has ended; vLLM monitors it."""
         resources = getattr(self._engine.engine_core, "resources", None)
         return bool(getattr(resources, "engine_dead", False))
 
     # ------------------------------------------------------------------ sampling
 
     def render(self, request: EngineRequest) -> Any:
-        """Run the processors on what vLLM does not know yet; the prompt as vLLM wants it."""
+        """Run the processors on items that vLLM has not cached.
+
+        Return the prompt in vLLM's format.
+        """
         prompt: dict[str, Any] = {"prompt_token_ids": request.token_ids}
         shown: dict[str, Sequence[Visual]] = {"image": request.images, "video": request.videos}
         shown = {kind: items for kind, items in shown.items() if items}
@@ -117,7 +121,7 @@ class Engine:
             prompt["multi_modal_data"] = {
                 kind: [_item(item) for item in items] for kind, items in shown.items()
             }
-            # Known by name, an image or a video is neither hashed nor processed nor sent again.
+            # An item with a name that vLLM knows is neither hashed nor processed nor sent again.
             prompt["multi_modal_uuids"] = {
                 kind: [item.sha256 for item in items] for kind, items in shown.items()
             }
@@ -125,7 +129,7 @@ class Engine:
         return rendered
 
     def add(self, name: str, rendered: Any, request: EngineRequest) -> None:
-        """Take a request in; it is sampled from the next step on."""
+        """Add a request, which is sampled from the next step on."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -139,7 +143,7 @@ class Engine:
         )
 
     def step(self) -> list[tuple[str, EngineOutput]]:
-        """Sample one token for each request that fits; the requests that ended with it."""
+        """Sample one token for each request that fits; return the requests that ended."""
         ended = []
         for output in self._engine.step():
             if self._names.pop(output.request_id, None) is not None:
@@ -154,7 +158,7 @@ class Engine:
         return ended
 
     def interrupt(self) -> list[tuple[str, EngineOutput]]:
-        """Abort every request; what each had sampled so far."""
+        """Abort every request; return the tokens of each so far."""
         states = self._engine.output_processor.request_states
         pieces = []
         for name, inner in self._names.items():
@@ -169,21 +173,22 @@ class Engine:
         return pieces
 
     def abort(self, name: str) -> None:
-        """Abort one request, if it is still there."""
+        """Abort one request, if it still exists."""
         if inner := self._names.pop(name, None):
             self._engine.abort_request([inner], internal=True)
 
     # ------------------------------------------------------------------ weights and memory
 
     def load(self, delivery: WeightUpdate | None, adapter: Adapter | None = None) -> None:
-        """Take over weights, an adapter of them, or both; forget what was computed with others.
+        """Load weights, an adapter, or both; drop everything that was computed with other weights.
 
         Args:
-            delivery: The weights; None keeps those that are there.
+            delivery: The weights; None keeps the current ones.
             adapter: The adapter; None samples with the weights alone.
 
         Raises:
-            PolicyError: If a weight is wrong or missing, or the engine holds others in the end.
+            PolicyError: If a weight is wrong or missing, or the engine has other weights
+                afterwards.
         """
         if delivery is not None:
             self._load_weights(delivery)
@@ -208,29 +213,29 @@ class Engine:
                 break
             self._settle()
         else:
-            raise PolicyError("vLLM does not let go of its keys and values.")
+            raise PolicyError("vLLM does not drop its cached keys and values.")
         self._engine.reset_encoder_cache()
         self.forget_images()
 
     def _settle(self) -> None:
-        """Let a step end that was under way when its requests were aborted."""
+        """Wait for the end of a step that was in progress when its requests were aborted."""
         if self._inner is None:
-            time.sleep(0.01)  # it ends by itself, in another process
+            time.sleep(0.01)  # it ends on its own, in another process
         else:
             self._engine.step()
 
     def forget_images(self) -> None:
-        """Empty the cache of processed images alone."""
+        """Empty only the cache of processed images."""
         self._engine.reset_mm_cache()
 
     def sleep(self) -> None:
-        """Give memory back, as far as the sleep level says and the device can."""
+        """Release memory, as far as the sleep level and the device permit."""
         self.forget()
         if self._sleep_level:
             self._engine.sleep(self._sleep_level)
 
     def wake(self) -> bool:
-        """Take the memory again; whether the weights were dropped."""
+        """Allocate the memory again; return whether the weights were dropped."""
         if self._sleep_level:
             self._engine.wake_up()
         return self._sleep_level == 2
@@ -248,13 +253,13 @@ class Engine:
                 WORLD.leave()
 
     def kill(self) -> None:
-        """End the processes it has beside this one; any thread may call."""
+        """Kill the engine's other processes; any thread may call this."""
         if self._inner is None:
             self._engine.engine_core.shutdown()
 
 
 def _keep_process_groups(client: Any) -> None:
-    """Keep vLLM from destroying process groups, which the trainer and other engines use, too."""
+    """Prevent vLLM from destroying process groups, which the trainer and other engines also use."""
     if finalizer := getattr(client, "_finalizer", None):
         finalizer.detach()
 
@@ -265,8 +270,9 @@ def _start(arguments: Mapping[str, Any]) -> Any:
     from vllm.model_executor.layers import rotary_embedding
     from vllm.v1.engine.llm_engine import LLMEngine
 
-    # vLLM shares these modules between a process's models, and empties the modules of a model that
-    # takes weights: a transfer that breaks off would leave later engines an empty one.
+    # vLLM shares these modules among the models of a process, and empties the modules of a model
+    # during a transfer of weights: after a failed transfer, later engines would get an empty
+    # module.
     rotary_embedding._ROPE_DICT.clear()  # noqa: SLF001
     try:
         return LLMEngine.from_engine_args(EngineArgs(**arguments))
@@ -275,7 +281,7 @@ def _start(arguments: Mapping[str, Any]) -> Any:
 
 
 def _item(item: Visual) -> Any:
-    """Return an image or a video as vLLM wants it; of a video all frames are taken."""
+    """Return an image or a video in vLLM's format; vLLM then uses all frames of a video."""
     import PIL.Image
 
     if isinstance(item, Video):
@@ -285,15 +291,15 @@ def _item(item: Visual) -> Any:
 
 @contextmanager
 def _undisturbed(gpu: int | None) -> Iterator[None]:
-    """Keep the process's global generators, its way to set the number of threads, and its hook."""
+    """Restore the global generators, the function for the number of threads, and the excepthook."""
     set_threads, hook = torch.set_num_threads, sys.excepthook
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is meant
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global state is intended
     try:
         with torch.random.fork_rng([] if gpu is None else [gpu]):
             yield
     finally:
         torch.set_num_threads = set_threads
-        sys.excepthook = hook  # torch.distributed's names a rank, which is not the trainer's
+        sys.excepthook = hook  # that of torch.distributed prints a wrong rank
         random.setstate(states[0])
         with suppress(ValueError):
             np.random.set_state(states[1])  # noqa: NPY002

@@ -1,7 +1,7 @@
-"""Runs the only worker of an engine in this process: on this process's GPU, alone.
+"""Runs the only worker of an engine in this process, on this process's GPU.
 
-vLLM's own executor takes the first GPU there is, and in 0.26 finds itself by a TCP store, which
-under a launcher of torch is taken for the launcher's.
+vLLM's own executor uses the first GPU, and in 0.26 connects to a TCP store, which under a launcher
+of torch it confuses with the launcher's store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
 
 class InProcessExecutor(UniProcExecutor):
-    """vLLM's executor within the process, which is given the device to compute on."""
+    """Extends vLLM's in-process executor such that the device can be chosen."""
 
     @override
     def _distributed_args(self) -> tuple[str, int, int]:

@@ -1,8 +1,8 @@
-"""Sending weights under watch: a receiver that dies or hangs must not hang the trainer.
+"""Sends weights such that a receiver that dies or hangs does not block the trainer.
 
-A broadcast (NCCL) to a partner that is gone never returns. So a thread sends, and the trainer's own
-thread reads the weights (which all processes may have to gather together) and watches the other. A
-thread that hangs is left behind, and its transfer is used no more.
+A broadcast (NCCL) to a dead receiver never returns. A separate thread therefore sends, while the
+trainer's own thread reads the weights (which all processes may have to gather together) and
+monitors the sender. A thread that hangs is abandoned, and its transfer is not used again.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .transfer import WeightTransfer
 from .weights import WeightUpdate
 
 _GLANCE = 0.1
-"""Seconds between two looks at the thread that sends."""
+"""Seconds between two checks of the sending thread."""
 
 
 def hand_over(
     transfer: WeightTransfer, delivery: WeightUpdate, timeout: float, check: Callable[[], None]
 ) -> None:
-    """Send weights; return when the engine has taken them, or has refused one (`problem`).
+    """Send weights; return when the engine has received them, or has rejected one (`problem`).
 
     Args:
-        transfer: Sends them; `broken` afterwards if it did not come to its end.
+        transfer: The transfer; its `broken` is set if it did not finish.
         delivery: The weights.
         timeout: Most seconds.
         check: Raises `PolicyError` if the engine is dead.
 
     Raises:
-        PolicyError: If the transfer failed or took too long, or the engine died meanwhile.
+        PolicyError: If the transfer failed or took too long, or the engine died during it.
     """
     end = time.monotonic() + timeout
 
@@ -72,7 +72,10 @@ def hand_over(
 def _given(
     source: Iterable[tuple[str, torch.Tensor]], delivery: WeightUpdate
 ) -> Iterable[tuple[str, torch.Tensor]]:
-    """Yield the trainer's weights; an error of the trainer ends them, and is the delivery's."""
+    """Yield the trainer's weights.
+
+    An error of the trainer ends them, and is stored in the delivery.
+    """
     try:
         for weight in source:  # noqa: UP028 - `yield from` would close it when a transfer fails
             yield weight
@@ -81,7 +84,7 @@ def _given(
 
 
 def _send(transfer: WeightTransfer, delivery: WeightUpdate, sent: Future[None]) -> None:
-    """Send on this thread, and say how it went."""
+    """Send on this thread, and store the result or the error in `sent`."""
     gpu = own_gpu()
     if gpu is not None:
         torch.cuda.set_device(gpu)
@@ -89,7 +92,7 @@ def _send(transfer: WeightTransfer, delivery: WeightUpdate, sent: Future[None]) 
         transfer.send(delivery)
     except PolicyError as error:
         sent.set_exception(error)
-    except Exception as error:  # noqa: BLE001 - vLLM and NCCL raise whatever they like
+    except Exception as error:  # noqa: BLE001 - vLLM and NCCL may raise anything
         problem = PolicyError(f"The weights could not be sent: {error!r}")
         problem.__cause__ = error
         sent.set_exception(problem)

@@ -1,4 +1,4 @@
-"""Images measured, not processed: an engine runs the image processor itself."""
+"""Computes the size of images without processing them, because an engine processes them itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .private_names import IMAGE_NAMES
 
 
 class ImageMeter(ImageEncoder):
-    """An `ImageEncoder` that knows how many placeholders an image takes without making patches.
+    """Computes the number of placeholders of an image, as an `ImageEncoder` that makes no patches.
 
     Args:
-        image_processor: Of a Qwen-VL model.
+        image_processor: The image processor of a Qwen-VL model.
 
     Raises:
         ConfigurationError: If transformers lacks the function that computes an image's size.
@@ -34,7 +34,7 @@ class ImageMeter(ImageEncoder):
 
     @override
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """Return the placeholders of an image whose first placeholder stands at `offset`."""
+        """Return the placeholders of an image whose first placeholder has the index `offset`."""
         width, height = image.size
         resized = self._resize(
             height,

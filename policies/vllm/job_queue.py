@@ -1,4 +1,4 @@
-"""JobQueue: a thread that does jobs one after another. JobTimer: how long the present one takes."""
+"""Defines `JobQueue`, a thread that runs jobs in order, and `JobTimer`, which times them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Job = Callable[[], None]
 
 
 class JobQueue:
-    """Runs jobs in the order they came; between them it repeats one, while there is one.
+    """Runs jobs in the order of submission; between jobs, repeats a function while it is needed.
 
-    The thread is a daemon: one that hangs does not keep the process from ending.
+    The thread is a daemon, so that a thread that hangs does not prevent the process from ending.
 
     Args:
-        name: Of the thread.
-        more: Whether `repeat` has something to do.
-        repeat: Done over and over while no job waits. Like a job, it must not raise.
+        name: Name of the thread.
+        more: Returns whether `repeat` has something to do.
+        repeat: Called repeatedly while no job waits. Like a job, it must not raise.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class JobQueue:
         self._thread.start()
 
     def put(self, job: Job) -> None:
-        """Have a job done; any thread may call."""
+        """Add a job; any thread may call this."""
         self._jobs.put(job)
 
     def stop(self, timeout: float) -> None:
-        """End the thread after the jobs it has; wait for that at most `timeout` seconds."""
+        """End the thread after its remaining jobs; wait for that at most `timeout` seconds."""
         self._jobs.put(None)
         self._thread.join(timeout)
 
@@ -53,11 +53,11 @@ class JobQueue:
             if job is None:
                 return
             job()
-            del job  # what it refers to may be large, and the next may be long in coming
+            del job  # release its data while waiting for the next job
 
 
 class JobTimer:
-    """Times what is done inside it, one thing at a time, for other threads to look at."""
+    """Measures the duration of a block, one at a time, for other threads."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -74,6 +74,6 @@ class JobTimer:
         self._since = None
 
     def seconds(self) -> float:
-        """Return how long the present call has taken so far; 0 if there is none."""
+        """Return the duration of the current block so far in seconds; 0 if there is none."""
         since = self._since
         return 0.0 if since is None else time.monotonic() - since

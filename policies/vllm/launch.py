@@ -1,8 +1,8 @@
-"""One of the processes that a launcher has started: which it is, its GPU, and what engines inherit.
+"""Describes this process of a launcher: its rank, its GPU, and the environment of its engines.
 
-``accelerate launch`` and ``torchrun`` set each process's rank by environment variables. What a
-process starts would read them too: vLLM in a child that believes to be a part of the training waits
-for partners that never come. So engines and servers do not get to see them.
+``accelerate launch`` and ``torchrun`` set each process's rank by environment variables. Child
+processes would inherit them: vLLM in such a child would take itself for a part of the training, and
+wait for partners forever. The variables are therefore hidden from engines and servers.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _OF_LAUNCHERS = (
 )
 _PREFIXES = ("TORCHELASTIC_", "ACCELERATE_")
 _PRELOADED = "LD_PRELOAD"
-"""vLLM's CPU build sets it for its own children; ours should not get it."""
+"""vLLM's CPU build sets it for its own children; other children must not inherit it."""
 
 
 def rank() -> int:
-    """Return the number of this process, from 0."""
+    """Return the rank of this process, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
 def count() -> int:
-    """Return the number of processes that were started together."""
+    """Return the number of processes that were launched together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def own_gpu() -> int | None:
     """Return the index of this process's GPU among those it sees; None without a GPU.
 
-    A launched process has that of its local rank, or the only one it was left; another the one that
-    PyTorch computes on.
+    A launched process uses the GPU of its local rank, or its only visible one. Another process uses
+    the GPU on which PyTorch computes.
     """
     if not torch.cuda.is_available():
         return None
@@ -48,11 +48,11 @@ def own_gpu() -> int | None:
 
 
 def narrowed(environment: Mapping[str, str], gpu: int | None) -> dict[str, str]:
-    """Return the environment of a child process: nothing of the launcher, and one GPU.
+    """Return the environment of a child process: without the launcher's variables, with one GPU.
 
     Args:
-        environment: Of this process.
-        gpu: Its index among those that this process sees; None leaves all to the child.
+        environment: The environment of this process.
+        gpu: Index of the GPU among those that this process sees; None makes all visible.
     """
     kept = {name: value for name, value in environment.items() if not _is_launchers(name)}
     if gpu is not None:
@@ -66,8 +66,8 @@ def alone(gpu: int | None = None) -> Iterator[None]:
     """Hide the launcher from this process and its children inside the block.
 
     Args:
-        gpu: What processes started meanwhile see of the GPUs; None is all of them. This process has
-            chosen its own before.
+        gpu: The GPU that child processes of the block see; None is all of them. This process must
+            already have chosen its own.
     """
     before = dict(os.environ)
     for name in [each for each in before if _is_launchers(each)]:

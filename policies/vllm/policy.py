@@ -1,4 +1,4 @@
-"""VLLMPolicy: vLLM in this process (or beside it), sent weights by a trainer."""
+"""Defines `VLLMPolicy`: vLLM in this process or a child of it, with weights from a trainer."""
 
 from __future__ import annotations
 
@@ -27,48 +27,49 @@ from .weights import WeightUpdate
 
 
 class VLLMPolicy(RestartableSampler[EngineThread]):
-    """A Qwen2.5-VL or Qwen3-VL checkpoint, sampled by vLLM's engine.
+    """Samples from a Qwen2.5-VL or Qwen3-VL checkpoint with vLLM's engine.
 
-    Turns are batched continuously, each episode in its own time; keys and values of shared
-    beginnings are kept (prefix caching), images known by their hash are processed once. What is
-    sampled, and the log-probabilities recorded, are those of `TransformersPolicy` with the same
-    weights, up to rounding.
+    Turns are batched continuously, so that episodes do not wait for each other. Keys and values of
+    shared prefixes are cached (prefix caching), and images are processed once by their hash. The
+    sampled distribution and the recorded log-probabilities are those of `TransformersPolicy` with
+    the same weights, up to rounding.
 
-    An engine that died is restarted for the next turn; if it had been sent weights, for the
-    next `load`: until then `stale` is True, and turns are refused.
+    An engine that died is restarted for the next turn. If weights had been sent to it, it is
+    restarted for the next `load`: until then `stale` is True, and turns are refused.
 
     Args:
         model: A checkpoint folder or a hub name.
-        dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns sampled at once.
+        dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        max_batch: Most turns that are sampled at the same time.
         context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation; frames of videos count where videos are shown so.
+        max_images: Most images in a conversation, including frames of videos that are shown as
+            images.
         max_videos: Most videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
         video: See `TransformersPolicy`.
-        transfer: How weights get into the engine: ``"direct"``, ``"ipc"``, ``"nccl"``,
-            ``"folder"`` (see `transfer`); ``"auto"`` is direct for an engine in this process,
-            otherwise ipc on a GPU and folder without.
+        transfer: How weights are sent to the engine: ``"direct"``, ``"ipc"``, ``"nccl"``,
+            ``"folder"`` (see `transfer`). ``"auto"`` is direct for an engine in this process,
+            otherwise ipc with a GPU and folder without one.
         sleep_level: See `EngineSettings`.
-        timeout: Most seconds for one step of the engine.
-        transfer_timeout: Most seconds for a weight transfer.
-        lora_rank: The rank of the LoRA adapters that a trainer sends in the place of merged
-            weights; None takes merged weights.
-        options: Further arguments of vLLM's `EngineArgs`, which win over ours.
+        timeout: Most seconds of one step of the engine.
+        transfer_timeout: Most seconds of a weight transfer.
+        lora_rank: Rank of the LoRA adapters that a trainer sends instead of merged weights; None
+            expects merged weights.
+        options: Further arguments of vLLM's `EngineArgs`, which override those of visenv.
 
-    Launched as one of several processes (``accelerate launch``), each makes an engine of its own,
-    before or after the trainer finds its partners: on its own GPU, that of its local rank.
+    If several processes are launched (``accelerate launch``), each makes its own engine on the GPU
+    of its local rank, before or after the trainer initializes its process group.
 
     Attributes:
-        codec: Between messages and tokens.
+        codec: Converts between messages and tokens.
         manifest: Names and shapes of the weights that `load` expects.
 
     Raises:
         RunError: If there is no such checkpoint.
-        PolicyError: If its architecture, tokenizer or chat template cannot be used, or vLLM does
-            not start with it; says why.
-        ConfigurationError: If an option has a value it cannot have.
+        PolicyError: If its architecture, tokenizer or chat template is not supported, or vLLM does
+            not start with it; the message says why.
+        ConfigurationError: If an option has an invalid value.
     """
 
     def __init__(
@@ -140,9 +141,9 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     def _begin(self, previous: EngineThread | None) -> EngineThread:
         if self._gpu is not None and previous is not None and previous.left_behind:
             raise PolicyError(
-                "The engine that hangs in this process holds its GPU memory until that ends, "
-                "so no other one can be started: start the run again with resume. An engine in a "
-                "process of its own (VLLM_ENABLE_V1_MULTIPROCESSING=1) can be ended."
+                "An engine hangs in this process and holds its GPU memory until the process ends, "
+                "so no other engine can be started: start the run again with resume. An engine in "
+                "a process of its own (VLLM_ENABLE_V1_MULTIPROCESSING=1) can be killed."
             )
         return self._new()
 

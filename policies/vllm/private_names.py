@@ -1,7 +1,7 @@
-"""The private names of vLLM, PyTorch and transformers that the vLLM policies use.
+"""Lists the private names of vLLM, PyTorch and transformers that the vLLM policies use.
 
-`ENGINE_NAMES` and `SENDER_NAMES` are those of the process that steps an engine, `WORKER_NAMES`
-those of the processes that hold the model, which the trainer need not have started.
+`ENGINE_NAMES` and `SENDER_NAMES` are those of the process that steps an engine. `WORKER_NAMES` are
+those of the processes with the model, which the trainer need not have started.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ SENDER_NAMES: Final = (
         parameters=("base_url", "timeout"),
     ),
 )
-"""Checked where weights are sent by ``ipc`` or ``nccl``: vLLM 0.28 or newer has them."""
+"""Checked if weights are sent by ``ipc`` or ``nccl``; vLLM 0.28 or newer has them."""
 
 SERVER_NAMES: Final = (PrivateName("vllm.entrypoints.openai.api_server", "runs it as the server"),)
 """Checked in the process of `VLLMServer`."""
@@ -183,7 +183,7 @@ VIDEO_NAMES: Final = (
         "registers a loader of videos, whose frames and times a server then takes as they are",
     ),
 )
-"""Checked where the loader is registered: in the process of a server."""
+"""Checked when the loader is registered, in the process of a server."""
 
 IMAGE_NAMES: Final = (
     PrivateName(

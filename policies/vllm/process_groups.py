@@ -1,13 +1,13 @@
-"""The process groups of the engines in this process, apart from the trainer's.
+"""Separates the process groups of the engines in this process from those of the trainer.
 
-vLLM computes on torch's default process group. Where a trainer of several processes has one, it
-would take that for its own; where there is none yet, it makes one of this process alone, which the
-trainer would then take for its own and believe that it has no partners. So engines have a world of
-their own, of one process, which is the default only while one of them starts: afterwards vLLM uses
-what it has kept of it. The trainer may make its group before or after.
+vLLM uses torch's default process group. If a trainer of several processes has one, vLLM would use
+the trainer's group. If there is none yet, vLLM makes one with this process only, which the trainer
+would then use as its own, without its partners. Engines therefore have a separate world of one
+process, which is the default only while an engine starts; afterwards vLLM uses its stored
+references. The trainer may make its group before or after that.
 
-PyTorch has one world for each process. What is exchanged here, the default group and the number
-that names the next one, are the names of 2.11 to 2.13.
+PyTorch has one world for each process. This module exchanges the default group and the counter for
+group names; the attribute names are those of PyTorch 2.11 to 2.13.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from visenv.private_names import check_private_names
 from .private_names import WORLD_NAMES
 
 _FIRST_NAME = 1_000_000
-"""Groups are named by counting, alike in all processes: ours must not be counted among those."""
+"""First number of group names. Names are counted equally in all processes, and must not collide."""
 
 
 class EngineProcessGroups:
-    """The default group of this process's engines, and all others that vLLM has made for them.
+    """Manages the default group of this process's engines, and the other groups that vLLM makes.
 
-    All engines of a process share them, as vLLM has it; the last one to leave takes them away.
+    All engines of a process share these groups, as vLLM requires; they are destroyed with the last
+    engine.
 
     Args:
-        first_name: Groups are named by counting from here; no two worlds of a process may meet.
+        first_name: First number of group names; two worlds of a process must not use the same
+            names.
     """
 
     def __init__(self, first_name: int = _FIRST_NAME) -> None:
@@ -47,16 +49,16 @@ class EngineProcessGroups:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Give a context in which an engine starts; the engine then counts, unless it failed.
+        """Return a context in which an engine starts; if it does not fail, the engine is counted.
 
         Raises:
             ConfigurationError: If PyTorch lacks a private name that is used here.
         """
         check_private_names(WORLD_NAMES)
         with self._lock:
-            known = set(c10d._world.pg_map)  # noqa: SLF001 - see above
+            known = set(c10d._world.pg_map)  # noqa: SLF001 - see the module
             if self._default is not None and self._default not in known:
-                self._end()  # a trainer has ended all groups there were
+                self._end()  # a trainer has destroyed all groups
             try:
                 with self._exchanged():
                     yield
@@ -67,7 +69,7 @@ class EngineProcessGroups:
                     self._end()
 
     def leave(self) -> None:
-        """Count an engine less, and end the group with the last one."""
+        """Decrease the number of engines, and destroy the groups with the last one."""
         with self._lock:
             self._engines -= 1
             if not self._engines:
@@ -87,7 +89,7 @@ class EngineProcessGroups:
             world.group_count = trainers[1]
 
     def _end(self) -> None:
-        """Destroy the groups, unless the trainer has ended all there were; vLLM forgets them."""
+        """Destroy the groups, unless the trainer did so; reset vLLM's references to them."""
         state: Any = sys.modules.get("vllm.distributed.parallel_state")
         for name, value in [*vars(state).items()] if state else ():
             if isinstance(value, state.GroupCoordinator):
@@ -100,4 +102,4 @@ class EngineProcessGroups:
 
 
 WORLD = EngineProcessGroups()
-"""That of this process."""
+"""The groups of this process."""

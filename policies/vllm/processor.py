@@ -1,13 +1,13 @@
-"""The logits processor that vLLM runs in its workers: bans, regular expressions, stop strings.
+"""Defines the logits processor in vLLM's workers: banned tokens, regular expressions, stop strings.
 
-vLLM 0.26 to 0.31 apply processors of this kind, which change the argmax, before they take the
-log-probabilities of ``logprobs_mode="processed_logprobs"``: what is recorded is among the tokens
-that could be drawn, at the sampling temperature. Their second model runner has another interface,
-and is switched off (`environment`).
+vLLM 0.26 to 0.31 apply processors of this kind, which change the argmax, before the
+log-probabilities of ``logprobs_mode="processed_logprobs"``: recorded values are relative to the
+allowed tokens, at the sampling temperature. The second model runner of vLLM has another interface,
+and is disabled (`environment`).
 
-A stop string is seen here rather than by vLLM's own `stop`: that one knows no regular expressions,
-and decodes every token of every request. The turn is ended by allowing nothing but the end token
-next, which the policy drops: one step for a turn instead of a decoder for each token.
+Stop strings are detected here and not by vLLM's own `stop`, which does not consider regular
+expressions and decodes every token of every request. After a stop string, only the end token is
+allowed, which the policy drops: this costs one step per turn instead of decoding each token.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from vllm.v1.sample.logits_processor.builtin import process_dict_updates  # noqa
 
 
 class BatchRow:
-    """Holds one request of the batch that has stop strings or a regular expression.
+    """Holds a request of the batch that has stop strings or a regular expression.
 
     Args:
-        state: Where its turn stands.
-        output: Its sampled tokens; vLLM appends to this very list.
+        state: The state of its turn.
+        output: Its sampled tokens; vLLM appends to this list object.
     """
 
     def __init__(self, state: TurnState, output: list[int]) -> None:
@@ -43,7 +43,7 @@ class BatchRow:
         self._taken = 0
 
     def allowed(self) -> torch.Tensor | None:
-        """Return the tokens that may come next, after those sampled since the last call."""
+        """Return the allowed next tokens, after those sampled since the last call."""
         for token in self._output[self._taken :]:
             self._state.take(token)
         self._taken = len(self._output)
@@ -51,7 +51,7 @@ class BatchRow:
 
 
 class TurnProcessor(LogitsProcessor):
-    """Gives probability only to what `TokenRules` allow. vLLM makes it in each worker, by its name.
+    """Masks the tokens that `TokenRules` forbid. vLLM creates it in each worker, by its name.
 
     Raises:
         ConfigurationError: If vLLM lacks a private name that is used in its workers.
@@ -65,12 +65,12 @@ class TurnProcessor(LogitsProcessor):
 
     @override
     def is_argmax_invariant(self) -> bool:
-        """Return False: greedy sampling is masked, too."""
+        """Return False, because greedy sampling is also masked."""
         return False
 
     @override
     def update_state(self, batch_update: Any) -> None:
-        """Follow requests that are added, removed and moved within the batch."""
+        """Track requests that are added, removed and moved within the batch."""
         process_dict_updates(self._rows, batch_update, self._row)
 
     @override

@@ -1,4 +1,4 @@
-"""Defines what a policy asks of an engine, in any process, and what it gets back."""
+"""Defines the requests of a policy to an engine in any process, and the results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from visenv.types import FinishReason, Image, Video
 from .weights import WeightUpdate
 
 ARGUMENT = "visenv_turn"
-"""The entry of vLLM's `SamplingParams.extra_args` with a turn's rules for `TurnProcessor`."""
+"""Entry of vLLM's `SamplingParams.extra_args` with a turn's rules for `TurnProcessor`."""
 
 
 class EngineRequest(NamedTuple):
-    """Holds one turn to be sampled.
+    """Describes one turn to sample.
 
     Attributes:
         token_ids: The prompt, with one placeholder for each image and video.
         images: The images, in the order of their placeholders.
-        temperature: 0 is greedy.
-        seed: Of this turn's draws.
+        temperature: Sampling temperature; 0 is greedy.
+        seed: Seed of this turn.
         limit: Most tokens to sample, at least 1.
         stop: Strings that end the turn.
-        regex: What the whole turn must match, or None.
-        said: How many tokens at the end of the prompt are this turn's own, sampled before the
-            weights changed.
+        regex: Expression that the whole turn must match, or None.
+        said: Number of tokens at the end of the prompt that belong to this turn, and were sampled
+            before the weights changed.
         videos: The videos, in the order of their placeholders.
     """
 
@@ -48,22 +48,24 @@ class EngineRequest(NamedTuple):
             "seed": self.seed,
             "max_tokens": self.limit,
             "stop_token_ids": [end_id],
-            "ignore_eos": True,  # what else the checkpoint counts as an end is banned
-            "logprobs": 0,  # of the sampled token alone
+            "ignore_eos": True,  # other end tokens of the checkpoint are banned
+            "logprobs": 0,  # only of the sampled token
             "detokenize": False,
             "extra_args": {ARGUMENT: turn} if self.stop or self.regex is not None else None,
         }
 
 
 class EngineOutput(NamedTuple):
-    """Holds what an engine sampled for one request.
+    """Holds the sampled tokens of one request.
 
     Attributes:
-        prompt_ids: The prompt as the engine read it, placeholders expanded; None if it read none.
-        token_ids: What was sampled.
-        logprobs: Natural log of each token's probability.
-        finish: ``"abort"`` when the weights changed under way: ask again for the rest.
-        version: Of the weights that sampled it.
+        prompt_ids: The prompt as the engine read it, with expanded placeholders; None if it read
+            none.
+        token_ids: The sampled tokens.
+        logprobs: Natural logarithm of each token's probability.
+        finish: Finish reason; ``"abort"`` if the weights changed during the turn: request the rest
+            then.
+        version: Version of the weights that sampled the tokens.
     """
 
     prompt_ids: Sequence[int] | None
@@ -74,11 +76,11 @@ class EngineOutput(NamedTuple):
 
 
 class EngineClient(Protocol):
-    """An engine as the policy sees it. Any thread may call its methods.
+    """Represents an engine for a policy. Any thread may call its methods.
 
     Attributes:
         context: Most tokens in a conversation.
-        stale: Whether the engine lacks the weights of `version`, and so refuses to sample: it was
+        stale: Whether the engine lacks the weights of `version`, and thus refuses to sample: it was
             restarted, woke from a sleep that dropped them, or a transfer failed.
     """
 
@@ -87,10 +89,10 @@ class EngineClient(Protocol):
 
     @property
     def version(self) -> int:
-        """Return the version of the weights that the engine samples with."""
+        """Return the version of the weights with which the engine samples."""
 
     def submit(self, request: EngineRequest) -> Future[EngineOutput]:
-        """Have a turn sampled; cancelling the future aborts it.
+        """Sample a turn; cancelling the future aborts the turn.
 
         The future raises `PolicyError` if the engine refuses, dies or hangs.
         """
@@ -99,11 +101,11 @@ class EngineClient(Protocol):
         """Check that the engine still works.
 
         Raises:
-            PolicyError: If it died or hangs; turns in progress raise it as well.
+            PolicyError: If the engine died or hangs; turns in progress raise it as well.
         """
 
     def load(self, delivery: WeightUpdate, version: int) -> None:
-        """Take over weights; see `EnginePolicy.load`."""
+        """Load weights; see `EnginePolicy.load`."""
 
     def sleep(self) -> None:
         """Put the engine to sleep; see `EnginePolicy.sleep`."""

@@ -1,4 +1,4 @@
-"""RestartableSampler: an `EngineSampler` whose engine is restarted when it has died."""
+"""Defines `RestartableSampler`: an `EngineSampler` whose engine is restarted after it died."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ClientT = TypeVar("ClientT", bound=EngineClient)
 class RestartableSampler(EngineSampler, Generic[ClientT]):
     """Restarts an engine that died for the next turn.
 
-    One that had been sent weights is restarted for the next `load`: until then `stale` is True,
-    and turns are refused. A subclass calls `_start` once its `_begin` can work.
+    If weights had been sent to the engine, it is restarted for the next `load`: until then `stale`
+    is True, and turns are refused. A subclass calls `_start` as soon as its `_begin` can work.
 
     Args:
         model: A checkpoint folder or a hub name.
-        codec: Of that checkpoint.
+        codec: The codec of that checkpoint.
         max_images: Most images in a conversation.
         max_videos: Most videos in a conversation.
-        patience: Seconds between two looks whether the engine still works.
+        patience: Seconds between two checks whether the engine still works.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class RestartableSampler(EngineSampler, Generic[ClientT]):
         self._present.wake()
 
     def restart(self) -> None:
-        """Restart the engine, with the checkpoint's weights: `stale` if others were loaded.
+        """Restart the engine with the checkpoint's weights; `stale` is set if others were loaded.
 
-        A server that is not its own is connected to again.
+        If the policy did not start the server, it connects again.
         """
         with self._starting:
             self._restart()
@@ -100,7 +100,7 @@ class RestartableSampler(EngineSampler, Generic[ClientT]):
         """Return a new engine, or a new connection to one.
 
         Args:
-            previous: The closed one in whose place it comes; None for the first.
+            previous: The previous, closed one, which is replaced; None for the first.
         """
 
     @abstractmethod

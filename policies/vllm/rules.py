@@ -1,8 +1,8 @@
-"""Decides what may be sampled next in a turn, and where a stop string ends it; on both sides.
+"""Decides which tokens are allowed next in a turn, and where a stop string ends the turn.
 
-The engine's workers mask logits by it (`processor`), the policy cuts turns by it. The rules are
-those of `TransformersPolicy`'s decoder, so that both sample from the same distribution and
-`TransformersPolicy.score` finds the same log-probabilities.
+The engine's workers mask logits with these rules (`processor`), and the policy truncates turns with
+them. The rules are those of `TransformersPolicy`'s decoder, so that both sample from the same
+distribution and `TransformersPolicy.score` computes the same log-probabilities.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..tokens.codec import Codec
 
 
 class TokenRules:
-    """Says which tokens a model may sample.
+    """Defines which tokens a model may sample.
 
     Args:
-        codec: Of the model's checkpoint.
+        codec: The codec of the model's checkpoint.
 
     Attributes:
         banned: bool ``[vocabulary]``: tokens that are never sampled.
         end_id: The token that ends a turn.
-        end_alone: bool ``[vocabulary]``: True for the end token alone.
-        spelling: Each token's bytes, by id.
-        constraints: Regular expressions as sets of allowed tokens.
+        end_alone: bool ``[vocabulary]``: True only for the end token.
+        spelling: Bytes of each token, by id.
+        constraints: Converts regular expressions to sets of allowed tokens.
     """
 
     def __init__(self, codec: Codec) -> None:
@@ -41,7 +41,7 @@ class TokenRules:
         """Return the state at the beginning of a turn.
 
         Raises:
-            PolicyError: If the regular expression cannot be used.
+            PolicyError: If the regular expression is invalid.
         """
         return TurnState(self, tuple(text.encode() for text in stop), regex)
 
@@ -50,10 +50,10 @@ class TurnState:
     """Holds the state of a turn under its rules.
 
     Args:
-        rules: Of the model.
+        rules: The rules of the model.
         stop: Strings that end the turn, as bytes.
-        regex: What the whole turn must match, or None; a stop string then ends it only where it
-            does.
+        regex: Expression that the whole turn must match, or None; if given, a stop string ends the
+            turn only if the turn matches.
 
     Attributes:
         stopped: Whether a stop string has ended the turn.
@@ -63,13 +63,13 @@ class TurnState:
         self.stopped = False
         self._rules = rules
         self._stop = stop
-        self._kept = max(map(len, stop), default=1) - 1  # bytes of a stop string that goes on
+        self._kept = max(map(len, stop), default=1) - 1  # longest incomplete stop string, bytes
         self._tail = b""
         self._constraint = None if regex is None else rules.constraints.get(regex)
         self._place = 0 if self._constraint is None else self._constraint.start
 
     def take(self, token: int) -> bool:
-        """Go on by one token; whether a stop string ends the turn with it."""
+        """Add a token; return whether a stop string ends the turn with it."""
         if token == self._rules.end_id:
             return False
         matched = True
@@ -83,7 +83,7 @@ class TurnState:
         return self.stopped
 
     def allowed(self) -> torch.Tensor | None:
-        """Return bool ``[vocabulary]``: what may come next, or None if only the bans hold."""
+        """Return the allowed next tokens, bool ``[vocabulary]``, or None if only the bans apply."""
         if self.stopped:
             return self._rules.end_alone
         if self._constraint is not None:
@@ -95,7 +95,7 @@ _shared: dict[str, TokenRules] = {}
 
 
 def share(model: str, rules: TokenRules) -> None:
-    """Let an engine in this process use the rules that its policy has: expressions are costly."""
+    """Let an engine in this process use the rules of its policy, because expressions are costly."""
     _shared[model] = rules
 
 

@@ -1,4 +1,4 @@
-"""EngineSampler: the turns of a policy whose engine sits behind an `EngineClient`."""
+"""Defines `EngineSampler`, which samples the turns of a policy through an `EngineClient`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .rules import TokenRules
 from .weights import WeightManifest
 
 _LOWEST_TEMPERATURE = 0.01
-"""vLLM raises lower ones to this, silently."""
+"""vLLM silently increases lower temperatures to this value."""
 
 
 @dataclass(slots=True)
 class SampledTokens:
-    """Holds what was sampled of a turn so far.
+    """Holds the tokens of a turn that were sampled so far.
 
     Attributes:
         token_ids: The tokens.
-        logprobs: Of each.
-        versions: Of each: the weights that sampled it.
+        logprobs: Log-probability of each token.
+        versions: Version of the weights that sampled each token.
     """
 
     token_ids: list[int] = field(default_factory=list)
@@ -41,18 +41,18 @@ class SampledTokens:
 
 
 class EngineSampler(EnginePolicy[TokenSession]):
-    """Holds what every policy with an engine has in common.
+    """Is the base class of policies with an engine.
 
     Args:
         model: A checkpoint folder or a hub name.
-        codec: Of that checkpoint.
+        codec: The codec of that checkpoint.
         max_images: Most images in a conversation.
         max_videos: Most videos in a conversation.
-        patience: Seconds between two looks whether the engine still works.
+        patience: Seconds between two checks whether the engine still works.
 
     Attributes:
-        version: Of the weights it samples with.
-        codec: Between messages and tokens.
+        version: Version of the weights with which it samples.
+        codec: Converts between messages and tokens.
         manifest: Names and shapes of the weights that `load` expects.
     """
 
@@ -78,11 +78,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> Reply:
         """Sample the next turn; turns of other sessions are sampled at the same time.
 
-        It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
+        The turn ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
 
         Raises:
             PolicyError: If the context is full, there are too many images or videos, or the engine
-                reads another prompt than ours, refuses, dies or hangs.
+                reads another prompt, refuses, dies or hangs.
         """
         engine_request, prompt = self._prepare(session, request, sampling)
         said = SampledTokens()
@@ -104,14 +104,14 @@ class EngineSampler(EnginePolicy[TokenSession]):
     def _prepare(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> tuple[EngineRequest, list[int]]:
-        """Show the session what is new; what to ask of the engine, and the expanded prompt."""
+        """Add the new messages to the session; return the request, and the expanded prompt."""
         if 0 < sampling.temperature < _LOWEST_TEMPERATURE:
             raise PolicyError(
-                f"vLLM samples at temperatures of 0 or from {_LOWEST_TEMPERATURE}, "
-                f"not at {sampling.temperature}."
+                f"vLLM supports a temperature of 0 or of at least {_LOWEST_TEMPERATURE}, "
+                f"got {sampling.temperature}."
             )
         session.sample_at(sampling.temperature)
-        self.rules.start(request.stop, request.regex)  # an expression that is none is refused here
+        self.rules.start(request.stop, request.regex)  # refuses an invalid expression
         increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
         self.codec.media.check(increment.items)
@@ -143,9 +143,10 @@ class EngineSampler(EnginePolicy[TokenSession]):
         return context - len(stream.token_ids)
 
     async def _answer(self, client: EngineClient, future: Future[EngineOutput]) -> EngineOutput:
-        """Wait for the engine that took the request, and look now and then whether it works.
+        """Wait for the engine that got the request, and check regularly whether the engine works.
 
-        It may have been replaced meanwhile: the new engine says nothing about the old one's turns.
+        The engine may be replaced during the wait; the new engine knows nothing about turns of the
+        old one.
         """
         answer = asyncio.wrap_future(future)
         try:
@@ -164,7 +165,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         request: EngineRequest,
         prompt: Sequence[int],
     ) -> FinishReason:
-        """Add a piece to what was said; ``"abort"`` if the turn goes on."""
+        """Add a piece to the turn so far; return ``"abort"`` if the turn continues."""
         if piece.prompt_ids is not None:
             _require_same([*prompt, *said.token_ids], piece.prompt_ids)
         said.token_ids += piece.token_ids
@@ -173,7 +174,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         state = self.rules.start(request.stop, request.regex)
         for place, token in enumerate(said.token_ids):
             if state.take(token):
-                # What follows is the end token that `TurnProcessor` forced.
+                # The last token is the end token that `TurnProcessor` forced.
                 for values in (said.token_ids, said.logprobs, said.versions):
                     del values[place + 1 :]
                 return "stop"
@@ -181,11 +182,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     @abstractmethod
     def _client(self) -> EngineClient:
-        """Return the engine; one that died is restarted if that is allowed."""
+        """Return the engine; one that died is restarted if that is permitted."""
 
 
 def _rest(request: EngineRequest, said: SampledTokens) -> EngineRequest:
-    """Return the request for the rest of a turn that was interrupted."""
+    """Return the request for the rest of an interrupted turn."""
     done = len(said.token_ids)
     if not done:
         return request
@@ -217,17 +218,17 @@ def _write(
 
 
 def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """Check that the engine read the tokens that the trainer will read.
+    """Check that the engine read the same tokens as the trainer will.
 
     Raises:
-        PolicyError: If it is not; names the first difference.
+        PolicyError: If the tokens differ; the message contains the first difference.
     """
     if ours == theirs:
         return
     shorter = min(len(ours), len(theirs))
     at = next((k for k in range(shorter) if ours[k] != theirs[k]), shorter)
     raise PolicyError(
-        f"vLLM read another prompt than ours: {len(theirs)} tokens instead of {len(ours)}, the "
-        f"first difference at token {at}. As a rule its image processor resizes differently: "
+        f"vLLM's prompt differs from that of visenv: {len(theirs)} tokens instead of {len(ours)}, "
+        f"the first difference at token {at}. Usually its image processor resizes differently: "
         "give both the same checkpoint, min_pixels and max_pixels."
     )

@@ -1,7 +1,8 @@
-"""The program of `VLLMServer`: vLLM's server, which ends when its parent process has.
+"""Runs vLLM's server for `VLLMServer`, and ends when the parent process has ended.
 
-A trainer that was killed cannot stop its server, which would keep its memory and port for ever. So
-this reads what the trainer never writes to: at the end of it the trainer is gone, however it went.
+A trainer that was killed cannot stop its server, which would then keep its memory and port forever.
+This program therefore reads standard input, to which the trainer never writes: it ends when the
+trainer ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .private_names import SERVER_NAMES
 
 def _end_with_parent() -> None:
     sys.stdin.buffer.read()
-    os.killpg(0, signal.SIGKILL)  # the server's own group: itself and its children
+    os.killpg(0, signal.SIGKILL)  # its process group: the server and its children
 
 
 def main() -> None:
@@ -32,10 +33,10 @@ def main() -> None:
     check_private_names(SERVER_NAMES)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if "--media-io-kwargs" in sys.argv:
-        from . import videos  # takes seconds, in which the trainer may end
+        from . import videos  # takes seconds; the trainer may end meanwhile
 
         videos.register()
-    # Not `vllm serve`: that asks for a distribution called vllm, and the CPU build is another.
+    # Not `vllm serve`, which requires a distribution named vllm; the CPU build has another name.
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__", alter_sys=True)
 
 

@@ -1,4 +1,4 @@
-"""VLLMServer: vLLM's own server as a process of ours."""
+"""Defines `VLLMServer`, which runs vLLM's own server as a child process."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from .transfer import free_port, is_split
 from .videos import loaded_by_us
 
 _FLAGS = ("--enable-scale-out", "--disable-uvicorn-access-log")
-"""The first offers the token-in, token-out endpoint (vLLM 0.31)."""
+"""Flags of the server; the first enables the token-in, token-out endpoint (vLLM 0.31)."""
 
 _FAREWELL = 20.0
 _GLANCE = 0.25
 _SHOWN = 2000
-"""Characters of the log that an error shows."""
+"""Most characters of the log in an error."""
 
 
 class VLLMServer:
-    """Starts, watches and stops a server; a context manager.
+    """Starts, monitors and stops a server; a context manager.
 
-    It computes on this process's GPU (with `tensor_parallel_size` on as many as that says), and
-    ends with this process, also if that is killed.
+    The server computes on this process's GPU (with `tensor_parallel_size` on that many GPUs), and
+    ends with this process, even if this process is killed.
 
     Args:
-        settings: Of its engine.
-        transfer: How it will be sent weights; see `transfer`.
-        port: Where it listens on this machine; None picks a free one.
-        timeout: Most seconds a start may take.
-        log: Where it writes what it says; None is a temporary file.
+        settings: Settings of its engine.
+        transfer: How weights will be sent; see `transfer`.
+        port: Its port on this machine; None selects a free one.
+        timeout: Most seconds of a start.
+        log: File of its log; None is a temporary file.
 
     Attributes:
-        url: Where it answers.
+        url: Address of the server.
     """
 
     def __init__(
@@ -75,10 +75,11 @@ class VLLMServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, and wait until it answers.
+        """Start the server, and wait until it answers.
 
         Raises:
-            PolicyError: If it ends or takes too long; shows the end of its log.
+            PolicyError: If the server ends or takes too long; the message contains the end of its
+                log.
         """
         codec = self._settings.codec()
         arguments = self._settings.arguments(codec, self._transfer)
@@ -93,24 +94,24 @@ class VLLMServer:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,  # never written to; it ends with this process
+                stdin=subprocess.PIPE,  # never written to; closes when this process ends
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=narrowed(os.environ, gpu) | variables,
-                start_new_session=True,  # its children can then be ended with it
+                start_new_session=True,  # so that its children can be killed with it
             )
-        # Also without a call of `stop`, and at the interpreter's end.
+        # Also runs without a call of `stop`, at the exit of the interpreter.
         self._end = weakref.finalize(self, _end, self._process)
         self._wait()
 
     def stop(self) -> None:
-        """End it and its children."""
+        """End the server and its children."""
         if self._end is not None:
             self._end()
         self._process = self._end = None
 
     def restart(self) -> None:
-        """Stop what is left of it, and restart it with the checkpoint's weights."""
+        """End the server's processes, and start it again with the checkpoint's weights."""
         self.stop()
         self.start()
 

@@ -1,4 +1,4 @@
-"""VLLMServerPolicy: a vLLM server sampled and sent weights over HTTP."""
+"""Defines `VLLMServerPolicy`: a vLLM server that samples and gets weights over HTTP."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ _TRANSFERS = ("folder", "ipc", "nccl")
 
 
 class VLLMServerPolicy(RestartableSampler[ServerClient]):
-    """Samples like `VLLMPolicy`, with the engine behind a server on other GPUs or machines.
+    """Samples like `VLLMPolicy`, with the engine in a server on other GPUs or machines.
 
-    A server of its own that died is restarted for the next turn; if it had been sent weights,
-    for the next `load`. One that has lost the weights it was sent, because someone restarted it
-    or sent it others, is noticed before anything it samples is used: turns are refused until
-    the next `load`, which connects to it again.
+    If the policy started the server itself and it died, it is restarted for the next turn; if
+    weights had been sent to it, for the next `load`. If another server lost its weights, because it
+    was restarted or got other weights, this is detected before its tokens are used: turns are
+    refused until the next `load`, which connects again.
 
     Args:
         model: A checkpoint folder or a hub name.
-        url: Of a server that runs, without ``/v1``; docs/vllm.md says how to start one. Of several,
-            or of one that several processes sample from, each process takes its own in turn, and
-            the first at each server sends it the weights. None starts one on this process's GPU.
-        dtype: Of the weights; see `EngineSettings` for this and the next eight.
-        max_batch: Most turns sampled at once.
+        url: Address of a running server, without ``/v1``; docs/vllm.md describes how to start one.
+            If there are several servers, the processes of a training use them in turn, and the
+            first process of each server sends it the weights. None starts a server on this
+            process's GPU.
+        dtype: Type of the weights; see `EngineSettings` for this and the next eight.
+        max_batch: Most turns that are sampled at the same time.
         context: Most tokens in a conversation.
         max_images: Most images in a conversation.
         max_videos: Most videos in a conversation that are shown natively.
@@ -51,23 +52,24 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         max_pixels: Larger images are shrunk to this.
         video: How videos are shown.
         sleep_level: What `sleep` does with a GPU's memory.
-        transfer: How weights get there: ``"folder"``, ``"ipc"``, ``"nccl"``; None is folder where
-            this machine has no GPU, otherwise ipc to a server of its own and nccl to others.
-        folder: Where weights are written for ``"folder"``; None is this machine's memory.
-        timeout: Most seconds for one turn.
-        transfer_timeout: Most seconds for a weight transfer.
-        retries: Further attempts after a failure that may pass.
-        options: Further arguments of vLLM's `EngineArgs` for a server of its own.
+        transfer: How weights are sent: ``"folder"``, ``"ipc"``, ``"nccl"``. None is folder if this
+            machine has no GPU, otherwise ipc to a server that the policy started, and nccl to
+            others.
+        folder: The folder of the weights for ``"folder"``; None is this machine's memory.
+        timeout: Most seconds of one turn.
+        transfer_timeout: Most seconds of a weight transfer.
+        retries: Further attempts after a failure that may be temporary.
+        options: Further arguments of vLLM's `EngineArgs` for a server that the policy starts.
 
     Attributes:
-        codec: Between messages and tokens.
+        codec: Converts between messages and tokens.
         manifest: Names and shapes of the weights that `load` expects.
-        server: The server of its own, or None.
+        server: The server that the policy started, or None.
 
     Raises:
         RunError: If there is no such checkpoint.
-        PolicyError: If it cannot be used, or the server does not start or answer.
-        ConfigurationError: If an option has a value it cannot have.
+        PolicyError: If the checkpoint is not supported, or the server does not start or answer.
+        ConfigurationError: If an option has an invalid value.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """Send the weights; connect again first if the server is a new one."""
+        """Send the weights; connect again first if the server is another one."""
         if not self._is_dead():
             self._present.find()
             if self._present.lost:
@@ -146,7 +148,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     def _connect_anew(self) -> None:
         with self._starting:
-            connected = self._connect()  # first: if it fails, a closed client could not be used
+            connected = self._connect()  # first, so that the old client stays open if this fails
             connected.stale = True
             self._present.close()
             self._present = connected
@@ -196,7 +198,7 @@ def _usual_transfer(apart: bool) -> str:
 
 
 def _address_seen_from(url: str) -> str:
-    """Return this machine's address on the route to a server; nothing is sent."""
+    """Return this machine's address on the route to a server, without sending anything."""
     parts = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))

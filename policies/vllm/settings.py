@@ -1,4 +1,4 @@
-"""Defines how an engine is started, in this process or as a server."""
+"""Defines the settings of an engine, in this process or in a server."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ _DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Holds the options of every engine that this package starts.
+    """Holds the options of every engine that visenv starts.
 
     Attributes:
         model: A checkpoint folder or a hub name.
-        dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns sampled at once.
+        dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        max_batch: Most turns that are sampled at the same time.
         context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation; frames of videos count where videos are shown so.
+        max_images: Most images in a conversation, including frames of videos that are shown as
+            images.
         max_videos: Most videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
         video: How videos are shown: ``"native"`` or ``"frames"``; None is native if the checkpoint
-            can, otherwise frames.
-        sleep_level: What sleeping does with a GPU's memory: 0 keeps it, 1 moves the weights to the
-            CPU, 2 drops them, so that they must be loaded again. vLLM's CPU build keeps it always.
-        options: Further arguments of vLLM's `EngineArgs`, which win over ours.
+            supports it, otherwise frames.
+        sleep_level: What `sleep` does with a GPU's memory: 0 keeps it, 1 moves the weights to the
+            CPU, 2 drops them, so that they must be loaded again. vLLM's CPU build always keeps it.
+        options: Further arguments of vLLM's `EngineArgs`, which override those of visenv.
     """
 
     model: str | Path
@@ -61,11 +62,11 @@ class EngineSettings:
             raise ConfigurationError(f"sleep_level must be 0, 1 or 2, got {self.sleep_level}.")
 
     def codec(self) -> Codec:
-        """Return the codec between messages and tokens; it measures images without processing them.
+        """Return the codec, which computes the sizes of images without processing them.
 
         Raises:
             RunError: If there is no such checkpoint.
-            PolicyError: If it cannot be used; says why.
+            PolicyError: If the checkpoint is not supported; the message says why.
         """
         rows = read_config(self.model).text_config.vocab_size
         return Codec(
@@ -81,8 +82,8 @@ class EngineSettings:
         """Return the arguments of vLLM's `EngineArgs`.
 
         Args:
-            codec: Of the same settings.
-            transfer: How weights will come; see `transfer`.
+            codec: The codec of the same settings.
+            transfer: How weights will be sent; see `transfer`.
         """
         text = read_config(self.model).text_config
         videos = 0 if codec.media.videos is None else self.max_videos
@@ -101,7 +102,7 @@ class EngineSettings:
         processing: dict[str, Any] = {"do_sample_frames": False} if videos else {}
         if self.min_pixels is not None or self.max_pixels is not None:
             limits = {"size": dict(codec.processor.image_processor.size)}
-            # Given flat, they would hold for videos too.
+            # As top-level values, they would also apply to videos.
             processing |= {"images_kwargs": limits} if videos else limits
         if processing:
             given["mm_processor_kwargs"] = processing
@@ -110,7 +111,8 @@ class EngineSettings:
         if torch.cuda.is_available():
             given["enable_sleep_mode"] = self.sleep_level > 0
         else:
-            # Compiling for a CPU takes minutes; one GiB is plenty for what it can sample.
+            # Compiling for a CPU takes minutes; one GiB suffices for the models that a CPU can
+            # sample.
             given |= {"enforce_eager": True, "kv_cache_memory_bytes": 2**30}
         return given | dict(self.options)
 
@@ -120,7 +122,7 @@ def read_config(model: str | Path) -> Any:
 
     Raises:
         RunError: If there is no such checkpoint.
-        PolicyError: If the model does not see.
+        PolicyError: If the model has no vision.
     """
     try:
         config = transformers.AutoConfig.from_pretrained(str(model))

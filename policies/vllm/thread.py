@@ -1,11 +1,11 @@
-"""EngineThread: an engine in this process, stepped by a thread of its own.
+"""Defines `EngineThread`: an engine in this process, which a separate thread steps.
 
-Requests come from any thread or event loop. A second thread runs the image processor, so that the
-engine goes on sampling meanwhile.
+Requests may come from any thread or event loop. A second thread runs the image processor, so that
+the engine continues to sample during that time.
 
-Weights change between two steps. Turns under way are interrupted first: what each has sampled goes
-back with the version that sampled it, and the policy asks for the rest. So the keys and values that
-a token was sampled from are all of its own version.
+Weights change between two steps. Turns in progress are interrupted first: the sampled tokens of
+each are returned with their version, and the policy requests the rest. The keys and values for a
+token are therefore always of the token's own version.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from .weights import WeightUpdate
 Result = TypeVar("Result")
 
 _FAREWELL = 30.0
-"""Seconds an engine is given to stop before it is left behind."""
+"""Seconds that an engine gets to stop before it is abandoned."""
 
 
 class EngineThread:
-    """An `EngineClient` whose engine is in this process.
+    """Implements `EngineClient` for an engine in this process.
 
     Args:
-        build: Makes the engine; called on its thread.
+        build: Makes the engine; called on the engine's thread.
         context: Most tokens in a conversation.
-        timeout: Most seconds for one step of the engine, or for the images of one prompt.
-        transfer_timeout: Most seconds for a weight transfer, a sleep or a wake-up.
+        timeout: Most seconds of one step of the engine, or of processing the images of one prompt.
+        transfer_timeout: Most seconds of a weight transfer, a sleep or a wake-up.
 
     Attributes:
         context: Most tokens in a conversation.
-        stale: Whether it lacks the weights it should sample with.
-        dead: Why it samples no more, or None.
-        left_behind: Whether it hangs in this process, whose end alone frees its memory.
+        stale: Whether the engine lacks the weights of the current version.
+        dead: The error due to which it no longer samples, or None.
+        left_behind: Whether the engine hangs in this process; only the end of the process frees its
+            memory.
 
     Raises:
         PolicyError: If the engine does not start.
@@ -67,8 +68,8 @@ class EngineThread:
         self._running: set[str] = set()
         self._held: list[str] = []
         self._holding = False
-        self._cache = threading.Lock()  # of vLLM's cache of images
-        self._epoch = 0  # counts how often that cache was emptied
+        self._cache = threading.Lock()  # for vLLM's cache of images
+        self._epoch = 0  # number of times that cache was emptied
         self._image_watch, self._step_watch = JobTimer(), JobTimer()
         self._images = JobQueue("visenv-vllm-images")
         self._steps = JobQueue("visenv-vllm-engine", lambda: bool(self._running), self._step)
@@ -81,13 +82,13 @@ class EngineThread:
 
     @property
     def engine(self) -> Engine:
-        """Return the engine, which belongs to the thread."""
+        """Return the engine, which only its thread may use."""
         return self._engine
 
     # ------------------------------------------------------------------ for any thread
 
     def submit(self, request: EngineRequest) -> Future[EngineOutput]:
-        """Have a turn sampled in the thread; cancelling the future aborts the turn."""
+        """Sample a turn in the thread; cancelling the future aborts the turn."""
         future: Future[EngineOutput] = Future()
         if self.dead is not None:
             future.set_exception(self.dead)
@@ -126,7 +127,7 @@ class EngineThread:
         self._call(self._wake, self._transfer_timeout)
 
     def close(self) -> None:
-        """Stop the engine; one that hangs is left behind."""
+        """Stop the engine; one that hangs is abandoned."""
         hangs = self._step_watch.seconds() > self._limit
         self._die("was closed")
         self._images.stop(0)
@@ -138,7 +139,7 @@ class EngineThread:
         self._steps.stop(0 if hangs else _FAREWELL)
 
     def _call(self, job: Callable[[], Result], timeout: float) -> Result:
-        """Do something on the engine's thread, and wait for it."""
+        """Run a function on the engine's thread, and wait for its result."""
         if self.dead is not None:
             raise self.dead
         done: Future[Result] = Future()
@@ -163,7 +164,7 @@ class EngineThread:
             self._steps.put(partial(self._drop, name))
 
     def _die(self, reason: str) -> PolicyError:
-        """Sample no more, and fail all turns in progress."""
+        """Stop sampling, and fail all turns in progress."""
         self.dead = PolicyError(f"The vLLM engine {reason}.")
         self._running.clear()
         for name in list(self._waiting):
@@ -191,7 +192,7 @@ class EngineThread:
             try:
                 with self._image_watch:
                     rendered = self._engine.render(request)
-            except Exception as error:  # noqa: BLE001 - it is this request's own
+            except Exception as error:  # noqa: BLE001 - the error belongs to this request
                 self._fail(name, PolicyError(f"vLLM cannot read this prompt: {error}"))
                 self._steps.put(self._empty_cache)
                 return
@@ -200,12 +201,12 @@ class EngineThread:
     # ------------------------------------------------------------------ on the engine's thread
 
     def _add(self, name: str, rendered: Any, request: EngineRequest, epoch: int) -> None:
-        if epoch != self._epoch:  # what it refers to is gone: it must be rendered again
+        if epoch != self._epoch:  # its images are no longer cached: render it again
             self._answer(name, self._nothing())
         elif self._holding:
             self._held.append(name)
         elif self.stale:
-            self._fail(name, PolicyError("The engine has not the present weights: load them."))
+            self._fail(name, PolicyError("The engine lacks the current weights: load them."))
         else:
             self._begin(name, rendered, request)
 
@@ -213,19 +214,19 @@ class EngineThread:
         try:
             with self._step_watch:
                 self._engine.add(name, rendered, request)
-        except Exception as error:  # noqa: BLE001 - it is this request's own
-            self._fail(name, PolicyError(f"vLLM does not take this prompt: {error}"))
+        except Exception as error:  # noqa: BLE001 - the error belongs to this request
+            self._fail(name, PolicyError(f"vLLM rejects this prompt: {error}"))
             self._empty_cache()
             return
         self._running.add(name)
-        if name not in self._waiting:  # it was cancelled on its way here
+        if name not in self._waiting:  # it was cancelled before it arrived
             self._drop(name)
 
     def _step(self) -> None:
         try:
             with self._step_watch:
                 ended = self._engine.step()
-        except Exception as error:  # noqa: BLE001 - everyone must hear of it
+        except Exception as error:  # noqa: BLE001 - every turn in progress must get it
             self._die(f"died: {error!r}")
             return
         for name, piece in ended:
@@ -279,7 +280,7 @@ class EngineThread:
     def _wake(self) -> None:
         self.stale |= self._engine.wake()
         if not self.stale:
-            self._empty_cache()  # only one half knows the images of the turns that were held
+            self._empty_cache()  # only one half contains the images of waiting turns
             self._release()
 
     def _release(self) -> None:

@@ -1,8 +1,8 @@
-"""Transfers weights into an engine, by vLLM's own means.
+"""Transfers weights into an engine, with the functions of vLLM.
 
 =========  ==================================================================================
-``direct``  the engine computes in this process: its loader reads our tensors as they are
-``ipc``     it computes in other processes on the same GPUs: they map our memory (CUDA IPC)
+``direct``  the engine computes in this process: its loader reads the tensors directly
+``ipc``     it computes in other processes on the same GPUs: they map the trainer's memory
 ``nccl``    it computes on other GPUs: the trainer broadcasts to them
 ``folder``  without a GPU, in other processes: the weights are written and read again
 =========  ==================================================================================
@@ -36,19 +36,20 @@ class WeightTransfer(Protocol):
     """Sends weights to one engine.
 
     Attributes:
-        broken: Whether a failure left the two sides out of step: the engine must be restarted.
+        broken: Whether a failure left the two sides in different states; the engine must be
+            restarted then.
     """
 
     broken: bool
 
     def send(self, delivery: WeightUpdate) -> None:
-        """Send all of them; returns when the engine has them."""
+        """Send all weights; return when the engine has them."""
 
 
 class DirectTransfer:
-    """Hands weights to the engine's only worker, which is in this process.
+    """Passes weights to the engine's only worker, which is in this process.
 
-    vLLM's `load_weights` alone will not do on a CPU, where layers are packed after loading;
+    vLLM's `load_weights` is not sufficient on a CPU, where layers are packed after loading;
     `reload_weights` packs them again, and keeps the addresses that CUDA graphs have recorded.
     """
 
@@ -63,13 +64,13 @@ class DirectTransfer:
 
 
 class NCCLTransfer:
-    """Sends weights by vLLM's transfer between processes, from this one as the only sender.
+    """Sends weights with vLLM's transfer between processes; this process is the only sender.
 
     Args:
-        client: Drives the engine's side: `EngineControl`, or vLLM's `HTTPVLLMWeightSyncClient`.
+        client: Controls the engine's side: `EngineControl`, or vLLM's `HTTPVLLMWeightSyncClient`.
         kind: ``"ipc"`` or ``"nccl"``.
-        workers: How many processes receive.
-        address: Of this machine, as the receivers see it.
+        workers: Number of receiving processes.
+        address: Address of this machine for the receivers.
     """
 
     def __init__(self, client: Any, kind: str, workers: int, address: str = "127.0.0.1") -> None:
@@ -82,7 +83,7 @@ class NCCLTransfer:
         self.broken = False
 
     def send(self, delivery: WeightUpdate) -> None:
-        """Send by vLLM's trainer engine; the first time the two sides find each other."""
+        """Send with vLLM's trainer engine; the first call connects the two sides."""
         self._source.delivery = delivery
         self.broken = True
         if self._sender is None:
@@ -113,9 +114,10 @@ class NCCLTransfer:
 
 
 class _Source:
-    """Implements vLLM's `WeightSource`: what is to be sent, and first the names and shapes.
+    """Implements vLLM's `WeightSource`, which provides names and shapes, then the weights.
 
-    vLLM builds its batches from these, so the weights must come in the model's own order.
+    vLLM builds its batches from the names and shapes, so that the weights must come in the model's
+    own order.
     """
 
     delivery: WeightUpdate
@@ -133,7 +135,9 @@ class _Source:
         for name, weight in self.delivery:
             due = next(expected)
             if name != due:
-                raise PolicyError(f"Weights must come in the model's order: {due}, not {name}.")
+                raise PolicyError(
+                    f"Weights must be in the model's order: expected {due}, got {name}."
+                )
             yield name, weight.contiguous()
         if problem := self.delivery.problem():
             raise PolicyError(f"These are not the model's weights: {problem}.")
@@ -143,13 +147,13 @@ class _Source:
 
 
 class EngineControl:
-    """The four calls vLLM's sender makes to an engine of this process."""
+    """Implements the four calls of vLLM's sender for an engine in this process."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        """Let the workers get ready."""
+        """Initialize the transfer in the workers."""
         self._call("init_weight_transfer_engine", init_info=init_info)
 
     def start_weight_update(self) -> None:
@@ -157,7 +161,7 @@ class EngineControl:
         self._call("start_weight_update")
 
     def update_weights(self, update_info: Any) -> None:
-        """Hand a bucket of weights to the workers."""
+        """Pass a bucket of weights to the workers."""
         self._call("update_weights", update_info=update_info)
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
@@ -169,20 +173,20 @@ class EngineControl:
 
 
 def resolve(kind: str, options: Mapping[str, Any]) -> str:
-    """Return the transfer that an engine of this process uses.
+    """Return the transfer for an engine in this process.
 
     Args:
-        kind: What was asked for.
-        options: Of the engine.
+        kind: The requested transfer.
+        options: Options of the engine.
 
     Raises:
-        ConfigurationError: If the engine cannot be reached that way.
+        ConfigurationError: If the transfer cannot be used for this engine.
     """
     if is_split(options) and launch.count() > 1:
         raise ConfigurationError(
             "Each of several processes has one GPU for its engine: tensor_parallel_size and "
-            "pipeline_parallel_size must be 1. For a model that one GPU does not hold, sample from "
-            "a server on others (vllm-server)."
+            "pipeline_parallel_size must be 1. For a model that does not fit on one GPU, sample "
+            "from a server on other GPUs (vllm-server)."
         )
     inside = _is_inside(options)
     if kind == "auto":
@@ -209,21 +213,21 @@ def _is_inside(options: Mapping[str, Any]) -> bool:
 
 
 def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `EngineArgs` that follow from where the engine runs.
+    """Return the arguments of `EngineArgs` that depend on where the engine runs.
 
     Args:
-        options: Of the engine.
+        options: Options of the engine.
     """
     told: dict[str, Any] = {"seed": launch.rank()}
     return told | ({"distributed_executor_backend": EXECUTOR} if _is_inside(options) else {})
 
 
 def connect(engine: Any, kind: str) -> WeightTransfer:
-    """Return the transfer to an `LLMEngine` of this process.
+    """Return the transfer to an `LLMEngine` in this process.
 
     Raises:
         ConfigurationError: If vLLM has no weight transfer between processes (before 0.28), or lacks
-            a private name of it. An engine in this process needs none.
+            a private name of it. An engine in this process needs no such transfer.
     """
     if kind == "folder":
         return FolderTransfer(lambda name, given: engine.collective_rpc(name, kwargs=given), None)
@@ -235,11 +239,11 @@ def connect(engine: Any, kind: str) -> WeightTransfer:
 
 
 class FolderTransfer:
-    """A server without a GPU: the weights are written to a folder, which it reads.
+    """Sends weights to a server without a GPU through a folder.
 
     Args:
         call: Calls a method of the server's workers.
-        folder: That the server sees too; None is one in memory, for a server on this machine.
+        folder: A folder that the server can read; None is a folder in memory, for a local server.
     """
 
     broken = False
@@ -249,7 +253,7 @@ class FolderTransfer:
         self._folder = folder
 
     def send(self, delivery: WeightUpdate) -> None:
-        """Write what is delivered; have it read if it is whole."""
+        """Write the weights; let the server read them if they are complete."""
         memory = Path("/dev/shm")
         place = self._folder or (memory if memory.is_dir() else None)
         with tempfile.TemporaryDirectory(prefix="visenv-weights-", dir=place) as folder:
@@ -261,7 +265,7 @@ class FolderTransfer:
 
 
 def _unshare(weights: dict[str, torch.Tensor]) -> None:
-    """Give each weight memory of its own, as a safetensors file demands of a tied head."""
+    """Give each weight separate memory, which a safetensors file requires of a tied head."""
     seen: set[int] = set()
     for name, weight in weights.items():
         if weight.data_ptr() in seen:
@@ -270,7 +274,7 @@ def _unshare(weights: dict[str, torch.Tensor]) -> None:
 
 
 def free_port() -> int:
-    """Return a port at which no process listens now."""
+    """Return a port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,9 +1,9 @@
-"""Videos on their way to a server: every frame, without loss, with the times of all.
+"""Sends videos to a server: every frame, without loss, with the times of all frames.
 
-A server of vLLM reads a video from bytes, by a loader that it finds by name, and samples frames
-itself. `FrameLoader` reads what `packed` wrote, and takes all frames. `VLLMServer` registers it; a
-server that somebody else starts does so by vLLM's entry points for plug-ins, of which `register` is
-one.
+A vLLM server reads a video from bytes, with a loader that it finds by name, and samples frames
+itself. `FrameLoader` reads the output of `packed`, and uses all frames. `VLLMServer` registers it.
+A server that is started in another way registers it by vLLM's entry points for plug-ins, which
+contain `register`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..tokens.video import facts_of, pixels_of
 from .private_names import VIDEO_NAMES
 
 LOADER = "visenv"
-"""The name under which vLLM knows `FrameLoader`."""
+"""Name of `FrameLoader` in vLLM."""
 
 MEDIA_TYPE = "video/x-visenv"
-"""Of the data URL of a packed video."""
+"""Media type of the data URL of a packed video."""
 
 
 def packed(video: Video) -> bytes:
@@ -47,7 +47,7 @@ def unpacked(data: bytes) -> Video:
 
 
 class FrameLoader:
-    """A video loader of vLLM for what `packed` wrote."""
+    """Loads packed videos in vLLM."""
 
     @classmethod
     def load_bytes(cls, data: bytes, **_: Any) -> tuple[NDArray[np.uint8], dict[str, Any]]:
@@ -57,7 +57,7 @@ class FrameLoader:
 
 
 def register() -> None:
-    """Make `FrameLoader` known to vLLM in this process.
+    """Register `FrameLoader` with vLLM in this process.
 
     Raises:
         ConfigurationError: If vLLM lacks the registry of loaders.
@@ -69,5 +69,5 @@ def register() -> None:
 
 
 def loaded_by_us() -> dict[str, Any]:
-    """Return the arguments of vLLM's `EngineArgs` that choose `FrameLoader` in a server."""
+    """Return the arguments of vLLM's `EngineArgs` that select `FrameLoader` in a server."""
     return {"media_io_kwargs": {"video": {"video_backend": LOADER}}}

@@ -1,8 +1,8 @@
-"""Weights on their way to an engine: names and shapes checked, tied heads completed, sums kept.
+"""Checks weights for an engine: names and shapes, tied heads, and checksums.
 
-A sum is taken over bit patterns, as integers: it is exact, whatever the order, so it notices a
-tensor that did not arrive or arrived as another. Of a matrix at most 16 columns count, spread
-evenly: that is cheap, and possible for weights that an engine holds only in packed form.
+A sum is computed over bit patterns as integers. It is exact and does not depend on the order, so
+that it detects tensors that did not arrive or changed. Of a matrix, at most 16 columns are summed,
+spread evenly. This is fast, and possible for weights that an engine only has in packed form.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
 
 
 def plain_name(name: str) -> str:
-    """Return a weight's name without prefixes, which checkpoints, transformers and vLLM differ in.
+    """Return a weight's name without its prefix, in which checkpoints, transformers, vLLM differ.
 
     ``model.language_model.layers.0…``, ``model.layers.0…`` and ``language_model.model.layers.0…``
-    are all ``layers.0…``; the vision tower begins with ``visual.``.
+    all become ``layers.0…``; names of the vision tower begin with ``visual.``.
     """
     return name.removeprefix("model.").removeprefix("language_model.").removeprefix("model.")
 
 
 def part_of(name: str) -> str:
-    """Return the part of the model that a plain name belongs to: its layer or a top module.
+    """Return the part of the model to which a plain name belongs: its layer or a top module.
 
-    Engines fuse weights (query, key and value; gate and up), but never over parts.
+    Engines fuse weights (query, key and value; gate and up), but never across parts.
     """
     words = name.split(".")
     numbered = [place for place, word in enumerate(words) if word.isdigit()]
@@ -40,12 +40,12 @@ def part_of(name: str) -> str:
 
 
 def columns(inputs: int) -> torch.Tensor:
-    """Return the indices of the columns that count, int64, of a matrix with that many."""
+    """Return the indices of the columns to sum, int64, for a matrix with `inputs` columns."""
     return torch.linspace(0, inputs - 1, min(inputs, _COLUMNS)).long()
 
 
 def sum_of(tensor: torch.Tensor) -> int:
-    """Return the sum of a weight, of its columns that count if it has any."""
+    """Return the sum of a weight; of a matrix, only the selected columns are summed."""
     if tensor.ndim > 1:
         matrix = tensor.flatten(1)  # [outputs, inputs]
         tensor = matrix[:, columns(matrix.shape[1]).to(matrix.device)]  # [outputs, columns]
@@ -60,13 +60,13 @@ def bits_of(tensor: torch.Tensor) -> int:
 
 
 class WeightManifest:
-    """The weights a model consists of.
+    """Lists the weights of a model.
 
     Args:
         model: A checkpoint folder or a hub name.
 
     Attributes:
-        shapes: Shape of each weight, by its name in transformers, in its order.
+        shapes: Shape of each weight, by its name in transformers, in the order of the model.
         tied: Whether the head is the embedding.
     """
 
@@ -81,27 +81,27 @@ class WeightManifest:
     def deliver(
         self, weights: Iterable[tuple[str, torch.Tensor]], dtype: torch.dtype, packs: bool
     ) -> WeightUpdate:
-        """Check weights while they are iterated over; see `WeightUpdate`."""
+        """Return the weights with checks that run during the iteration; see `WeightUpdate`."""
         return WeightUpdate(self, weights, dtype, packs)
 
 
 class WeightUpdate:
-    """Holds one set of weights, by their names in transformers; iterate once, then ask `problem`.
+    """Holds a set of weights, by their names in transformers; iterate once, then read `problem`.
 
-    A wrong weight ends the iteration instead of raising out of it: vLLM's loader must come to its
-    end, or what it has put aside spoils the next transfer.
+    A wrong weight ends the iteration instead of raising an exception in it: vLLM's loader must
+    finish, or its stored tensors break the next transfer.
 
     Args:
-        manifest: Of the model.
+        manifest: The manifest of the model.
         weights: Names and tensors.
-        dtype: What the engine holds; weights are cast to it.
-        packs: Whether the engine keeps a packed copy of a tied head, as vLLM's CPU build does: it
-            would silently keep the old one, so the embedding is delivered once more as the head.
+        dtype: Type of the engine's weights, to which the weights are converted.
+        packs: Whether the engine keeps a packed copy of a tied head, as vLLM's CPU build does. It
+            would silently keep the old copy, so that the embedding is sent again as the head.
 
     Attributes:
-        dtype: What the weights are cast to.
-        shapes: What is delivered, in the model's order.
-        sums: Of what was delivered, by plain name.
+        dtype: Type to which the weights are converted.
+        shapes: Shapes of the weights, in the order of the model.
+        sums: Sums of the weights that were sent, by plain name.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ class WeightUpdate:
                 self._wrong = self._fault(name, weight)
                 if self._wrong:
                     return
-                # A copy: the trainer's is valid until the next one is asked for, and vLLM keeps
-                # what it gets until a layer is complete.
+                # A copy, because the trainer's tensor is only valid until the next one is
+                # requested, and vLLM stores tensors until a layer is complete.
                 yield from self._send(plain, weight.detach().to(self.dtype, copy=True))
         except Exception as error:  # noqa: BLE001 - whatever the trainer's iterator raises
             self.fail(error)
@@ -149,23 +149,23 @@ class WeightUpdate:
     def relayed(
         self, weights: Iterable[tuple[str, torch.Tensor]]
     ) -> Iterable[tuple[str, torch.Tensor]]:
-        """Have this delivery read from `weights`; return what it would have read from."""
+        """Read this delivery from `weights` instead; return its previous source."""
         source, self._weights = self._weights, weights
         return source
 
     def fail(self, error: Exception) -> None:
-        """Note that the weights could not be given."""
-        self._wrong = f"giving them failed with {error!r}"
+        """Record that the weights could not be read."""
+        self._wrong = f"reading them failed with {error!r}"
 
     def identity(self, version: int) -> str:
-        """Return a name for what was delivered, alike in all processes that read these weights."""
+        """Return a name of the sent weights, equal in all processes that read these weights."""
         return hashlib.sha256(repr((version, sorted(self.sums.items()))).encode()).hexdigest()
 
     def problem(self) -> str:
-        """Return an error in the weights that were iterated over, ``""`` if there is none."""
+        """Return a description of an error in the weights, ``""`` if there is none."""
         missing = [name for name in self.shapes if plain_name(name) not in self.sums]
         if not self._wrong and missing:
-            return f"{len(missing)} of {len(self.shapes)} are missing, {missing[0]} for one"
+            return f"{len(missing)} of {len(self.shapes)} are missing, for example {missing[0]}"
         return self._wrong
 
     def _fault(self, name: str, weight: torch.Tensor) -> str:
@@ -188,15 +188,15 @@ class WeightUpdate:
 
 
 def compare(sent: Mapping[str, int], held: Mapping[str, int], whole: bool) -> None:
-    """Compare what was sent with what an engine holds.
+    """Compare the sent weights with those of an engine.
 
     Args:
-        sent: By plain name.
-        held: By part; of an engine that holds a share of each weight, some by plain name.
-        whole: Whether it holds all of each weight.
+        sent: Sums by plain name.
+        held: Sums by part; for an engine with a shard of each weight, some by plain name.
+        whole: Whether the engine has all of each weight.
 
     Raises:
-        PolicyError: If it holds something else.
+        PolicyError: If the engine has other weights.
     """
     expected: dict[str, int] = defaultdict(int)
     for name, total in sent.items():

@@ -1,8 +1,8 @@
-"""Adds to vLLM's workers sums and the identity of the weights they compute with.
+"""Adds methods to vLLM's workers that return sums and the identity of their weights.
 
-The identity is set by the sender of weights. A worker that was restarted has none, and one whose
-weights were changed by other means (another program's, or a sleep that dropped them) notices that
-the beginnings of its weights are no longer those that the identity was set for.
+The sender of weights sets the identity. A restarted worker has none. If the weights were changed by
+other means (another program, or a sleep that dropped them), the worker detects that the first
+values of its weights differ from those for which the identity was set.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .adapter import sums
 from .weights import bits_of, columns, part_of, plain_name, sum_of
 
 _FIRST = 64
-"""How many values of each vector, or of each matrix's first row, tell whether it is another."""
+"""Number of values of each vector, or of each matrix's first row, that are compared."""
 
 
 class WeightSums:
-    """Extends vLLM's worker class by ``worker_extension_cls``.
+    """Extends vLLM's worker class, by ``worker_extension_cls``.
 
     Attributes:
-        model_runner: vLLM's; holds the model.
-        model_config: vLLM's.
-        parallel_config: vLLM's.
-        visenv_identity: What the weights were called when they were sent; ``""`` before that.
+        model_runner: The model runner of vLLM, which contains the model.
+        model_config: The model configuration of vLLM.
+        parallel_config: The parallel configuration of vLLM.
+        visenv_identity: Name of the weights that were sent last; ``""`` before that.
         visenv_beginnings: A digest of the weights at that time.
     """
 
@@ -39,19 +39,19 @@ class WeightSums:
     visenv_beginnings: str = ""
 
     def visenv_mark(self, identity: str) -> None:
-        """Call the present weights `identity`."""
+        """Set the name of the current weights."""
         self.visenv_identity = identity
         self.visenv_beginnings = beginnings(self.model_runner.get_model())
 
     def visenv_marked(self) -> dict[str, str]:
-        """Return what this worker's weights were called; does not touch them, as they may sleep."""
+        """Return the name of this worker's weights, without reading them: they may be asleep."""
         return {"identity": self.visenv_identity}
 
     def visenv_holds(self, identity: str) -> dict[str, bool]:
-        """Return whether this worker still computes with the weights called `identity`.
+        """Return whether this worker still computes with the weights of that name.
 
         Args:
-            identity: The argument of `visenv_mark`; ``""`` stands for the checkpoint's own.
+            identity: The argument of `visenv_mark`; ``""`` is the checkpoint's own weights.
         """
         same = self.visenv_identity == identity
         if same and identity:
@@ -78,14 +78,14 @@ class WeightSums:
     def visenv_sums(self) -> dict[str, int]:
         """Return the sums of this worker's weights, by part of the model.
 
-        Of a worker that holds a share of each weight (tensor parallelism), only norms are summed,
-        by their names: they are whole.
+        If a worker has a shard of each weight (tensor parallelism), only norms are summed, by their
+        names, because they are not split.
         """
         whole = self.parallel_config.world_size == 1
         sums: dict[str, int] = defaultdict(int)
         for prefix, module in self.model_runner.get_model().named_modules():
             for name, total in _sums(module, self.model_config.dtype):
-                # Where adapters are taken, a layer holds its own weight as that of its base layer.
+                # If adapters are enabled, a layer's own weight is that of its base layer.
                 full = plain_name(f"{prefix}.{name}".replace(".base_layer.", "."))
                 if whole or "norm" in full:
                     sums[part_of(full) if whole else full] += total
@@ -100,8 +100,8 @@ def _matrices(given: Iterable[Any]) -> list[torch.Tensor]:
 
 @torch.inference_mode()
 def beginnings(model: torch.nn.Module) -> str:
-    """Return a digest of the first values of every weight: a training step changes some of them."""
-    parts = [  # of each weight the bytes of its first values, uint8 [bytes]
+    """Return a digest of the first values of every weight; a training step changes some of them."""
+    parts = [  # for each weight, the bytes of its first values, uint8 [bytes]
         (weight if weight.ndim == 1 else weight[0]).flatten()[:_FIRST].view(torch.uint8)
         for weight in model.parameters()
         if weight.numel() and weight.ndim
@@ -120,14 +120,14 @@ def _sums(module: torch.nn.Module, dtype: torch.dtype) -> Iterator[tuple[str, in
 def _is_packed(module: Any) -> bool:
     """Return whether the CPU build multiplies by a packed copy of the weight.
 
-    A head's own weight stays beside the copy; an embedding looks rows up in its own weight.
+    A head keeps its own weight besides the copy; an embedding uses its own weight for look-ups.
     """
     packed = hasattr(module, "cpu_linear")
     return packed and (module.weight.numel() == 0 or "Head" in type(module).__name__)
 
 
 def _sum_by_use(module: Any, device: torch.device, dtype: torch.dtype) -> int:
-    """Return the sum of the columns that count, read exactly by multiplying unit vectors."""
+    """Return the sum of the selected columns, read exactly by multiplying unit vectors."""
     inputs = next(
         getattr(module, name)
         for name in ("input_size_per_partition", "input_size", "embedding_dim")

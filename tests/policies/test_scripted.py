@@ -45,7 +45,7 @@ def test_script_that_runs_out_says_so() -> None:
     policy = ScriptedPolicy(["only turn"])
     session = policy.open(0)
     asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
-    with pytest.raises(PolicyError, match="has 1 turns, but the episode asks for turn 2"):
+    with pytest.raises(PolicyError, match="has 1 turns, but the episode requests turn 2"):
         asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
 
 

@@ -1,1 +1,1 @@
-"""Curation: the runner of steps that make training data, and the steps that any task can use."""
+"""Runs steps that create training data, and contains the steps that any task can use."""

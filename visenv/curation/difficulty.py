@@ -1,15 +1,16 @@
-"""The difficulty filter: keep what the policy does not know, or cannot do, yet.
+"""Filters samples by difficulty: keeps the samples that the policy does not yet solve.
 
-Each sample is tried several times and kept when the mean of its scores is below a threshold. Two
-papers, one rule:
+Each sample is tried several times, and is kept if the mean of its scores is below a threshold. Two
+papers use this rule:
 
-- `GROUNDLIGHT` (arXiv 2506.14821): each question is asked straight, with a few tokens to answer in,
-  8 times at temperature 1.0; kept below 0.5. `AskDifficulty` asks so.
-- `ARM_THINKER` (section 3.2): the base model plays the task 5 times; what it gets right all five
-  times is dropped. `PlayDifficulty` plays so, through the environment.
+- `GROUNDLIGHT` (arXiv 2506.14821): the question is asked directly, with a few tokens for the
+  answer, 8 times at temperature 1.0; samples below 0.5 are kept. `AskDifficulty` implements this.
+- `ARM_THINKER` (section 3.2): the base model plays the task 5 times; samples with 5 right answers
+  are dropped. `PlayDifficulty` implements this with episodes of the environment.
 
-Both are steps (`visenv.curation.step`) over places (`visenv.curation.places`), so an interrupted
-measurement goes on where it stopped; a kept place goes out with its ``mean`` score::
+Both are steps (`visenv.curation.step`) over places (`visenv.curation.places`), so that an
+interrupted measurement continues where it stopped. The output row of a kept place contains its
+``mean`` score::
 
     AskDifficulty(source, policy).run(row_lines(source), Path("hard.jsonl"))
     hard = SourceSubset(source, [line.row["index"] for line in JsonLines("hard.jsonl")])
@@ -40,7 +41,7 @@ AnswerScore = Callable[[str, Sample], float]
 
 
 class ScoredSource(IndexedSource, Protocol):
-    """A finite source that knows how its answers are scored."""
+    """Represents a finite source with its own scoring of answers."""
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return the score of an answer, 0 to 1."""
@@ -49,14 +50,15 @@ class ScoredSource(IndexedSource, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DifficultyConfig:
-    """Sets how difficulty is measured, and what is kept.
+    """Sets how difficulty is measured, and which samples are kept.
 
     Attributes:
         samples: Tries of each sample.
-        temperature: What they are sampled at.
+        temperature: Sampling temperature of the tries.
         max_tokens: Most tokens of a reply.
-        threshold: Samples with a mean score below it are kept.
-        inclusive: Whether a mean equal to it is kept too, as in Groundlight's public code.
+        threshold: Samples with a lower mean score are kept.
+        inclusive: Whether samples with a mean equal to the threshold are also kept, as in
+            Groundlight's public code.
 
     Raises:
         ConfigurationError: If a value is out of range.
@@ -81,7 +83,7 @@ class DifficultyConfig:
             )
 
     def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> RowOutcome:
-        """Return the outcome of the place whose tries had these scores, each 0 to 1."""
+        """Return the outcome of a place whose tries had these scores, each from 0 to 1."""
         mean = sum(scores) / len(scores)
         detail |= {"scores": list(scores), "mean": mean}
         if mean < self.threshold or (self.inclusive and mean == self.threshold):
@@ -90,14 +92,15 @@ class DifficultyConfig:
 
 
 GROUNDLIGHT = DifficultyConfig()
-"""Mean of 8 short answers below 0.5."""
+"""Keeps samples with a mean below 0.5 over 8 short answers."""
 
 ARM_THINKER = DifficultyConfig(samples=5, max_tokens=2048, threshold=1.0)
-"""Not right 5 times of 5. Temperature and length are ours: the paper names none."""
+"""Keeps samples unless all 5 tries are right. The paper states no temperature and length; these are
+ours."""
 
 
 class SourceSubset:
-    """Selects some rows of a source, in the order given, with the source's own scoring."""
+    """Selects some rows of a source, in the given order, with the scoring of the source."""
 
     def __init__(self, source: ScoredSource, indices: Sequence[int]) -> None:
         self.source = source
@@ -115,15 +118,15 @@ class SourceSubset:
 
 
 class PlayDifficulty(CurationStep):
-    """Plays each place several times in its environment.
+    """Plays each place several times in its environment, and keeps the difficult ones.
 
     Args:
         make_env: Makes one environment.
-        policy: Who is tried.
-        difficulty: How to measure.
-        metric: The metric that says how right an episode was, 0 to 1. An episode without an answer
-            scores 0; an aborted one fails the row.
-        label: What the journal calls the policy.
+        policy: The policy whose skill is measured.
+        difficulty: How to measure difficulty.
+        metric: The metric of correctness, 0 to 1. An episode without an answer scores 0; an aborted
+            one fails the row.
+        label: Name of the policy in the journal.
     """
 
     name: ClassVar[str] = "difficulty by playing"
@@ -171,16 +174,16 @@ class PlayDifficulty(CurationStep):
 
 
 class AskDifficulty(CurationStep):
-    """Asks each question of a source several times, straight, without an environment.
+    """Asks each question of a source several times, directly, without an environment.
 
     Args:
         source: The samples.
-        policy: The policy that answers. It cannot be one that asks an environment for advice
-            (oracle, random).
-        difficulty: How to measure.
-        score: Scores an answer; the source's own by default.
-        view_side: An image is shrunk to this many pixels on its longer side, as in training.
-        label: What the journal calls the policy.
+        policy: The policy that answers. It cannot be one that needs an environment (oracle,
+            random).
+        difficulty: How to measure difficulty.
+        score: Scores an answer; by default the scoring of the source.
+        view_side: Longest side of an image in pixels; larger images are shrunk, as in training.
+        label: Name of the policy in the journal.
     """
 
     name: ClassVar[str] = "difficulty by asking"

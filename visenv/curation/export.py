@@ -1,16 +1,16 @@
-"""Export: episodes as chat messages, images as files, for the trainers of others.
+"""Exports episodes as chat messages, with images as files, for other trainers.
 
-A file of episodes is what our own trainer takes (`read_episodes`, then `TrainablePolicy.encode`).
-For others an episode becomes one row for each of its conversations (an environment that replaces
-the context begins a new one)::
+visenv's trainer reads files of episodes (`read_episodes`, then `TrainablePolicy.encode`). For other
+trainers, each conversation of an episode becomes a row. An environment that replaces the context
+begins a new conversation::
 
     llama-factory   {"messages": [{"role", "content": "<image>What …"}], "images": ["images/…"]}
                     and dataset_info.json, which LLaMA-Factory reads its folder by
     trl             {"messages": [{"role", "content": [{"type": "image"}, {"type": "text", …}]}],
                     "images": ["images/…"]}
 
-Markers stand where the images stood, as many as there are images; ``<image>`` in anybody's text is
-broken by a blank, so that it is none.
+The text has a marker for each image, at its place. A literal ``<image>`` in any text is broken by a
+blank, so that it is not read as a marker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Export(CurationStep):
 
     Args:
         images: The folder of the episodes' images.
-        folder: The folder that is written to; images go to ``images/`` in it.
+        folder: The output folder; images are written to its ``images/``.
         layout: One of `LAYOUTS`.
 
     Raises:
@@ -81,7 +81,7 @@ class Export(CurationStep):
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
     ) -> StepReport:
-        """Run as `CurationStep.run` does; for LLaMA-Factory, write ``dataset_info.json``, too."""
+        """Run as `CurationStep.run` does; for LLaMA-Factory, also write ``dataset_info.json``."""
         account = super().run(lines, out, concurrency, on_line)
         if self._layout == "llama-factory":
             _describe(out)
@@ -89,12 +89,12 @@ class Export(CurationStep):
 
 
 def conversations(episode: Episode) -> Iterator[list[Message]]:
-    """Yield the episode's conversations: users' and systems' messages, each before a policy's turn.
+    """Yield the conversations of an episode: messages of user and system, then one turn.
 
-    Messages of one role in a row are joined, as chat templates want the roles to take turns.
+    Consecutive messages of one role are joined, because chat templates require alternating roles.
 
     Raises:
-        DataError: If the policy spoke twice in a row.
+        DataError: If the policy has two turns without a message between them.
     """
     messages: list[Message] = []
     for turn in episode.turns:
@@ -108,7 +108,7 @@ def conversations(episode: Episode) -> Iterator[list[Message]]:
             else:
                 messages.append(shown)
         if not messages or messages[-1].role == "assistant":
-            raise DataError("nothing was shown between two turns; a chat has no place for that")
+            raise DataError("there is no message between two turns, which a chat requires")
         messages.append(Message("assistant", (turn.text,)))
     if messages:
         yield messages
@@ -126,7 +126,7 @@ def _parts(message: Message) -> list[dict[str, str]]:
 
 
 def _describe(out: Path) -> None:
-    """Add the file to the folder's ``dataset_info.json``, under its stem."""
+    """Add the file to ``dataset_info.json`` of its folder, under the stem of its name."""
     path = out.with_name("dataset_info.json")
     try:
         known = read_object(path.read_bytes()) if path.exists() else {}

@@ -1,7 +1,7 @@
-"""Filter: trajectories that are worth learning from, by format, accuracy and behavior.
+"""Filters trajectories by format, accuracy and behavior, to keep those worth learning from.
 
-Paper, section 3.2. Everything is read from the event log and the environment's own metrics, which
-no policy can write to; what a turn says about itself counts for nothing.
+The filter is described in section 3.2 of the paper. It reads only the event log and the
+environment's metrics, which no policy can write; statements of a turn about itself do not count.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from visenv.types import Episode, EventLog, Malformed
 
 
 class Filter(CurationStep):
-    """Keeps episodes that are well formed, right, and used a tool.
+    """Keeps episodes that are well formed, have a right answer, and used a tool.
 
-    In this order, the first that does not hold is the reason:
+    The first of these conditions that is violated is the reason for dropping an episode:
 
-    1. format: it ended with an answer, and no turn of it was malformed;
+    1. format: the episode ended with an answer, and none of its turns was malformed;
     2. accuracy: the metric is at least `accuracy`;
     3. behavior: at least `tool_calls` calls succeeded.
 
     Args:
         images: The folder of the episodes' images.
-        folder: The folder that the kept episodes are written to; their images go to ``images/``.
-        accuracy: Least value of the metric.
-        metric: The metric that says how right an episode was, 0 to 1.
-        tool_calls: Fewest tool calls that succeeded; 0 for data that need none.
+        folder: The folder of the kept episodes; their images are written to its ``images/``.
+        accuracy: Smallest accepted value of the metric.
+        metric: The metric of correctness, 0 to 1.
+        tool_calls: Fewest successful tool calls; 0 for data that need no tools.
 
     Raises:
-        ConfigurationError: If `tool_calls` is below 0.
+        ConfigurationError: If `tool_calls` is negative.
     """
 
     name: ClassVar[str] = "filter"
@@ -80,9 +80,9 @@ class Filter(CurationStep):
             there = ", ".join(episode.metrics) or "none"
             raise DataError(f"it has no metric {self._metric!r}; it has: {there}")
         value = episode.metrics[self._metric]
-        if not isinstance(value, int | float):  # the file may hold anything
-            raise DataError(f"its metric {self._metric!r} is no number: {value!r:.80}")
-        return "" if value >= self._accuracy else "accuracy: wrong"  # NaN is wrong
+        if not isinstance(value, int | float):  # the file may contain any value
+            raise DataError(f"its metric {self._metric!r} is not a number: {value!r:.80}")
+        return "" if value >= self._accuracy else "accuracy: wrong"  # NaN counts as wrong
 
     def _behavior(self, episode: Episode) -> str:
         calls = EventLog(episode.events).tool_calls

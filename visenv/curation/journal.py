@@ -1,9 +1,9 @@
-"""The journal of a pipeline step: what became of each row, kept safe as soon as it is known.
+"""Writes the journal of a curation step: the outcome of each row, on disk as soon as it is known.
 
-A JSONL file that only grows. Its first line names the step and the settings that decide outcomes;
-each further line is one row's outcome. A killed run loses nothing that was written: half a line at
-the end is cut off, and rows with an outcome are not worked on again. The later of two outcomes of
-one row counts.
+The journal is a JSONL file that only grows. Its first line contains the step and the settings that
+affect outcomes. Each further line is the outcome of one row. A killed run loses no written outcome:
+an incomplete last line is removed, and rows with an outcome are not processed again. If a row has
+two outcomes, the later one counts.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from visenv.curation.lines import InputRow, Row, anchored, relative
 from visenv.errors import ConfigurationError, DataError
 
 FORMAT = 1
-"""Written into the first line; another number is refused."""
+"""Format number in the first line; files with another number are refused."""
 
 _SYNC_SECONDS = 1.0
-"""A power cut loses at most this much; a killed process loses nothing that was added."""
+"""Seconds between syncs to disk: a power failure loses at most this much, a killed process
+nothing."""
 
 Status = Literal["kept", "dropped", "failed"]
 
 
 class RowOutcome(NamedTuple):
-    """Describes what became of one row.
+    """Describes the outcome of one row.
 
     Attributes:
-        status: ``"kept"``; ``"dropped"`` by the step's rule; or ``"failed"``: it could not be
-            worked on, which another run tries again.
-        reason: Why it was dropped or failed: short, and one of few, for counting.
-        rows: What it gave, when kept.
+        status: ``"kept"``; ``"dropped"`` by the rule of the step; or ``"failed"``: the row could
+            not be processed, and the next run tries it again.
+        reason: Why it was dropped or failed: a short text, one of few, for statistics.
+        rows: The output rows of a kept row.
         detail: Facts of the decision, JSON-like.
     """
 
@@ -47,12 +48,12 @@ class RowOutcome(NamedTuple):
 
 
 def kept(*rows: Row, **detail: Any) -> RowOutcome:
-    """Return the outcome of a row that is kept, as `rows`."""
+    """Return the outcome of a kept row, with its output rows."""
     return RowOutcome("kept", "", rows, detail)
 
 
 def dropped(reason: str, **detail: Any) -> RowOutcome:
-    """Return the outcome of a row that the step's rule drops."""
+    """Return the outcome of a row that the rule of the step drops."""
     return RowOutcome("dropped", reason, (), detail)
 
 
@@ -62,7 +63,7 @@ def failed(reason: str, error: object, **detail: Any) -> RowOutcome:
 
 
 class _Entry(NamedTuple):
-    """Holds where an outcome stands in the file, and whether it counts for the row as it is now."""
+    """Holds the place of an outcome in the file, and whether it applies to the current row."""
 
     digest: str
     failed: bool
@@ -71,17 +72,17 @@ class _Entry(NamedTuple):
 
 
 class CurationJournal:
-    """Reads and extends one journal; only one process at a time may.
+    """Reads and extends one journal; only one process at a time can do this.
 
     Args:
-        path: The file; it is begun when there is none.
+        path: The file, which is created if it does not exist.
         step: Name of the step.
-        settings: What decides its outcomes, JSON-like.
+        settings: The settings that affect outcomes, JSON-like.
 
     Raises:
-        ConfigurationError: If the file was begun by another step or with other settings, or another
-            run writes to it now.
-        DataError: If the file is no journal, or is damaged before its end.
+        ConfigurationError: If another step wrote the file, or with other settings, or another run
+            is writing it.
+        DataError: If the file is not a journal, or is damaged before its end.
     """
 
     def __init__(self, path: Path, step: str, settings: Mapping[str, Any]) -> None:
@@ -99,12 +100,12 @@ class CurationJournal:
             raise
 
     def known(self, line: InputRow) -> bool:
-        """Return whether the row, as it is now, has an outcome, a failure included."""
+        """Return whether the current version of the row has an outcome, possibly a failure."""
         entry = self._entries.get(line.id)
         return entry is not None and entry.digest == line.digest
 
     def finished(self, line: InputRow) -> bool:
-        """Return whether the row, as it is now, was kept or dropped."""
+        """Return whether the current version of the row was kept or dropped."""
         return self.known(line) and not self._entries[line.id].failed
 
     def outcome(self, line: InputRow) -> RowOutcome:
@@ -113,11 +114,14 @@ class CurationJournal:
         return _outcome(self._read(entry), self.path.parent)
 
     def place(self, line: InputRow) -> int:
-        """Return where the outcome of a row that is `known` stands: later ones stand further on."""
+        """Return the place in the file of the outcome of a `known` row.
+
+        Later outcomes have larger values.
+        """
         return self._entries[line.id].offset
 
     def add(self, line: InputRow, outcome: RowOutcome, after: int = -1) -> None:
-        """Write a row's outcome, unless the very same one stands there already, beyond `after`."""
+        """Write the outcome of a row, unless an equal one exists beyond the place `after`."""
         content = _content(line, outcome, self.path.parent)
         old = self._entries.get(line.id)
         if old is not None and old.offset > after and self._read(old) == content:
@@ -131,7 +135,7 @@ class CurationJournal:
         self._entries[line.id] = _Entry(line.digest, failed, offset, len(content))
 
     def close(self) -> None:
-        """Make what was written safe, and let others in."""
+        """Sync the file to disk, and release its lock."""
         if not self._file.closed:
             self._sync()
             self._file.close()
@@ -139,7 +143,7 @@ class CurationJournal:
     # ------------------------------------------------------------------ the file
 
     def _lock(self) -> None:
-        """Lock the file while it is open: the system releases it when the process is killed."""
+        """Lock the file while it is open; the system releases the lock if the process is killed."""
         if not lock_descriptor(self._file.fileno(), blocking=False):
             raise ConfigurationError(f"Another run writes to {self.path} now.")
 
@@ -155,7 +159,7 @@ class CurationJournal:
         self._check_header(first, json.loads(header))
         offset = len(first)
         for content in self._file:
-            if not content.endswith(b"\n"):  # killed while it wrote
+            if not content.endswith(b"\n"):  # killed during a write
                 self._file.truncate(offset)
                 return
             self._index(content, offset)
@@ -171,7 +175,7 @@ class CurationJournal:
             raise DataError(f"{self.path} has the format {number!r}; this version reads {FORMAT}.")
         if found != wanted:
             raise ConfigurationError(
-                f"{self.path} was begun with {_shown(found)}, not with {_shown(wanted)}. "
+                f"{self.path} was written with {_shown(found)}, not with {_shown(wanted)}. "
                 "Name another file, or delete it."
             )
 

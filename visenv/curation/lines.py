@@ -1,4 +1,4 @@
-"""Rows in JSONL files, read so that every line is accounted for, whatever stands in it."""
+"""Reads rows of JSONL files such that every line is accounted for, whatever its content is."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Row = dict[str, Any]
 
 
 class InputRow(NamedTuple):
-    """Holds one row to work on, or what is wrong with it.
+    """Holds one row to process, or the reason why it cannot be read.
 
     Attributes:
-        id: Unique in its file: the row's own, or where it stands when it has none that can be used.
-        digest: Hash of what stands there, so that a changed row is noticed.
-        row: The row; empty when there is a problem.
-        problem: Why it cannot be read, ``""`` when it can.
+        id: Unique in its file: the id of the row, or its line if it has no valid id.
+        digest: Hash of the line, to detect changed rows.
+        row: The row; empty if there is a problem.
+        problem: Why the line cannot be read, otherwise ``""``.
     """
 
     id: str
@@ -34,10 +34,10 @@ class InputRow(NamedTuple):
 
 
 class InputRows(Protocol):
-    """Holds rows that can be gone through more than once, in the same order each time."""
+    """Holds rows that can be iterated several times, in the same order each time."""
 
     def __len__(self) -> int:
-        """Return the number of lines, those that cannot be read included."""
+        """Return the number of lines, with those that cannot be read."""
         ...
 
     def __iter__(self) -> Iterator[InputRow]:
@@ -46,15 +46,15 @@ class InputRows(Protocol):
 
 
 PATH_KEYS = ("images", "evidence")
-"""The keys of a row that hold lists of paths."""
+"""Keys of a row that contain lists of paths."""
 
 
 class JsonLines:
-    """The rows of a JSONL file, one in memory at a time.
+    """Iterates over the rows of a JSONL file, with one row in memory at a time.
 
-    Empty lines are passed over. A line that is no JSON object, has no id (a non-empty string or an
-    integer) or repeats one is an `InputRow` with a problem. Paths under `PATH_KEYS` are relative to
-    the file and come out absolute.
+    Empty lines are skipped. A line that is not a JSON object, has no id (a non-empty string or an
+    integer) or repeats an id is an `InputRow` with a problem. Paths under `PATH_KEYS` are relative
+    to the file, and are returned as absolute paths.
 
     Args:
         path: The file.
@@ -93,17 +93,17 @@ class JsonLines:
             row = read_object(content)
             name = _id_of(row)
             if name in known:
-                raise DataError(f"the id {name!r} stands on line {known[name]} already")
+                raise DataError(f"the id {name!r} is already used on line {known[name]}")
             return InputRow(name, digest, anchored(row, self.path.parent))
         except DataError as error:
             place = f"line {number}"
-            while place in known:  # a row that calls itself so
+            while place in known:  # another row has this id
                 place += "'"
             return InputRow(place, digest, {}, f"{self.path.name}:{number}: {error}")
 
 
 def row_line(row: Row) -> InputRow:
-    """Return a line for a row that is in no file."""
+    """Return an `InputRow` for a row that is not from a file."""
     content = json.dumps(row, sort_keys=True).encode()
     return InputRow(_id_of(row), hashlib.sha256(content).hexdigest()[:16], row)
 
@@ -112,7 +112,7 @@ def read_object(content: bytes | str) -> Row:
     """Return the JSON object in `content`.
 
     Raises:
-        DataError: If it is none.
+        DataError: If the content is not a JSON object.
     """
     value = json_value(content)
     if not isinstance(value, dict):
@@ -121,15 +121,18 @@ def read_object(content: bytes | str) -> Row:
 
 
 def relative(row: Row, folder: Path) -> Row:
-    """Return the row as it is written into `folder`: its images are named relative to that."""
+    """Return the row with the paths of its images relative to `folder`, for writing it there."""
     return row | {
         key: [os.path.relpath(path, folder) for path in row[key]] for key in _path_keys(row)
     }
 
 
 def anchored(row: Row, folder: Path) -> Row:
-    """Invert `relative`: the images of a row found in `folder` as absolute paths."""
-    # Path.resolve would follow links, and raises where a name holds a NUL.
+    """Return a row read from `folder` with absolute paths of its images.
+
+    The inverse of `relative`.
+    """
+    # Path.resolve would follow links, and raises for names that contain NUL.
     return row | {
         key: [os.path.abspath(folder / path) for path in row[key]]  # noqa: PTH100
         for key in _path_keys(row)
@@ -137,11 +140,11 @@ def anchored(row: Row, folder: Path) -> Row:
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> int:
-    """Write a file of rows, which appears under its name when it is complete; how many there were.
+    """Write a file of rows, which appears when it is complete; return the number of rows.
 
     Args:
-        path: The file; its folder is there.
-        rows: What to write, images as absolute paths.
+        path: The file, in an existing folder.
+        rows: The rows, with absolute paths of their images.
     """
     count = 0
     with replacing(path) as partial, partial.open("wb") as file:
@@ -163,7 +166,7 @@ def _id_of(row: Row) -> str:
 
 
 def _path_keys(row: Row) -> list[str]:
-    """Return the keys under which a row has a list of paths."""
+    """Return the keys of a row that contain a list of paths."""
     lists = {key: row.get(key) for key in PATH_KEYS}
     return [
         key

@@ -1,7 +1,7 @@
-"""Places as rows: which sample of an environment a pipeline step plays.
+"""Represents places as rows; a place is the sample of an environment that a step plays.
 
 A row is ``{"id": "row-7", "index": 7}`` for a finite source, ``{"id": "seed-7", "seed": 7}`` for a
-procedural one; ``"member"`` tells the episodes of one place apart. It may hold more.
+procedural one; ``"member"`` distinguishes the episodes of one place. A row may contain other keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def seed_lines(count: int, first: int = 0) -> list[InputRow]:
     """Return the places ``first`` to ``first + count - 1`` of a procedural source.
 
     Raises:
-        ConfigurationError: If there would be none, or a seed below 0.
+        ConfigurationError: If `count` is below 1, or a seed is negative.
     """
     if count < 1 or first < 0:
         raise ConfigurationError(
@@ -34,15 +34,15 @@ def seed_lines(count: int, first: int = 0) -> list[InputRow]:
 
 
 def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[InputRow]:
-    """Return the places of `source` to work on: its rows, or as many seeds.
+    """Return the places of `source`: its rows, or seeds of a procedural source.
 
     Args:
         source: The source.
-        count: How many; by default every row of a finite source.
+        count: Number of places; by default all rows of a finite source.
         first: The first row or seed.
 
     Raises:
-        ConfigurationError: If the source is procedural and no number is given.
+        ConfigurationError: If the source is procedural and `count` is None.
     """
     if is_indexed(source):
         lines = row_lines(source)[first:]
@@ -53,7 +53,7 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
 
 
 def members(lines: Iterable[InputRow], size: int) -> list[InputRow]:
-    """Return each place `size` times, as members of a group: same sample, different seed."""
+    """Return each place `size` times, as members of a group: the same sample, different seeds."""
     found: list[InputRow] = []
     for line in lines:
         if line.problem:
@@ -65,14 +65,14 @@ def members(lines: Iterable[InputRow], size: int) -> list[InputRow]:
 
 
 def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
-    """Return the place that a row names.
+    """Return the episode spec of a row.
 
     Args:
         row: The row.
-        member: Its place in the group; by default the row's ``"member"``, or 0.
+        member: Its index in the group; by default the row's ``"member"``, or 0.
 
     Raises:
-        DataError: If it names none.
+        DataError: If the row has neither an index nor a seed.
     """
     if member is None:
         member = _count(row.get("member", 0), "member")
@@ -81,14 +81,14 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
         return EpisodeSpec(index, member=member, index=index)
     if "seed" in row:
         return EpisodeSpec(_count(row["seed"], "seed"), member=member)
-    raise DataError("a place has an 'index' or a 'seed'")
+    raise DataError("a place must have an 'index' or a 'seed'")
 
 
 def sample_at(source: IndexedSource, row: Row) -> Sample:
-    """Return the sample of a finite source that a row names.
+    """Return the sample of a finite source that a row selects.
 
     Raises:
-        DataError: If it names none, or the sample cannot be read.
+        DataError: If the row selects none, or the sample cannot be read.
     """
     index = place_of(row).index
     if index is None or index >= len(source):

@@ -1,4 +1,4 @@
-"""Questions: an environment's samples as rows with their right response, images as files."""
+"""Writes samples of an environment as rows with their right response, and images as files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from visenv.types import GroundTruth, Sample
 class Questions(CurationStep):
     """Turns places into rows ``{"id", "question", "images", "response", "kind", "sample"}``.
 
-    The response is the commonest accepted answer; of a sample about judging, the candidate that is
-    right. A sample about a document names it in ``doc_id``. What the place holds goes along, so
-    that the same sample can be played again. With `documents`, the document is written there as
-    page images, so that another folder of items can hold it, and ``evidence`` has the files of the
-    pages that hold the answer, for a writer to see.
+    The response is the most common accepted answer, or for a sample about judging the better
+    candidate. A sample about a document has its name in ``doc_id``. The keys of the place are
+    copied, so that the same sample can be played again. With `documents`, the pages of the document
+    are written to that folder as images, so that another folder of items can contain it, and
+    ``evidence`` lists the files of the pages with the answer, for the writer of responses.
 
     Args:
-        make_env: Makes the environment whose samples are taken.
-        folder: Where the images are written, each once, named by its pixels' hash.
-        label: What the journal calls the environment and its data.
-        documents: Where documents are written as page images; None writes none.
+        make_env: Makes the environment that provides the samples.
+        folder: The folder of the images; each is written once, named by the hash of its pixels.
+        label: Name of the environment and its data in the journal.
+        documents: The folder for documents as page images; None writes no documents.
     """
 
     name: ClassVar[str] = "questions"
@@ -79,7 +79,7 @@ class Questions(CurationStep):
         )
 
     def _evidence(self, source: Any, truth: GroundTruth) -> dict[str, Any]:
-        """Write the document, and name the files of the pages that hold the answer."""
+        """Write the document, and return the files of the pages that contain the answer."""
         library = getattr(source, "library", None)
         if self._documents is None or not truth.document or not isinstance(library, Library):
             return {}
@@ -93,6 +93,6 @@ class Questions(CurationStep):
 
 
 def _truth_of(sample: Sample) -> GroundTruth:
-    """Return the ground truth; a type outside `GroundTruth` says nothing about responses."""
+    """Return the ground truth, or an empty one for other types, which have no responses."""
     truth = sample.ground_truth
     return truth if isinstance(truth, GroundTruth) else GroundTruth()

@@ -1,18 +1,18 @@
-"""A step of a data pipeline: rows in, an outcome for each, kept rows out, every row accounted for.
+"""Defines a step of a data pipeline, which reads rows and decides the outcome of each one.
 
-A subclass says what becomes of one row; `CurationStep.run` does the rest::
+A subclass decides on one row; `CurationStep.run` does the rest::
 
-    class Short(Step):
+    class Short(CurationStep):
         name = "short"
 
-        async def decide(self, row: Row) -> Outcome:
+        async def decide(self, row: Row) -> RowOutcome:
             return kept(row) if len(row["question"]) < 80 else dropped("long question")
 
-    account = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
+    report = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
 
-It writes ``short.jsonl`` (the kept rows, in the order of the input), ``short.journal.jsonl`` (the
-outcome of every row) and ``short.summary.json`` (the counts). A run that was killed goes on where
-it was when it is started again, and ends with the same files as one that was not.
+The run writes ``short.jsonl`` (the kept rows, in the order of the input), ``short.journal.jsonl``
+(the outcome of every row) and ``short.summary.json`` (the counts). If a run was killed, the next
+run continues it, and the files are the same as those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _FAILURES: dict[type[Exception], str] = {
 
 
 class StepReport(NamedTuple):
-    """Counts what became of all rows; the counts add up to `lines`.
+    """Counts the outcomes of all rows; the counts add up to `lines`.
 
     Attributes:
-        lines: Rows of the input.
-        kept: How many of them were kept.
-        dropped: How many were dropped, by reason.
-        failed: How many failed, by reason.
-        rows: Rows written: a kept row may give several, or none.
+        lines: Number of input rows.
+        kept: Number of kept rows.
+        dropped: Number of dropped rows, by reason.
+        failed: Number of failed rows, by reason.
+        rows: Number of output rows; a kept row may give several, or none.
     """
 
     lines: int
@@ -56,11 +56,11 @@ class StepReport(NamedTuple):
 
 
 class CurationStep:
-    """Base class of steps.
+    """Is the base class of steps.
 
     Attributes:
-        name: What the journal calls it.
-        in_order: Whether an outcome depends on the rows before; they are then taken one by one.
+        name: Name of the step in the journal.
+        in_order: Whether an outcome depends on earlier rows; rows are then processed one by one.
     """
 
     name: ClassVar[str]
@@ -70,31 +70,37 @@ class CurationStep:
         """Decide on a row.
 
         Raises:
-            DataError: If the row cannot be used, or an image of it not be read: it then failed.
-            PolicyError: If a model gave no reply: it then failed.
-            ServiceError: If a service gave out: it then failed.
+            DataError: If the row or one of its images cannot be used; the row then failed.
+            PolicyError: If a model gave no reply; the row then failed.
+            ServiceError: If a service failed; the row then failed.
         """
         raise NotImplementedError
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings that decide outcomes, JSON-like: a run goes on only with the same."""
+        """Return the settings that affect outcomes, JSON-like.
+
+        A run can only continue with the same ones.
+        """
         return {}
 
     def begin(self) -> None:
-        """Prepare a run; a step that depends on the order of rows forgets the last run."""
+        """Prepare a run; a step that depends on the order of rows resets its state."""
 
     def remember(self, row: Row, outcome: RowOutcome) -> None:
-        """Take note of a row that was finished before; a step that goes by order may have to."""
+        """Update the state with a row that an earlier run finished.
+
+        Only steps with order need this.
+        """
 
     def notes(self) -> list[str]:
-        """Return remarks on the whole run, after its last row, for example that rows are missing.
+        """Return notes on the whole run, after its last row, for example about missing rows.
 
-        `visenv data` prints them.
+        `visenv data` prints these notes.
         """
         return []
 
     def close(self) -> None:
-        """Release what the step holds."""
+        """Release the resources of the step."""
 
     def run(
         self,
@@ -103,19 +109,19 @@ class CurationStep:
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
     ) -> StepReport:
-        """Work on every row that is not finished, and write what is kept.
+        """Process every row that is not finished, and write the kept rows.
 
         Args:
             lines: The rows.
-            out: The file of kept rows; journal and summary are written beside it.
-            concurrency: Most rows in work; 1 where the order counts.
-            on_line: Called once for each row (progress bars).
+            out: The file of kept rows; journal and summary are written to the same folder.
+            concurrency: Most rows that are processed at the same time; steps with order use 1.
+            on_line: Function that is called once for each row, for progress bars.
 
         Returns:
-            What became of all rows.
+            The counts of all outcomes.
 
         Raises:
-            ConfigurationError: If the journal was begun with other settings, or `out` is the input.
+            ConfigurationError: If the journal has other settings, or `out` is the input.
             DataError: If the journal is damaged.
         """
         if concurrency < 1:
@@ -138,12 +144,12 @@ def journal_path(out: Path) -> Path:
 
 
 def seed_of(*parts: int | str) -> int:
-    """Return a seed of 32 bits that depends on `parts`, ids among them, and on nothing else."""
+    """Return a seed of 32 bits that depends only on `parts`, which may contain ids."""
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4])
 
 
 class _Work:
-    """Goes through the rows, some at a time."""
+    """Processes the rows of a run, several at a time."""
 
     def __init__(
         self, step: CurationStep, journal: CurationJournal, on_line: Callable[[], None]
@@ -151,8 +157,9 @@ class _Work:
         self._step = step
         self._journal = journal
         self._on_line = on_line
-        # Where the order counts: an outcome that stands before one of an earlier row is older than
-        # what it depends on. The files tell, so a kill does not make a run forget it.
+        # For steps with order: an outcome whose place in the journal is before that of an earlier
+        # row was decided without that row. The places are in the file, so that a killed run does
+        # not lose them.
         self._reached = -1
         self._tasks: dict[asyncio.Task[RowOutcome], InputRow] = {}
 
@@ -172,10 +179,10 @@ class _Work:
                 task.cancel()
 
     def _recalls(self, line: InputRow) -> bool:
-        """Return whether an earlier run decided on the row; the step then remembers that.
+        """Return whether an outcome of an earlier run is valid; if so, the step remembers it.
 
-        Not where the order counts and a row before it was decided on later, nor where the step
-        cannot read the row any more.
+        An outcome is not valid if order matters and an earlier row was decided after it, or if the
+        step can no longer read the row.
         """
         if not self._journal.finished(line) or self._journal.place(line) <= self._reached:
             return False
@@ -202,14 +209,14 @@ class _Work:
             self._advance(line)
 
     def _advance(self, line: InputRow) -> None:
-        """Note that the row has its outcome."""
+        """Record that the row has its outcome."""
         if self._step.in_order:
             self._reached = max(self._reached, self._journal.place(line))
         self._on_line()
 
 
 def _chained(lines: InputRows) -> Iterator[InputRow]:
-    """Return the lines, each with a digest of all so far: a missing line changes the later ones."""
+    """Yield the lines, each with a digest of all so far: a missing line changes later ones."""
     digest = ""
     for line in lines:
         digest = hashlib.sha256(f"{digest} {line.digest}".encode()).hexdigest()[:16]

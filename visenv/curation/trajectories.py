@@ -1,7 +1,8 @@
-"""Trajectories: a stronger policy plays the environment's agent loop (paper, section 3.2).
+"""Generates trajectories: a stronger policy plays the environment's agent loop (section 3.2).
 
-What comes out is a file of episodes (`visenv.episodes`), images beside it: `read_episodes` reads
-it, `visenv view` shows it, `TrainablePolicy.encode` makes training data of it.
+The output is a file of episodes (`visenv.episodes`) with images in a folder next to it:
+`read_episodes` reads it, `visenv view` shows it, `TrainablePolicy.encode` turns it into training
+data.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from visenv.types import Sampling
 class Trajectories(CurationStep):
     """Plays places, and keeps the episodes.
 
-    An aborted episode (a service failed, a sample could not be read) fails its row, so that
-    another run plays it again.
+    An aborted episode (a service failed, or a sample could not be read) fails its row, so that the
+    next run plays it again.
 
     Args:
         make_env: Makes one environment.
-        policy: Who plays.
-        folder: The folder that the episodes are written to; images go to ``images/`` in it.
-        sampling: How it samples; the seed belongs to the place.
-        label: What the journal calls policy and environment.
+        policy: The policy that plays.
+        folder: The folder of the episodes; images are written to its ``images/``.
+        sampling: Sampling parameters of the policy; the seed is that of the place.
+        label: Name of policy and environment in the journal.
     """
 
     name: ClassVar[str] = "trajectories"

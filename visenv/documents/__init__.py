@@ -1,4 +1,4 @@
-"""Documents of many pages: read, rendered, indexed, searched."""
+"""Reads, renders, indexes and searches documents of many pages."""
 
 from __future__ import annotations
 

@@ -20,30 +20,30 @@ _WORD = re.compile(r"\w+")
 class Bm25Ranker:
     """Ranks the pages of a document by BM25 (`visenv.retrieval.bm25.Bm25`) over their words.
 
-    Words are runs of letters, digits and underscores, compared without case. Pages that hold no
-    word of the query are left out; of equal pages, the earlier one comes first.
+    Words are runs of letters, digits and underscores, compared without case. Pages without any word
+    of the query are omitted; of pages with equal scores, the earlier one comes first.
 
-    On pages of technical documents BM25 found more than a small sentence encoder did, so it is the
-    default ranker.
+    On pages of technical documents, BM25 found more pages than a small sentence encoder, so that it
+    is the default ranker.
 
     Args:
-        k1: How slowly repetitions of a word stop counting.
-        b: How strongly long pages are held back, 0 to 1.
-        entries: Most (word, page) pairs that are kept in memory, of the documents used last; about
-            100 bytes each.
+        k1: How slowly the weight of repeated words saturates.
+        b: How strongly the scores of long pages are reduced, 0 to 1.
+        entries: Most (word, page) pairs in memory, of the documents used last; about 100 bytes
+            each.
     """
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, entries: int = 400_000) -> None:
         self.k1 = k1
         self.b = b
-        # The key is the id of a document, which is valid only while the document lives: the value
-        # therefore holds the document too.
+        # The key is the id of a document, which is only valid while the document exists. The value
+        # therefore contains the document.
         self._known: SharedCache[int, tuple[Document, PostingsTable]] = SharedCache(
             entries, _entries
         )
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
-        """Return the best `count` pages that hold a word of the query, best first.
+        """Return the best `count` pages with a word of the query, best first.
 
         A page whose text cannot be read counts as a page without text, and is logged.
 
@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
 
 
 def _text(document: Document, page: int) -> str:
-    """Return the text of a page; a page that cannot be read must not hide the other pages."""
+    """Return the text of a page; a page that cannot be read must not make the search fail."""
     try:
         return document.page_text(page)
     except DataError as error:
@@ -74,4 +74,4 @@ def _text(document: Document, page: int) -> str:
 
 
 def _entries(known: tuple[Document, PostingsTable]) -> int:
-    return 1 + len(known[1])  # a scan without text takes memory too
+    return 1 + len(known[1])  # a document without text takes memory, too

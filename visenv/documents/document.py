@@ -10,10 +10,10 @@ from visenv.types import Image
 
 @runtime_checkable
 class Document(Protocol):
-    """A document of at least one page. Pages are numbered from 1, as people number them.
+    """Represents a document of at least one page. Page numbers start at 1.
 
     Attributes:
-        name: What tools and prompts call it.
+        name: Name of the document in tools and prompts.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Document(Protocol):
         """Return the hash of the document's content, hexadecimal.
 
         Raises:
-            DataError: If the content cannot be read; names the document.
+            DataError: If the content cannot be read; the message names the document.
         """
         ...
 
@@ -35,22 +35,22 @@ class Document(Protocol):
         """Return the page as an image whose longer side is at most `long_side` pixels.
 
         Raises:
-            DataError: If the page cannot be rendered; names document and page.
+            DataError: If the page cannot be rendered; the message names document and page.
         """
         ...
 
     def page_text(self, page: int) -> str:
-        """Return the page's text layer, ``""`` where it has none.
+        """Return the page's text layer, ``""`` if it has none.
 
         Raises:
-            DataError: If the page cannot be read; names document and page.
+            DataError: If the page cannot be read; the message names document and page.
         """
         ...
 
 
 @runtime_checkable
 class Outlined(Protocol):
-    """A document that overviews show in outline, since its pages would tell too much even small."""
+    """Marks a document whose overview shows outlines, because thumbnails would reveal answers."""
 
     def page_outline(self, page: int, long_side: int) -> Image:
         """Return the page's outline, an image whose longer side is at most `long_side` pixels.
@@ -63,22 +63,23 @@ class Outlined(Protocol):
 
 @runtime_checkable
 class Library(Protocol):
-    """Holds documents by name. A source of samples about documents has one as ``library``."""
+    """Holds documents by name. A source of samples about documents has one as its ``library``."""
 
     def document(self, name: str) -> Document:
         """Return the document of that name.
 
         Raises:
-            DataError: If there is none; names the nearest. No name leads out of the library.
+            DataError: If there is no such document; the message suggests names. No name gives
+                access to files outside of the library.
         """
         ...
 
 
 class PageRanker(Protocol):
-    """Orders the pages of one document by how well they fit a query."""
+    """Ranks the pages of one document by how well they match a query."""
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
-        """Return the best `count` distinct pages, best first, fewer where the document has fewer.
+        """Return the best `count` distinct pages, best first; fewer if the document has fewer.
 
         Raises:
             DataError: If the document cannot be searched.

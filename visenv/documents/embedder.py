@@ -1,7 +1,7 @@
-"""Defines embedders of pages and queries, and how their vectors are compared.
+"""Defines embedders of pages and queries, and the comparison of their vectors.
 
-One vector per page (CLIP) or several (passages of a page, or one per patch as in ColPali) make no
-difference to what stores and compares them: the comparison is late interaction throughout.
+A page may have one vector (CLIP) or several (passages of a page, or one per patch as in ColPali).
+Storage and comparison are the same for both: the comparison is always late interaction.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from visenv.retrieval.vectors import VectorMaker, Vectors
 
 
 class Embedder(VectorMaker, Protocol):
-    """Makes vectors of pages and of queries that point the same way where the two fit."""
+    """Makes vectors of pages and of queries, whose inner product is high if the two match."""
 
     def embed_query(self, text: str) -> Vectors:
         """Return the query's vectors, at least one, for any text of any length."""
         ...
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """Return the vectors of each page; ``[0, dimension]`` for a page with nothing to find.
+        """Return the vectors of each page; ``[0, dimension]`` for a page without content to find.
 
         Raises:
             DataError: If a page cannot be read or rendered.
@@ -35,13 +35,13 @@ class Embedder(VectorMaker, Protocol):
 def max_sim(vectors: Vectors, counts: Sequence[int], query: Vectors) -> NDArray[np.float32]:
     """Compute late interaction: the sum over query vectors of their best match on the page.
 
-    ``score(page) = sum over q of max over v of q · v`` (ColBERT, arXiv 2004.12832, eq. 3). With
-    one vector per page and query this is their cosine.
+    ``score(page) = sum over q of max over v of q · v`` (ColBERT, arXiv 2004.12832, eq. 3). With one
+    vector per page and query, this is their cosine similarity.
 
     Args:
-        vectors: Of all pages, page after page, ``[sum(counts), dimension]``.
-        counts: Vectors of each page.
-        query: ``[vectors, dimension]``.
+        vectors: Vectors of all pages, in page order, ``[sum(counts), dimension]``.
+        counts: Number of vectors of each page.
+        query: Vectors of the query, ``[vectors, dimension]``.
 
     Returns:
         float32 ``[pages]``; ``-inf`` for a page without vectors.

@@ -1,4 +1,4 @@
-"""A document as page images with their texts, in files that `FolderLibrary` reads again."""
+"""Writes a document as page images with texts, in files that `FolderLibrary` can read."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from visenv.errors import DataError
 from visenv.files import replacing
 
 PAGE_SIDE = 2048
-"""Longest side of a page that is written, pixels."""
+"""Longest side of a written page, pixels."""
 
 
 def write_pages(document: Document, folder: Path, long_side: int = PAGE_SIDE) -> list[Path]:
-    """Write the pages of a document as ``<name>_<page>.png``, each once; return their files.
+    """Write the pages of a document as ``<name>_<page>.png``, unless they exist.
 
-    The text layer of a page, where there is one, is written beside it (``.txt``).
+    Return their files.
+
+    The text layer of a page, if there is one, is written to a file with the same name and ``.txt``.
 
     Args:
         document: The document.
-        folder: Where the pages are written.
+        folder: Folder of the pages.
         long_side: Longest side of a page, pixels.
 
     Raises:
-        DataError: If the name of the document cannot be the name of a file, or a page cannot be
-            shown.
+        DataError: If the name of the document is not a valid file name, or a page cannot be
+            rendered.
     """
     name = document.name
     if not name or Path(name).name != name or not name.isprintable() or name.startswith("."):

@@ -1,4 +1,4 @@
-"""A folder of documents: PDF files, and page images in files or in subfolders."""
+"""Defines a library of the documents in a folder: PDF files, and page images."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from visenv.errors import DataError
 
 
 class FolderLibrary:
-    """The documents of a folder, by name.
+    """Holds the documents of a folder, by name.
 
-    ``report.pdf`` is the document ``report``; ``report_1.jpg``, ``report_2.jpg``, … are the pages
-    of ``report`` too (ARM-Thinker's layout; also .jpeg, .png, .webp), and so are the numbered
-    images in a subfolder ``report``. Where several hold one name, the PDF is taken, then the
-    subfolder. A name may be given with ``.pdf`` at its end. Page images may have their text beside
-    them (``report_1.txt``).
+    ``report.pdf`` is the document ``report``. ``report_1.jpg``, ``report_2.jpg``, … are also the
+    pages of ``report`` (ARM-Thinker's layout; also .jpeg, .png, .webp), and so are the numbered
+    images in a subfolder ``report``. If several of them have one name, the PDF is used, otherwise
+    the subfolder. A name may end with ``.pdf``. Page images may have text files with the same stem
+    (``report_1.txt``).
 
-    The folder is read once, when a document is first asked for. A name is looked up in what was
-    found and never becomes part of a path, and links that lead out of the folder are left out, as
-    are names that cannot be printed.
+    The folder is read once, when the first document is requested. Names are looked up in the result
+    and never become part of a path. Links to files outside of the folder, and names that cannot be
+    printed, are omitted.
 
-    Pickles; the caches travel empty.
+    The library can be pickled, without its caches.
 
     Args:
         root: The folder.
-        rendered_bytes: Most bytes of rendered pages kept. Documents themselves cost next to
-            nothing: few PDF files are open at a time.
+        rendered_bytes: Most bytes of rendered pages in the cache. Documents themselves need little
+            memory, because few PDF files are open at a time.
 
     Raises:
-        DataError: If there is no such folder.
+        DataError: If the folder does not exist.
     """
 
     def __init__(self, root: str | Path, *, rendered_bytes: int = RENDERED_BYTES) -> None:
@@ -52,21 +52,22 @@ class FolderLibrary:
         return sorted(self._makers)
 
     def document(self, name: str) -> Document:
-        """Return the document of that name; the same object each time.
+        """Return the document of that name; it is the same object each time.
 
         Raises:
-            DataError: If there is none, or it cannot be opened; names the nearest.
+            DataError: If there is no such document, or it cannot be opened; the message suggests
+                names.
         """
         known = name if name in self._makers else name.removesuffix(".pdf")
         if known not in self._makers:
             raise DataError(unknown_document(name, self._makers))
         if known not in self._documents:
             document = self._makers[known]()
-            len(document)  # what cannot be opened says so now
+            len(document)  # raises now if the document cannot be opened
             self._documents[known] = RenderedDocument(document, self._rendered)
         return self._documents[known]
 
-    # ------------------------------------------------------------------ what the folder holds
+    # ------------------------------------------------------------------ content of the folder
 
     @cached_property
     def _makers(self) -> dict[str, Callable[[], Document]]:
@@ -86,7 +87,7 @@ class FolderLibrary:
         return PageImages.from_files(folder.name, filter(_is_page, self._inside(folder)))
 
     def _inside(self, folder: Path) -> Iterator[Path]:
-        """Return the entries of the folder without hidden ones and links that leave the root."""
+        """Return the entries of the folder, without hidden ones and links to the outside."""
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 path = Path(entry.path)

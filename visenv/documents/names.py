@@ -1,4 +1,4 @@
-"""Writes the error for a document that is not there."""
+"""Writes the error message for an unknown document."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CHARACTERS = 80
 
 
 def unknown_document(name: str, known: Collection[str]) -> str:
-    """Return a sentence with the names of the nearest documents, or of some others.
+    """Return a sentence with the names of the nearest documents, or of some other documents.
 
     Args:
-        name: What was asked for: any text, of any length.
-        known: The names there are.
+        name: The requested name: any text, of any length.
+        known: The existing names.
     """
     cut = name[:_CHARACTERS]
     shown = ascii(cut) + ("…" if len(name) > _CHARACTERS else "")

@@ -1,12 +1,12 @@
-"""Shows all pages of a document in one image: thumbnails in a grid, each under its number.
+"""Shows all pages of a document in one image: a grid of thumbnails with page numbers.
 
-Read from left to right, then from top to bottom, from page 1. The paper's prompt describes such an
-image and its code does not make one, so grid and sizes are ours:
+The order is from left to right, then from top to bottom, from page 1. The paper's prompt describes
+such an image, but its code does not make one. The grid and the sizes are therefore ours:
 
-* the pixel budget is what ARM-Thinker's recipe lets an image have, 4096 patches of 28 x 28;
-* a thumbnail's long side is the largest with which squares of it fill the budget, 448 px at most
-  (20 pages: 381 px, 1,000 pages: 45 px, where layout can be told and text not);
-* there are as many columns as make the whole about as wide as high.
+* the pixel budget is that of an image in ARM-Thinker's recipe, 4096 patches of 28 x 28;
+* the long side of a thumbnail is the largest with which square thumbnails fit the budget, at most
+448 px (20 pages: 381 px; 1,000 pages: 45 px, which shows the layout, but no legible text);
+* the number of columns makes the image about as wide as high.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST_TILE = 448
 GAP = 6
 _BACKGROUND = 205
 _BROKEN = 150
-_DIGIT_HEIGHT = 21  # pixels of a digit of OpenCV's plain font at scale 1
+_DIGIT_HEIGHT = 21  # pixels, for a digit of OpenCV's plain font at scale 1
 _DIGIT_WIDTH = 19
 
 
@@ -33,12 +33,12 @@ def overview(
 ) -> Image:
     """Return the thumbnails of all pages; a page that cannot be rendered is a crossed-out tile.
 
-    Of a document that is `Outlined` they show the outline.
+    For a document that is `Outlined`, the thumbnails show its outline.
 
     Args:
-        document: At least one page.
+        document: A document of at least one page.
         max_pixels: Most pixels of the result.
-        largest_tile: Longest side of a thumbnail where the budget allows for more, pixels.
+        largest_tile: Longest side of a thumbnail in pixels, even if the budget allows more.
     """
     side = tile_side(len(document), max_pixels, largest_tile)
     tiles = [_tile(document, page, side) for page in range(1, len(document) + 1)]
@@ -61,7 +61,7 @@ def overview(
 
 
 def tile_side(pages: int, max_pixels: int, largest: int = LARGEST_TILE) -> int:
-    """Return the largest side of square thumbnails that fit the budget, at least 8."""
+    """Return the largest side of square thumbnails that fit the budget, at least 8 pixels."""
     side = largest
     while side > 8 and pages * (side + GAP) * (side + GAP + label_height(side)) > max_pixels:
         side -= 1
@@ -74,7 +74,7 @@ def columns_of(tiles: int, width: int, height: int) -> int:
 
 
 def label_height(side: int) -> int:
-    """Return the rows above a thumbnail for its number."""
+    """Return the height of the strip for the page number above a thumbnail, pixels."""
     return max(10, side // 14)
 
 
@@ -93,13 +93,13 @@ def _tile(document: Document, page: int, side: int) -> Pixels:
 
 
 def write_number(strip: Pixels, number: int) -> None:
-    """Write a page's number into a strip above it, in place."""
+    """Write a page number into the strip above the page, in place."""
     import cv2
 
     height, width = strip.shape[:2]
     text = str(number)
     scale = min((height - 3) / _DIGIT_HEIGHT, width / (_DIGIT_WIDTH * len(text)))
-    ink = np.ascontiguousarray(strip)  # OpenCV draws on its own memory only
+    ink = np.ascontiguousarray(strip)  # OpenCV draws only on contiguous memory
     place = (0, height - 3)
     thickness = max(1, round(scale * 1.5))
     cv2.putText(

@@ -1,4 +1,4 @@
-"""A document whose pages are image files, numbered in their names."""
+"""Defines a document whose pages are image files, numbered in their names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from visenv.errors import DataError
 from visenv.types import Image
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
-"""File types of page images. Where a page has several files, the first of these is taken."""
+"""File types of page images, in order of preference if a page has several files."""
 
 TEXT_SUFFIX = ".txt"
-"""A text file beside a page image is the page's text layer."""
+"""Suffix of the text file of a page, which is the page's text layer."""
 
 _NUMBERED = re.compile(r"(?P<series>.*?)(?P<number>\d{1,9})", re.DOTALL)
 
@@ -28,16 +28,17 @@ def page_number(stem: str) -> tuple[str, int] | None:
 
 
 class PageImages:
-    """A document of image files, with their texts where there are some.
+    """Represents a document of image files, optionally with text files.
 
     Args:
-        name: What tools and prompts call it.
+        name: Name of the document in tools and prompts.
         images: Image file by page number.
         texts: Text file (UTF-8) by page number.
 
     Raises:
-        DataError: If the numbers are not those of pages: there is a page 0, or fewer than half of
-            the pages up to the last have an image (``report_2024.png`` alone is no 2024 pages).
+        DataError: If the numbers are not page numbers: there is a page 0, or less than half of the
+            pages up to the last one have an image (``report_2024.png`` alone is not a document of
+            2024 pages).
     """
 
     def __init__(
@@ -49,13 +50,13 @@ class PageImages:
         self._pages = max(self._images, default=0)
         if 0 in self._images:
             raise DataError(
-                f"Page images of {name!r} are numbered from 0 ({self._images[0].name}); pages "
-                "count from 1: rename them."
+                f"Page images of {name!r} are numbered from 0 ({self._images[0].name}); page "
+                "numbers must start at 1: rename them."
             )
         if not self._images or 2 * len(self._images) < self._pages:
             raise DataError(
-                f"{name!r} is no document: {len(self._images)} of the pages up to {self._pages} "
-                "have an image."
+                f"{name!r} is not a document: only {len(self._images)} of the pages up to "
+                f"{self._pages} have an image."
             )
 
     @classmethod
@@ -63,7 +64,7 @@ class PageImages:
         """Return a document of files whose stems end in their page number.
 
         Raises:
-            DataError: As the class does; and if two files are the same page.
+            DataError: As the class does, and if two files have the same page number.
         """
         images: dict[int, Path] = {}
         texts: dict[int, Path] = {}
@@ -77,7 +78,7 @@ class PageImages:
                 raise DataError(
                     f"{name!r} has two files for page {page}: {kind[page].name} and {path.name}."
                 )
-            kind[page] = path  # the preferred file type comes last
+            kind[page] = path  # the preferred type comes last
         return cls(name, images, texts)
 
     @cached_property
@@ -104,7 +105,7 @@ class PageImages:
         return self._pages
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """Return the page, shrunk (bicubic) to at most `long_side`; the full image is not kept.
+        """Return the page, shrunk (bicubic) to at most `long_side`; the full image is not cached.
 
         Raises:
             DataError: If there is no such page, or its file cannot be decoded.
@@ -114,7 +115,7 @@ class PageImages:
             raise DataError(f"There is no image of page {page} of {self.name!r}.")
         path = self._images[page]
         try:
-            image = Image.from_bytes(path.read_bytes(), path.name)  # errors name no folder
+            image = Image.from_bytes(path.read_bytes(), path.name)  # errors must not name folders
             return shrink_page(Image.from_pixels(image.pixels), long_side)
         except (DataError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error

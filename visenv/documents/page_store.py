@@ -1,4 +1,4 @@
-"""The index of page vectors: documents are embedded page by page, and sealed for rankers."""
+"""Stores page vectors: embeds documents page by page, and seals the vectors for rankers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _logger = logging.getLogger(__name__)
 
 
 class PageStore:
-    """Takes documents in, page by page, and seals them for readers.
+    """Embeds documents page by page, and seals the vectors for readers.
 
     Ingesting is resumable and idempotent: after a kill, open the store again and ingest the same
-    documents, and only the missing pages are embedded. A document that changed must be removed
-    first; a document whose number of pages changed is embedded again.
+    documents, and only the missing pages are embedded. A changed document must be removed first. If
+    only its number of pages changed, it is embedded again automatically.
 
     ::
 
@@ -36,12 +36,12 @@ class PageStore:
         ranker = VectorRanker(SealedVectors(folder), embedder)   # in any number of processes
 
     Args:
-        folder: Folder of the store, which is made if it is not there.
-        embedder: What embeds the pages. The store keeps its name and dimension.
+        folder: Folder of the store, which is created if it does not exist.
+        embedder: The embedder of the pages. The store contains its name and dimension.
 
     Raises:
-        ConfigurationError: As `visenv.retrieval.vector_store.VectorStore` raises it.
-        DataError: If what was stored is damaged.
+        ConfigurationError: As `visenv.retrieval.vector_store.VectorStore`.
+        DataError: If the stored data are damaged.
     """
 
     def __init__(self, folder: str | Path, embedder: Embedder) -> None:
@@ -49,7 +49,7 @@ class PageStore:
         self.embedder = embedder
         self._store = VectorStore(folder, embedder)
         self._lengths: dict[str, int] = {}  # pages of each document
-        self._stored: dict[str, set[int]] = {}  # numbers of the pages that are there
+        self._stored: dict[str, set[int]] = {}  # numbers of the stored pages
         try:
             for facts in self._store.facts().values():
                 self._note(facts["document"], facts["pages"], [facts["page"]])
@@ -63,15 +63,15 @@ class PageStore:
         return sorted(name for name, pages in self._lengths.items() if not self._missing(name))
 
     def ingest(self, document: Document) -> int:
-        """Embed and store the pages that are not there yet.
+        """Embed and store the pages that are not yet stored.
 
         A page that cannot be read or rendered is stored without vectors, and logged.
 
         Returns:
-            Number of pages embedded.
+            Number of embedded pages.
 
         Raises:
-            ConfigurationError: If vectors are not what an embedder must make, or this is a forked
+            ConfigurationError: If the vectors of the embedder are invalid, or this is a forked
                 child.
             DataError: If the document cannot be opened.
         """
@@ -95,7 +95,7 @@ class PageStore:
         return len(missing)
 
     def remove(self, document: str) -> None:
-        """Delete the pages of a document; sealed vectors keep them until the next `seal`."""
+        """Delete the pages of a document; the sealed vectors contain them until the next `seal`."""
         self._store.remove(document=document)
         self._lengths.pop(document, None)
         self._stored.pop(document, None)
@@ -106,7 +106,7 @@ class PageStore:
         return self._store.stale(self._layout())
 
     def seal(self) -> SealedVectors:
-        """Write the vectors that readers use, of whole documents, unless they are up to date."""
+        """Write the vectors of complete documents, unless the sealed ones are up to date."""
         return self._store.seal(self._layout())
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class PageStore:
             return [np.empty((0, self.embedder.dimension), np.float32)]
 
     def _note(self, document: str, length: int, pages: Sequence[int]) -> None:
-        """Remember that these pages are in the store."""
+        """Record that these pages are in the store."""
         self._lengths.setdefault(document, length)
         self._stored.setdefault(document, set()).update(pages)
 

@@ -1,9 +1,9 @@
-"""PDF files, rendered and read by PDFium (pypdfium2).
+"""Renders and reads PDF files with PDFium (pypdfium2).
 
-PDFium holds global state and is not thread-safe: everything that reaches it, closing included, is
-done under one lock. A `PdfDocument` is a name and a source; the handles are kept here, few at a
-time, so that any number of documents costs the memory of a few, and none is closed by a garbage
-collector in another thread.
+PDFium has global state and is not thread-safe: all calls, also those that close documents, hold one
+lock. A `PdfDocument` contains only a name and a source. This module keeps the handles, a few at a
+time, so that many documents need the memory of a few, and no garbage collector closes a handle in
+another thread.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _MOST_OPEN = 8
 _PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
 
 _REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
-"""PDFium ends lines by CR LF, and has two marks of its own for a hyphen at the end of a line."""
+"""Replacements: PDFium ends lines with CR LF, and has two characters for a hyphen at a line's
+end."""
 
 
 class _FileState(NamedTuple):
-    """A file as it is now: when it changes, it is opened again."""
+    """Describes the current state of a file; if it changes, the file is opened again."""
 
     path: str
     changed: int
@@ -44,7 +45,7 @@ class _FileState(NamedTuple):
 
 
 class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
-    """The handles used last; a handle that is dropped is closed."""
+    """Caches the handles used last; a handle that leaves the cache is closed."""
 
     @override
     def popitem(self) -> tuple[_FileState | bytes, pypdfium2.PdfDocument]:
@@ -55,14 +56,14 @@ class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
 
 
 class _Handles:
-    """The open documents of this process."""
+    """Holds the open documents of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._open = _OpenFiles(_MOST_OPEN)
         self._closes_at_exit = False
-        # A fork while another thread is inside PDFium would leave it broken, and a file that two
-        # processes read through one descriptor has one position for both.
+        # A fork while another thread is in PDFium would break PDFium in the child, and a file that
+        # two processes read by one descriptor has one position for both.
         os.register_at_fork(
             before=self.lock.acquire,
             after_in_parent=self.lock.release,
@@ -70,16 +71,18 @@ class _Handles:
         )
 
     def get(self, source: _FileState | bytes) -> pypdfium2.PdfDocument:
-        """Return the handle, opened if necessary; call it and use the result with the lock held.
+        """Return the handle, opened if necessary.
+
+        The caller must hold the lock while it uses the handle.
 
         Raises:
-            DataError: If PDFium cannot open it; the message ends a sentence about the document.
+            DataError: If PDFium cannot open the file; the message is the end of a sentence.
         """
         if source not in self._open:
             opened = _open(source)
             if not self._closes_at_exit:
-                # Registered after PDFium's own end at exit, so run before it: that complains of
-                # what is still open.
+                # Registered after PDFium's own exit handler, so that it runs first: PDFium reports
+                # documents that are still open.
                 atexit.register(self.close)
                 self._closes_at_exit = True
             self._open[source] = opened
@@ -100,13 +103,13 @@ _HANDLES = _Handles()
 
 
 class PdfDocument:
-    """A PDF as a `Document`; nothing is opened before it is asked for.
+    """Represents a PDF as a `Document`; the file is opened on first use.
 
-    Pickles as its path or its bytes. A file that changes is read again.
+    It is pickled as its path or its bytes. A file that changes is read again.
 
     Args:
         source: Path of the file, or its content.
-        name: What tools and prompts call it.
+        name: Name of the document in tools and prompts.
     """
 
     def __init__(self, source: Path | bytes, name: str) -> None:
@@ -120,7 +123,7 @@ class PdfDocument:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> PdfDocument:
-        """Return a PDF held in memory."""
+        """Return a document of PDF data in memory."""
         return cls(bytes(data), name)
 
     @property
@@ -133,7 +136,7 @@ class PdfDocument:
         source = self._source
         try:
             content = source if isinstance(source, bytes) else source.read_bytes()
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        except (OSError, ValueError) as error:  # ValueError: the name contains NUL
             raise DataError(f"The document {self.name!r} cannot be opened: {error}.") from error
         return hashlib.sha256(content).hexdigest()
 
@@ -147,7 +150,7 @@ class PdfDocument:
             return len(handle)
 
     def page_size(self, page: int) -> tuple[float, float]:
-        """Return ``(width, height)`` of the page in points of 1/72 inch, as it is shown.
+        """Return ``(width, height)`` of the page as displayed, in points of 1/72 inch.
 
         Raises:
             DataError: If there is no such page, or it has no area.
@@ -160,7 +163,7 @@ class PdfDocument:
 
         Raises:
             DataError: If there is no such page, it cannot be rendered, or the image would have more
-                than `MAX_PIXELS`; names document and page.
+                than `MAX_PIXELS` pixels; the message names document and page.
         """
         with self._opened() as handle:
             scale = self._scale(self._size(handle, page), page, long_side)
@@ -168,10 +171,11 @@ class PdfDocument:
                 return Image.from_pixels(_render(opened, scale))
 
     def page_text(self, page: int) -> str:
-        """Return the page's text layer in reading order, ``""`` where it has none.
+        """Return the page's text layer in reading order, ``""`` if it has none.
 
         Raises:
-            DataError: If there is no such page, or it cannot be read; names document and page.
+            DataError: If there is no such page, or it cannot be read; the message names document
+                and page.
         """
         with self._opened() as handle, self._page(handle, page) as opened:
             text: str = opened.get_textpage().get_text_range()
@@ -179,7 +183,7 @@ class PdfDocument:
 
     @contextmanager
     def _opened(self) -> Iterator[pypdfium2.PdfDocument]:
-        """Yield the handle, under the lock."""
+        """Yield the handle, with the lock held."""
         with _HANDLES.lock:
             try:
                 source = self._source
@@ -191,7 +195,7 @@ class PdfDocument:
 
     @contextmanager
     def _page(self, handle: pypdfium2.PdfDocument, page: int) -> Iterator[pypdfium2.PdfPage]:
-        """Yield a page and close it at the end; errors name the number of the page."""
+        """Yield a page and close it at the end; errors contain the page number."""
         import pypdfium2
 
         self._check(handle, page)
@@ -217,7 +221,10 @@ class PdfDocument:
         return width, height
 
     def _scale(self, size: tuple[float, float], page: int, long_side: int) -> float:
-        """Return the pixels per point. PDFium rounds sides up, therefore the half pixel less."""
+        """Return the pixels per point.
+
+        Half a pixel is subtracted, because PDFium rounds sides up.
+        """
         if long_side < 1:
             raise self._problem(page, f"cannot have a long side of {long_side} pixels")
         pixels = long_side * max(1, long_side * min(size) / max(size))
@@ -243,7 +250,7 @@ class PdfDocument:
 def _render(page: pypdfium2.PdfPage, scale: float) -> Pixels:
     """Return RGB pixels, copied from a bitmap that is destroyed on return.
 
-    It is one of PDFium's own: pypdfium2 never destroys one that it made around other memory.
+    PDFium allocates the bitmap: pypdfium2 never destroys bitmaps that use other memory.
     """
     from pypdfium2 import PdfBitmap
 
@@ -260,7 +267,7 @@ def _said(error: Exception) -> str:
 def _state(path: Path) -> _FileState:
     try:
         found = path.stat()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+    except (OSError, ValueError) as error:  # ValueError: the name contains NUL
         raise DataError(f"cannot be opened: {error}") from error
     if not path.is_file():
         raise DataError(f"is not a file: {path}")
@@ -280,5 +287,5 @@ def _open(source: _FileState | bytes) -> pypdfium2.PdfDocument:
         raise DataError(f"is not a PDF that can be read: {_said(error)}") from error
     except OSError as error:
         raise DataError(f"cannot be opened: {error}") from error
-    handle.init_forms()  # or what was filled into a form would be missing
+    handle.init_forms()  # otherwise the content of form fields would be missing
     return handle

@@ -1,4 +1,4 @@
-"""Rankers and embedders by name, as `gym.make` and the command line are given them."""
+"""Opens rankers and embedders by name, for `gym.make` and the command line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
 
     Args:
         kind: ``"text"`` (a sentence encoder over text layers) or ``"clip"`` (over page images).
-        model: Its weights: a hub name or a folder; by default all-MiniLM-L6-v2, from an installed
-            package, and clip-ViT-B-32.
+        model: Its weights: a hub name or a folder. The defaults are all-MiniLM-L6-v2, from an
+            installed package, and clip-ViT-B-32.
         device: PyTorch device.
 
     Raises:
@@ -42,12 +42,12 @@ def open_ranker(text: str) -> PageRanker:
 
     Args:
         text: ``"bm25"``, or ``"text:<index>"`` or ``"clip:<index>"`` with the folder of an index
-            that ``visenv index`` made; the embedder is the one that it was made with.
+            that ``visenv index`` made; the embedder is the one of the index.
 
     Raises:
         UnknownNameError: If there is no such ranker.
-        ConfigurationError: If no index is named.
-        DataError: If the folder holds no finished index.
+        ConfigurationError: If the name contains no index.
+        DataError: If the folder contains no finished index.
     """
     kind, _, index = text.partition(":")
     if text == "bm25":

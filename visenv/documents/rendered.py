@@ -1,4 +1,4 @@
-"""Documents whose rendered pages are remembered, within a budget of bytes."""
+"""Caches the rendered pages of documents, within a budget of bytes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from visenv.documents.document import Document
 from visenv.types import Image
 
 RENDERED_BYTES = 128 * 2**20
-"""Most bytes of rendered pages kept: about 45 A4 pages of 1120 px."""
+"""Most bytes of rendered pages in the cache: about 45 A4 pages of 1120 px."""
 
 
 class RenderedPages:
-    """The pages rendered last, of any number of documents.
+    """Caches the pages rendered last, of any number of documents.
 
     Args:
-        budget: Most bytes of pixels kept.
+        budget: Most bytes of pixels in the cache.
     """
 
     def __init__(self, budget: int = RENDERED_BYTES) -> None:
         self._images: SharedCache[tuple[str, int, int], Image] = SharedCache(budget, _bytes)
 
     def get(self, document: Document, page: int, long_side: int) -> Image:
-        """Return the page, from the cache or rendered; the key includes the document's name.
+        """Return the page, from the cache or rendered; the key contains the document's name.
 
         Raises:
-            DataError: If it cannot be rendered.
+            DataError: If the page cannot be rendered.
         """
         render = partial(document.page_image, page, long_side)
         return self._images.get((document.name, page, long_side), render)
@@ -41,11 +41,11 @@ class RenderedPages:
 
 
 class RenderedDocument:
-    """A document that renders a page once for all who ask, as long as the page is kept.
+    """Represents a document whose rendered pages are cached for all callers.
 
     Args:
-        document: What it shows.
-        pages: Shared by the documents of one library, whose names differ.
+        document: The document to render.
+        pages: The cache, which the documents of one library share; their names must differ.
     """
 
     def __init__(self, document: Document, pages: RenderedPages) -> None:
@@ -65,15 +65,15 @@ class RenderedDocument:
         """Return the page as an image whose longer side is at most `long_side` pixels.
 
         Raises:
-            DataError: If the page cannot be rendered; names document and page.
+            DataError: If the page cannot be rendered; the message names document and page.
         """
         return self._pages.get(self._document, page, long_side)
 
     def page_text(self, page: int) -> str:
-        """Return the page's text layer, ``""`` where it has none.
+        """Return the page's text layer, ``""`` if it has none.
 
         Raises:
-            DataError: If the page cannot be read; names document and page.
+            DataError: If the page cannot be read; the message names document and page.
         """
         return self._document.page_text(page)
 
@@ -83,13 +83,13 @@ class RenderedDocument:
 
 
 class OutlinedDocument(RenderedDocument):
-    """A rendered document that an overview shows in outline.
+    """Represents a rendered document whose outline is shown in an overview.
 
     Args:
-        document: What its pages show.
-        pages: Shared by the documents of one library, whose names differ.
-        draw_outline: Draws the outline, a document of as many pages and another name; it is drawn
-            when an overview first asks for it.
+        document: The document of the pages.
+        pages: The cache, which the documents of one library share; their names must differ.
+        draw_outline: Draws the outline, a document with the same number of pages and another name;
+            it is called when an overview first needs the outline.
     """
 
     def __init__(

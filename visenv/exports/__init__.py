@@ -1,1 +1,1 @@
-"""Saved episodes in the formats of other tools: logs of Inspect, and parquet."""
+"""Exports saved episodes to the formats of other tools: logs of Inspect, and parquet."""

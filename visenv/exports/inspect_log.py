@@ -1,8 +1,8 @@
-"""Saved episodes as logs of Inspect (https://inspect.aisi.org.uk), which `inspect view` opens.
+"""Writes saved episodes as logs of Inspect (https://inspect.aisi.org.uk), for `inspect view`.
 
 A log has the JSON layout of `EvalLog`, version 2, as inspect_ai 0.3 reads and writes it. The
-episodes of one file and one environment are one log; the members of a group are the epochs of their
-sample. Episodes are written one at a time, so that a long file does not have to fit into memory.
+episodes of one file and one environment are one log, and the members of a group are the epochs of
+their sample. Episodes are written one at a time, so that a long file need not fit into memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from visenv.viewer.facts import run_facts
 from visenv.viewer.gather import episode_files
 
 VERSION = 2
-"""The version of the log format."""
+"""Version of the log format."""
 
 
 def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
@@ -36,14 +36,14 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
 
     Args:
         folder: The folder of a run, a rollout or an evaluation.
-        out: The folder of the logs; it is made.
+        out: The folder of the logs, which is created.
 
     Returns:
         The logs, one for each file of episodes and environment.
 
     Raises:
         DataError: If a file of episodes cannot be read.
-        RunError: If the folder holds no episodes.
+        RunError: If the folder contains no episodes.
     """
     found = [
         (path, summary)
@@ -60,7 +60,7 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
 
 @dataclass
 class _Summary:
-    """Holds what the header of a log says about its samples: ids, and sums of scores."""
+    """Holds the values of the header of a log: ids of its samples, and sums of their scores."""
 
     env_id: str
     saved_in: str
@@ -72,7 +72,7 @@ class _Summary:
 
     def add(self, episode: Episode) -> None:
         self.ids.append(_sample_id(episode))
-        if episode.status == "aborted":  # its reward is 0 and says nothing about the policy
+        if episode.status == "aborted":  # its reward of 0 is not a result of the policy
             self.aborted += 1
             return
         for name, value in scores(episode).items():
@@ -90,7 +90,7 @@ def _summaries(saved_in: str, path: Path) -> list[_Summary]:
 
 
 def _write_log(out: Path, summary: _Summary, path: Path, model: str) -> Path:
-    """Write a log under a name by which Inspect finds it: its time, its task and its id."""
+    """Write a log with the file name that Inspect expects: its time, its task and its id."""
     log_id = _id(summary.env_id, summary.saved_in, summary.created)
     task = re.sub(r"[^\w.-]+", "-", summary.env_id)
     log = out / f"{summary.created.replace(':', '-')}_{task}_{log_id}.json"
@@ -118,7 +118,7 @@ def _samples(env_id: str, path: Path, model: str) -> Iterator[dict[str, Any]]:
 
 
 def _sample_id(episode: Episode) -> str:
-    """Return what the members of a group share."""
+    """Return an id that the members of a group share."""
     return portable_text(f"{episode.sample_id or 'sample'} (seed {episode.seed})")
 
 
@@ -161,5 +161,5 @@ def _mean(summary: _Summary, name: str) -> dict[str, Any]:
 
 
 def _id(*parts: str) -> str:
-    """Return 22 letters and digits that follow from the parts."""
+    """Return an id of 22 letters and digits, which depends only on the parts."""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:22]

@@ -1,4 +1,4 @@
-"""An episode as a sample of an Inspect log (`EvalSample` of the package inspect_ai)."""
+"""Converts an episode to a sample of an Inspect log (`EvalSample` of the package inspect_ai)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "abort": "unknown"}
 def inspect_sample(episode: Episode, sample_id: str, epoch: int, model: str) -> dict[str, Any]:
     """Return the episode as a JSON object with the fields of `EvalSample`.
 
-    Images are data URIs, so that the log needs no other file; a text stands for one that is missing
-    or broken. The frames of a video are images with
-    their times. A tool call of a turn is a tool call of its message; results of tools are messages
-    of the user, as the policy read them.
+    Images are data URIs, so that the log needs no other file; a missing or broken image is replaced
+    by a text. The frames of a video are images with their times. A tool call of a turn is a tool
+    call of its message. Results of tools are user messages, as the policy read them.
 
     Args:
         episode: The episode.
-        sample_id: The sample; together with `epoch` it is unique in the log.
-        epoch: The number of the episode among those of the sample, from 1.
-        model: What played.
+        sample_id: Id of the sample; together with `epoch` it is unique in the log.
+        epoch: Number of the episode among the episodes of the sample, from 1.
+        model: Name of the policy.
     """
     messages = [
         message
@@ -56,7 +55,7 @@ def inspect_sample(episode: Episode, sample_id: str, epoch: int, model: str) -> 
 
 
 def scores(episode: Episode) -> dict[str, float]:
-    """Return the reward, the metrics and the unweighted terms that are finite numbers, by name."""
+    """Return the finite numbers among reward, metrics and unweighted terms, by name."""
     named = {
         "reward": episode.reward,
         **episode.metrics,
@@ -152,7 +151,7 @@ def _tokens(episode: Episode, number: int) -> dict[str, Any]:
     return {}
 
 
-# ------------------------------------------------------------------------------------- the rest
+# ----------------------------------------------------------------------------- other fields
 
 
 def _output(episode: Episode, model: str) -> dict[str, Any]:
@@ -183,7 +182,7 @@ def _metadata(episode: Episode) -> dict[str, Any]:
     plain = ("env_id", "kind", "index", "group", "member", "status", "reason", "question")
     return {
         **{name: getattr(episode, name) for name in plain},
-        "seed": str(episode.seed),  # may exceed what a JSON number holds exactly elsewhere
+        "seed": str(episode.seed),  # may be too large for an exact number in other readers
         "ground_truth": known_fields(episode.ground_truth),
         "term_notes": dict(episode.term_notes),
     }

@@ -1,8 +1,8 @@
-"""Saved episodes as one parquet file, a row for each episode, for data frames and data sets.
+"""Writes saved episodes to a parquet file, a row for each episode, for data frames and data sets.
 
-The column `images` has the layout of the image lists of Hugging Face's datasets (bytes and path);
-each message has the mark ``<image>`` where one of them stands, in their order. A mark that a text
-itself contains is broken by a blank (`Message.plain`). An image that is missing or broken has no
+The column `images` has the layout of the image lists of Hugging Face's datasets (bytes and path).
+Each message contains the marker ``<image>`` in place of each image, in the same order. A marker
+that is part of a text is broken by a blank (`Message.plain`). A missing or broken image has no
 bytes.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_IN_GROUP = 64
-"""Episodes of one row group, and the most that are in memory."""
+"""Episodes of one row group, which are in memory at the same time."""
 
 _EMPTY = "{} holds no episodes. Give the folder of a run."
 _PLAIN = ("env_id", "sample_id", "kind", "index", "group", "member", "status", "reason")
@@ -38,7 +38,7 @@ def write_parquet(folder: Path, out: Path) -> int:
 
     Args:
         folder: The folder of a run, a rollout or an evaluation.
-        out: The file; an old one is replaced when the new one is complete.
+        out: The file; an existing file is replaced when the new one is complete.
 
     Returns:
         The number of rows.
@@ -46,15 +46,14 @@ def write_parquet(folder: Path, out: Path) -> int:
     Raises:
         ConfigurationError: If pyarrow is not installed.
         DataError: If a file of episodes cannot be read.
-        RunError: If the folder holds no episodes.
+        RunError: If the folder contains no episodes.
     """
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            "Parquet needs the package 'pyarrow'. Install visenv with the extra that holds it: "
-            "visenv[data]."
+            "Parquet needs the package 'pyarrow': pip install 'visenv[data]'."
         ) from error
     found = episode_files(folder)
     if not found:
@@ -88,7 +87,7 @@ def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def portable_row(episode: Episode) -> dict[str, Any]:
-    """Return the row of an episode, without the columns that say where it was saved."""
+    """Return the row of an episode, without the columns of the place where it was saved."""
     answer = next((e.answer for e in reversed(episode.events) if isinstance(e, Answered)), None)
     told = {
         **{name: getattr(episode, name) for name in _PLAIN},

@@ -1,4 +1,4 @@
-"""Values that every reader of JSON and UTF-8 takes, and images that may be missing."""
+"""Makes values valid for every reader of JSON and UTF-8, and handles missing images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 def portable(value: Any) -> Any:
-    """Return the value without NaN, infinity (None) and halves of surrogate pairs (U+FFFD)."""
+    """Return the value with None for NaN and infinity, and U+FFFD for halves of surrogate pairs."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
@@ -28,7 +28,7 @@ def portable(value: Any) -> Any:
 
 
 def portable_text(text: str) -> str:
-    """Return the text with U+FFFD in place of halves of surrogate pairs."""
+    """Return the text with U+FFFD for halves of surrogate pairs."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -37,5 +37,5 @@ def saved_png(image: Image) -> bytes | None:
     try:
         return image.png()
     except ImageError as error:
-        _logger.warning("An image is left out of the export: %s", error)
+        _logger.warning("An image is omitted from the export: %s", error)
         return None

@@ -1,4 +1,4 @@
-"""Grammars: how a policy's text is read and how results are written, one file per protocol."""
+"""Contains the grammars, which read turns and write results: one file for each protocol."""
 
 from visenv.grammar.action_chunk import ActionChunkGrammar
 from visenv.grammar.base import Grammar, ParsedTurn, Problem, ToolCall

@@ -1,11 +1,11 @@
-"""A chunk of actions in JSON, as vision-language-action policies write numbers.
+"""Reads chunks of actions in JSON, as vision-language-action policies write numbers.
 
-A turn is one JSON object, the arguments of one call of the tool `TOOL`::
+A turn is one JSON object with the arguments of one call of the tool `TOOL`::
 
     {"actions": [[127, 140, 90, 127, 127, 127, 0], [127, 140, 90, 127, 127, 127, 0]]}
 
-A thought may come first, inside ``<think></think>``. There is no answer: an episode ends when the
-goal holds or a limit is hit.
+A thought inside ``<think></think>`` may precede it. There is no answer: an episode ends when the
+goal is reached or a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 TOOL = "act"
-"""The tool that every turn calls."""
+"""Name of the tool that every turn calls."""
 
 LONGEST_TURN = 1 << 16
 """Most characters of a turn."""
@@ -36,7 +36,7 @@ class ActionChunkGrammar:
     """Reads one JSON object per turn, after an optional thought.
 
     Args:
-        form: The form of a turn, for error messages, for example ``{"actions": [[…], …]}``.
+        form: The format of a turn for error messages, for example ``{"actions": [[…], …]}``.
     """
 
     stop: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class ActionChunkGrammar:
         self._form = f"Reply with one JSON object, {form}"
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn; no text makes it raise.
+        """Read one turn; no text makes this method raise.
 
         Problem codes: ``too_long``, ``thought_unclosed``, ``bad_json``, ``not_an_object``.
         """
@@ -74,26 +74,26 @@ class ActionChunkGrammar:
         return ParsedTurn(thought, (ToolCall(TOOL, value),))
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn; an answer, which no turn can hold, is written as ``{"answer": …}``."""
+        """Write a turn; an answer is written as ``{"answer": …}``, which no valid turn contains."""
         thought = "" if turn.thought is None else f"{_OPENING}{turn.thought}{_CLOSING}\n"
         if turn.calls:
             return thought + json.dumps(dict(turn.calls[0].arguments))
         return thought + json.dumps({} if turn.answer is None else {"answer": turn.answer})
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return the parts of a result as they are; its texts announce the images."""
+        """Return the parts of a result without changes; its texts announce the images."""
         return tuple(parts)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """Return an error, which begins with ``Error:``."""
+        """Return an error message that begins with ``Error:``."""
         return (f"Error: {message}\n",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Return how a turn is written, with the description of each tool."""
+        """Return a description of the format of a turn and of each tool."""
         return "\n".join([f"{self._form}.", *(tool.description for tool in tools)])
 
     def answer_regex(self, prefix: str) -> str:
-        """Return an expression that nothing matches: no turn is an answer."""
+        """Return an expression that matches nothing, because no turn is an answer."""
         return r"(?!)"
 
 

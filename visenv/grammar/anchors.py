@@ -1,7 +1,7 @@
-"""Frame and time anchors in the text of a video trace: "frame 6", "4.47 seconds", "[F1-F6 @ t=…]".
+"""Reads frame and time anchors in a video trace: "frame 6", "4.47 seconds", "[F1-F6 @ t=…]".
 
-Every pattern has bounded repeats and is tried once at each place, so that reading is linear in the
-length of the text.
+Every pattern has bounded repeats and is tried once at each position, so that reading takes time
+linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _TIMES = re.compile(
     rf"|(?<!for )({_NUMBER}){_SECONDS})",
     re.IGNORECASE,
 )
-# Begins with a set of characters, which `re` finds several times faster than alternatives.
+# The pattern begins with a character set, which `re` searches several times faster than
+# alternatives.
 _START = re.compile(
     r"[Ff\d](?:(?<=(?<![\w.])\d)|(?<=[Ff])(?=-?\d)|(?<=\b[Ff])(?=[Rr][Aa][Mm][Ee]))"
 )
@@ -44,13 +45,13 @@ _ONWARD = re.compile(r"\s{0,2}(?:and\s)?(?:onwards?|beyond|to the end)\b", re.IG
 
 
 class Anchor(NamedTuple):
-    """An `Anchor` is a frame, a time or a span of them, as written.
+    """Represents a frame, a time or a span, as written in the text.
 
     Attributes:
-        start: Where it begins in the text.
-        end: Where it ends in the text.
-        frames: The first and the last frame, counted from 1 as announced; None if not said.
-        times: The first and the last time, seconds; None if not said.
+        start: Index of its first character in the text.
+        end: Index after its last character in the text.
+        frames: First and last frame number, from 1; None if not stated.
+        times: First and last time in seconds; None if not stated.
         is_span: Whether it is a span. The end of an open span is None.
     """
 
@@ -62,7 +63,10 @@ class Anchor(NamedTuple):
 
 
 def read_anchors(text: str) -> list[Anchor]:
-    """Return the anchors of a text in order; total, and linear in its length."""
+    """Return the anchors of a text in order, in time linear in its length.
+
+    No text makes it raise.
+    """
     anchors: list[Anchor] = []
     place = 0
     while (found := _START.search(text, place)) is not None:

@@ -1,4 +1,4 @@
-"""Defines how a turn's text becomes thought, calls and answer, and a result a message."""
+"""Defines how text becomes thought, calls and answer, and how a result becomes a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ToolCall(NamedTuple):
-    """A tool call as written: a name and JSON-like arguments, neither checked yet."""
+    """Represents a tool call as written: a name and JSON-like arguments, not yet validated."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -22,9 +22,9 @@ class Problem(NamedTuple):
     """Explains why a turn, or a part of it, cannot be acted on.
 
     Attributes:
-        code: Short and stable, for counting.
-        message: What was expected and what was found, for the policy.
-        in_call: Whether a tool call was attempted (it then counts as a failed one).
+        code: A short code that does not change between versions, for statistics.
+        message: The expected and the found text, for the policy.
+        in_call: Whether a tool call was attempted, which then counts as a failed call.
     """
 
     code: str
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 class ParsedTurn(NamedTuple):
-    """Holds what a turn says. With a problem, nothing of it is acted on."""
+    """Holds the parts of a turn. If there is a problem, neither calls nor answer are executed."""
 
     thought: str | None = None
     calls: tuple[ToolCall, ...] = ()
@@ -42,26 +42,29 @@ class ParsedTurn(NamedTuple):
 
 
 class Grammar(Protocol):
-    """Defines how turns and results are written. `parse` never raises or backtracks.
+    """Defines the format of turns and results. `parse` never raises or backtracks.
 
     Attributes:
         stop: Strings that end a turn, kept in its text.
-        result_prefix: Stored images a tool returns are called ``f"{result_prefix}{k}"``.
+        result_prefix: Names of the images that a tool returns are ``f"{result_prefix}{k}"``.
     """
 
     stop: tuple[str, ...]
     result_prefix: str
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn; linear in its length."""
+        """Read one turn, in time linear in its length."""
         ...
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn that `parse` reads back; problems are ignored."""
+        """Write a turn such that `parse` reads it back; problems are ignored."""
         ...
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return a tool's result as message parts; `names` are its images' names, in order."""
+        """Return a tool's result as message parts.
+
+        `names` are the names of its images, in order.
+        """
         ...
 
     def render_error(self, message: str) -> tuple[Part, ...]:
@@ -69,9 +72,9 @@ class Grammar(Protocol):
         ...
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Return how to write turns, with every tool described from its argument model."""
+        """Return instructions for writing turns; every tool is described by its argument model."""
         ...
 
     def answer_regex(self, prefix: str) -> str:
-        """Return a regular expression for the rest, after `prefix`, of a turn that must answer."""
+        """Return a regular expression of the text after `prefix` in a turn that must answer."""
         ...

@@ -1,7 +1,7 @@
-"""A turn cut at its tags: what every grammar of think, then call or answer, reads alike.
+"""Splits a turn at its tags, for all grammars with a thought and then a call or an answer.
 
-One action to a turn; what stands inside a thought is thought, whatever it looks like; text outside
-the tags is ignored.
+A turn has one action. All text inside a thought is part of the thought, also text that looks like a
+call. Text outside the tags is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANSWERED = (
     ("<answer>", "([^<]*)"),
     ("</answer>", ""),
 )
-"""The tags of a turn that answers, each with what may follow it."""
+"""Tags of a turn that answers, each with the tags that may follow it."""
 
 _UNCLOSED_THOUGHT = Problem("thought_unclosed", "Your <think> is never closed with </think>.")
 _SEVERAL_CALLS = Problem("several_calls", "Call one tool to a turn; you called several.", True)
@@ -32,14 +32,15 @@ _CALL_AND_ANSWER = Problem(
 
 
 class TagBlocks(NamedTuple):
-    """A turn cut at its tags.
+    """Holds the blocks of a turn.
 
     Attributes:
-        thoughts: What stands inside ``<think>`` blocks.
-        calls: What stands inside blocks of a call's tag, outside thoughts.
-        answers: What stands inside ``<answer>`` blocks outside thoughts.
+        thoughts: Contents of ``<think>`` blocks.
+        calls: Contents of the blocks of calls, outside thoughts.
+        answers: Contents of ``<answer>`` blocks outside thoughts.
         outside: All text outside closed blocks.
-        unclosed: The tag of a block that is never closed, where the scan ended; otherwise ``""``.
+        unclosed: The tag of a block that is never closed, at which the scan ended; otherwise
+            ``""``.
         call_tags: The tag of each call, without its brackets.
     """
 
@@ -52,7 +53,7 @@ class TagBlocks(NamedTuple):
 
 
 ReadCall = Callable[[str], ToolCall | Problem]
-"""Reads what stands inside the tag of a call; total."""
+"""Reads the content of the tag of a call; must not raise on any text."""
 
 
 class TurnReader:
@@ -62,7 +63,7 @@ class TurnReader:
     ``several_answers``, ``call_and_answer``, ``<call tag>_unclosed``, and those of the readers.
 
     Args:
-        readers: What reads a call, by its tag without brackets.
+        readers: The reader of a call, by its tag without brackets.
     """
 
     def __init__(self, readers: Mapping[str, ReadCall]) -> None:
@@ -85,14 +86,17 @@ class TurnReader:
         whole = self._match_whole(text)
         if whole is None:
             return self.combine(self.scan(text))
-        thought, tag, body = whole.groups()  # almost every turn: three times faster
+        thought, tag, body = whole.groups()  # matches almost every turn: three times faster
         if tag == "answer":
             return ParsedTurn(thought, (), body.strip())
         return self._called(thought, tag, body)
 
     def scan(self, text: str) -> TagBlocks:
-        """Cut a turn at its tags; linear in its length, and total."""
-        pieces = self.tag.split(text)  # text at even places, tags at odd ones
+        """Split a turn at its tags, in time linear in its length.
+
+        No text makes this method raise.
+        """
+        pieces = self.tag.split(text)  # text at even indices, tags at odd ones
         thoughts: list[str] = []
         calls: list[str] = []
         call_tags: list[str] = []
@@ -126,7 +130,7 @@ class TurnReader:
         )
 
     def combine(self, blocks: TagBlocks) -> ParsedTurn:
-        """Return the turn that the blocks make."""
+        """Return the turn that consists of these blocks."""
         thoughts, calls, answers, _, unclosed, call_tags = blocks
         thought = thoughts[0] if thoughts else None
         if unclosed:
@@ -157,9 +161,9 @@ class TurnReader:
 
 
 def _end(pieces: list[str], place: int, closing: str) -> int:
-    """Return where the block that opens at `place` is closed; 0 if it never is.
+    """Return the index of the closing tag of the block that opens at `place`; 0 if there is none.
 
-    A thought ends at its first closing tag, other blocks must at the very next tag.
+    A thought ends at its first closing tag. The closing tag of other blocks must be the next tag.
     """
     last = len(pieces) if closing == "</think>" else place + 3
     try:
@@ -169,9 +173,10 @@ def _end(pieces: list[str], place: int, closing: str) -> int:
 
 
 def answer_regex(prefix: str) -> str:
-    """Match a thought and an answer without ``<``, with only white space between them.
+    """Return an expression for a thought and an answer without ``<``, separated by blanks.
 
-    A prefix that already closes the thought, or opens the answer, leaves the rest of the turn.
+    If the prefix already closes the thought, or opens the answer, the expression matches the rest
+    of the turn.
     """
     said = [place for place, (tag, _) in enumerate(_ANSWERED) if tag in prefix]
     start = said[-1] if said else -1

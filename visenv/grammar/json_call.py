@@ -1,7 +1,7 @@
-"""A tool call written in JSON, ``{"name": …, "arguments": {…}}``, and all that can be wrong in it.
+"""Reads a tool call written in JSON, ``{"name": …, "arguments": {…}}``, and describes its errors.
 
-Every fault is a `Problem` that says what was expected and what was found, because a policy that is
-gets no message cannot repair its call.
+Every error is a `Problem` with the expected and the found text, because a policy cannot repair its
+call without such a message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _FoundError(Exception):
 
 
 def read_call(body: str) -> ToolCall | Problem:
-    """Read what stands between the tags of a call; total, and linear in its length.
+    """Read the text between the tags of a call, in time linear in its length; never raise.
 
     Problem codes: ``too_long``, ``bad_json``, ``too_deep``, ``bad_character``, ``repeated_key``,
     ``not_finite``, ``not_an_object``, ``missing_key``, ``extra_key``, ``bad_name``,
@@ -50,10 +50,10 @@ def read_call(body: str) -> ToolCall | Problem:
 
 
 def read_published_call(body: str) -> ToolCall | Problem | None:
-    """Read a call as ARM-Thinker's public code does: None, without a word, where that drops it.
+    """Read a call as ARM-Thinker's public code does; return None if that code drops the call.
 
-    Further keys are ignored, of a repeated one the last counts, and NaN is a number. Arguments that
-    are no object reach the tool there, and fail.
+    Further keys are ignored, the last of repeated keys counts, and NaN is a number. Arguments that
+    are not an object reach the tool in that code, and fail there.
     """
     try:
         call = from_json(body)
@@ -67,8 +67,8 @@ def read_published_call(body: str) -> ToolCall | Problem | None:
 def _read_json(body: str) -> Any:
     """Return the JSON value.
 
-    It is read twice: pydantic's reader refuses what is nested deeply before Python's, which
-    recurses, sees it; Python's can be asked about repeated keys and numbers that are none.
+    The text is read twice: pydantic's reader rejects deep nesting before Python's recursive reader
+    is called, and Python's reader reports repeated keys and numbers that are not finite.
     """
     try:
         from_json(body)
@@ -86,7 +86,7 @@ def _read_json(body: str) -> Any:
 
 
 def _broken(body: str, complaint: str) -> Problem:
-    """Say where the JSON breaks, by quoting the text there, since a column number does not help."""
+    """Return the place of a JSON error by quoting the text there: column numbers do not help."""
     if complaint.startswith("recursion limit"):
         message = f"The JSON of your call is nested too deeply. {_FORM}, on few levels."
         return _problem("too_deep", message)
@@ -94,7 +94,7 @@ def _broken(body: str, complaint: str) -> Problem:
     if not body.strip() or place is None:
         return _problem("bad_json", f"There is no JSON in your call. {_FORM}.")
     what, line, column = place[1], int(place[2]), int(place[3])
-    lines = body.encode().split(b"\n")  # the reader counts bytes
+    lines = body.encode().split(b"\n")  # the column of the reader counts bytes
     read = b"\n".join([*lines[: line - 1], lines[line - 1][:column]])
     excerpt = shown(read.decode(errors="ignore")[-_EXCERPT:])
     message = f"The JSON of your call breaks at the end of {excerpt}: {what}. {_FORM}."
@@ -122,7 +122,7 @@ def _refuse_number(written: str) -> NoReturn:
 
 
 def _unfit(call: Any) -> Problem | None:
-    """Return why a JSON value is no call, or None if it is one."""
+    """Return the reason why a JSON value is not a call, or None if it is one."""
     if not isinstance(call, dict):
         return _problem("not_an_object", f"{_FORM}; you wrote {shown(call)}.")
     missing = [key for key in _KEYS if key not in call]

@@ -1,4 +1,4 @@
-"""The `key: value` grammar of Groundlight's zoom paper (arXiv 2506.14821, §2.1 and appendix A).
+"""Implements the `key: value` grammar of Groundlight's paper (arXiv 2506.14821, §2.1, appendix A).
 
 A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
 
@@ -7,8 +7,8 @@ A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
     keypoint: [412, 96]
     </tool>
 
-The paper found JSON calls too brittle for a small model. One call to a turn; what stands inside a
-thought is thought, whatever it looks like.
+The paper found that a small model cannot write JSON calls reliably. A turn has one call. All text
+inside a thought is part of the thought, also text that looks like a call.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class KeyValueGrammar:
         return _read(text)
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn; the inverse of `parse` for texts without tags."""
+        """Write a turn; this is the inverse of `parse` for texts without tags."""
         head = "" if turn.thought is None else f"<think>{turn.thought}</think>"
         if turn.answer is not None:
             return f"{head}<answer>{turn.answer}</answer>"
@@ -100,7 +100,7 @@ def _read_call(body: str) -> ToolCall | Problem:
         if key and colon:
             value = value.strip()
             values[key] = value if key == "name" else _value(value)
-        elif key or colon:  # a line with neither is blank
+        elif key or colon:  # a line without key and colon is blank
             return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
     name = values.pop("name", None)
     if not name:
@@ -109,12 +109,15 @@ def _read_call(body: str) -> ToolCall | Problem:
 
 
 def _value(text: str) -> Any:
-    """Return the JSON value if the text is JSON, otherwise the text, for the tool's model."""
+    """Return the JSON value if the text is JSON, otherwise the text.
+
+    The tool's model validates it.
+    """
     if len(text) > _LONGEST_VALUE:
         return text
     try:
         return from_json(text)
-    except (ValueError, TypeError):  # TypeError: half a surrogate pair, which UTF-8 has no form for
+    except (ValueError, TypeError):  # TypeError: half a surrogate pair, not encodable
         return text
 
 

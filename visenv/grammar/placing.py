@@ -1,6 +1,6 @@
-"""Placing points in time: the sentences and clauses of a trace, and the anchor of each tag.
+"""Assigns points to times: finds sentences and clauses of a trace, and the anchor of each tag.
 
-All of it is linear in the length of the text, but for a binary search for each tag.
+All functions take time linear in the length of the text, except for a binary search for each tag.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Spans = list[tuple[int, int]]
 """The start and the end of each piece of a text, in order."""
 
 # The match of a run of marks starts only at its first mark. Otherwise a long run without a blank
-# behind it would be tried again at each of its marks, in quadratic time.
-# Both begin with a set of characters, which `re` finds several times faster than alternatives.
+# after it would be tried again at each of its marks, in quadratic time. Both patterns begin with a
+# character set, which `re` searches several times faster than alternatives.
 _SENTENCE_END = re.compile(r"[.!?\n](?:(?<=(?<![.!?])[.!?])[.!?]*+(?=\s|$)|(?<=\n)\n*)")
 _CLAUSE_END = re.compile(
     r"[,;:awtb](?:(?<=[,;:])|(?:(?<=\sa)nd|(?<=\sw)hile|(?<=\st)hen|(?<=\sb)ut)(?=\s))"
@@ -25,15 +25,15 @@ _CLAUSE_END = re.compile(
 
 
 class Nearest:
-    """Finds the anchor that a tag belongs to.
+    """Finds the anchor to which a tag belongs.
 
-    It is the closest one in the tag's clause, otherwise in its sentence, otherwise in the last
-    clause of the sentence before: in "in frame 2 the cup is at A and in frame 5 at B", the closest
-    anchor to A in characters is frame 5.
+    The anchor is the closest one in the tag's clause, otherwise in its sentence, otherwise in the
+    last clause of the previous sentence. Characters alone do not suffice: in "in frame 2 the cup is
+    at A and in frame 5 at B", frame 5 is the closest anchor to A in characters.
 
     Args:
         masked: The trace with blanks in place of tags.
-        sentences: Its sentences, see `sentences_of`.
+        sentences: The sentences of the trace, see `sentences_of`.
         single: The anchors of single frames and times, in order.
     """
 
@@ -69,20 +69,20 @@ class Nearest:
 
 
 def sentences_of(masked: str) -> Spans:
-    """Return the start and the end of each sentence; together they are the text."""
+    """Return the start and the end of each sentence; the sentences together cover the text."""
     ends = [found.end() for found in _SENTENCE_END.finditer(masked)]
     spans: Spans = []
     for end in (*ends, len(masked)):
         start = spans[-1][1] if spans else 0
         if masked[start:end].strip() or not spans:
             spans.append((start, end))
-        else:  # blanks and marks belong to the sentence before
+        else:  # blanks and marks belong to the previous sentence
             spans[-1] = (spans[-1][0], end)
     return spans
 
 
 def number_at(spans: Spans, place: int) -> int:
-    """Return the number of the piece in which a place lies."""
+    """Return the index of the piece that contains a position."""
     return max(bisect_right(spans, place, key=itemgetter(0)) - 1, 0)
 
 

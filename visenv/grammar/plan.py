@@ -1,4 +1,4 @@
-"""A plan of numbered actions in JSON, as EmbodiedBench's planners write it.
+"""Reads plans of numbered actions in JSON, as EmbodiedBench's planners write them.
 
 A turn is one JSON object::
 
@@ -7,9 +7,9 @@ A turn is one JSON object::
      "executable_plan": [{"action_id": 3, "action_name": "find a Mug"},
                          {"action_id": 9, "action_name": "pick up the Mug"}]}
 
-Each action becomes one `ToolCall` of the tool `TOOL`; an empty plan is an answer, which ends the
-episode. The first id that is not in the numbered list cuts the plan: that action and those after it
-are dropped. A plan that begins with such an id is a `Problem`.
+Each action becomes one `ToolCall` of the tool `TOOL`. An empty plan is an answer, which ends the
+episode. The first id that is not in the numbered list ends the plan: that action and later ones are
+dropped. A plan that begins with such an id is a `Problem`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 TOOL = "act"
-"""The tool that each action of a plan calls, with ``action_id`` and ``action_name``."""
+"""Name of the tool that each action of a plan calls, with ``action_id`` and ``action_name``."""
 
 LONGEST_TURN = 1 << 16
 """Most characters of a turn."""
@@ -48,14 +48,14 @@ _DIGITS = r"(?:0|[1-9][0-9]{0,3})"
 
 
 class PlanGrammar(SilentResults):
-    """Reads plans of numbered actions. A prompt that is rebuilt every turn shows their results.
+    """Reads plans of numbered actions. A prompt that is rebuilt every turn contains their results.
 
     Args:
         actions: The names of the episode's actions; the id of an action is its index.
         most_actions: Most actions of one plan.
         describes_images: Whether a turn has the key ``"visual_state_description"``.
-        checks_names: Whether a name that contradicts its id is refused; otherwise names are
-            ignored, as EmbodiedBench does.
+        checks_names: Whether a name that contradicts its id is a problem; otherwise names are
+            ignored, as in EmbodiedBench.
         text_characters: Most characters of each text in a constrained turn (`turn_regex`).
     """
 
@@ -78,7 +78,7 @@ class PlanGrammar(SilentResults):
         self.text_characters = text_characters
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn; no text makes it raise.
+        """Read one turn; no text makes this method raise.
 
         The texts become the thought, one line each. Problem codes: ``too_long``, ``bad_json``,
         ``not_an_object``, ``bad_text``, ``bad_plan``, ``too_many_actions``, ``bad_action``,
@@ -112,7 +112,7 @@ class PlanGrammar(SilentResults):
         return json.dumps(values, ensure_ascii=True)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Return how a turn is written."""
+        """Return a description of the format of a turn."""
         keys = ", ".join(f'"{key}"' for key in self.text_keys)
         return (
             f"Reply with one JSON object. Its keys {keys} hold texts. Its key "
@@ -122,7 +122,7 @@ class PlanGrammar(SilentResults):
         )
 
     def turn_regex(self, text_characters: int | None = None) -> str:
-        """Return a regular expression of a whole turn, in which nothing is unbounded.
+        """Return a regular expression of a whole turn, in which every part has a bounded length.
 
         Args:
             text_characters: Most characters of each text; None for those of the grammar.
@@ -137,11 +137,11 @@ class PlanGrammar(SilentResults):
         return rf'\{{{texts}"{PLAN_KEY}": {plan}\}}'
 
     def answer_regex(self, prefix: str) -> str:
-        """Return the form of a turn with an empty plan; `prefix` must be empty."""
+        """Return an expression for a turn with an empty plan; `prefix` must be empty."""
         texts = "".join(rf'"{key}": "[^"\\\x00-\x1f]{{0,100}}", ' for key in self.text_keys)
         return rf'\{{{texts}"{PLAN_KEY}": \[\]\}}'
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ internals
 
     def _read_object(self, text: str) -> dict[str, Any] | Problem:
         if len(text) > LONGEST_TURN:
@@ -174,11 +174,11 @@ class PlanGrammar(SilentResults):
         return tuple(calls)
 
     def _problem_of(self, entry: Any) -> Problem | None:
-        """Return what is wrong with one action of a plan, or None."""
+        """Return the problem of one action of a plan, or None."""
         if not isinstance(entry, dict) or "action_id" not in entry:
             return Problem("bad_action", f"{_ENTRY}; you wrote {shown(entry)}.")
         action_id, name = entry["action_id"], entry.get("action_name")
-        if type(action_id) is not int:  # `True` and 3.0 are no ids
+        if type(action_id) is not int:  # `True` and 3.0 are not ids
             message = f'"action_id" must be a whole number, got {shown(action_id)}.'
             return Problem("bad_id", message)
         if not 0 <= action_id < len(self.actions):

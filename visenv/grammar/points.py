@@ -1,11 +1,12 @@
-"""Reasoning with points and time anchors, and an answer in a box (Argos, arXiv 2512.03438).
+"""Reads reasoning with points and time anchors, and an answer in a box (Argos, arXiv 2512.03438).
 
 A turn is ``<think>…</think><answer>…</answer>``. The final answer is the last
 ``<|begin_of_box|>…<|end_of_box|>`` inside ``<answer>``, otherwise all of it. Points are written as
-``<point x="12" y="34" alt="cup">cup</point>`` or ``<points x1="12" y1="34" x2=… alt="cups">``; a
-tag may hold several points, and an index may continue from tag to tag.
+``<point x="12" y="34" alt="cup">cup</point>`` or ``<points x1="12" y1="34" x2=… alt="cups">``. A
+tag may contain several points, and an index may continue in the next tag.
 
-Nothing here raises on any text, and all of it is linear in the length of the text.
+No text makes a function of this module raise, and all of them take time linear in the length of the
+text.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 BOX_START, BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
-"""The markers of a final answer: plain text, no special tokens."""
+"""Markers of a final answer, which are plain text and not special tokens."""
 
 MAX_LABEL = 256
-"""Characters of a label; a point with a longer label is malformed."""
+"""Most characters of a label; a point with a longer label is malformed."""
 
 _ATTRIBUTES = r"""((?:[^<>"'/]++|/(?!>)|"[^"<]*+"|'[^'<]*+')*+)"""
 _WHOLE = re.compile(
@@ -39,24 +40,24 @@ _OPENING = re.compile(r"<points?(?![\w-])", re.IGNORECASE)
 _MARKUP = re.compile(rf"<points?(?![\w-]){_ATTRIBUTES}/?>|</points?\s{{0,8}}>", re.IGNORECASE)
 _PLAIN = r"(\d{1,12}(?:\.\d{1,12})?)"
 _SIMPLE = re.compile(rf"""\sx(\d{{0,6}})="{_PLAIN}" y\1="{_PLAIN}"(?: alt="([^"]*+)")?""")
-"""The attributes of almost every tag: read four times faster."""
+"""Matches the attributes of almost every tag, four times faster than the general pattern."""
 
 _ATTRIBUTE = re.compile(
     r"""([A-Za-z]{1,8})(\d{0,6})\s{0,8}=\s{0,8}(?:"([^"]*+)"|'([^']*+)'|([^\s"'/]++))"""
 )
 _COORDINATE = re.compile(r"[+-]?\d{1,12}(?:\.\d{0,12})?(?:[eE][+-]?\d{1,3})?")
 _SHOWN = 1000
-"""Characters of a description."""
+"""Most characters of a description."""
 
 
 class Point(NamedTuple):
-    """A `Point` is a point as it is written, in the coordinates of the policy.
+    """Represents a point as written, in the coordinates of the policy.
 
     Attributes:
-        x: The distance from the left edge.
-        y: The distance from the top edge.
-        label: The name of what the point shows.
-        frame: The number of the frame, counted from 1, or None.
+        x: Distance from the left edge.
+        y: Distance from the top edge.
+        label: Name of the thing at the point.
+        frame: Frame number, from 1, or None.
         time: Seconds, or None.
     """
 
@@ -68,7 +69,7 @@ class Point(NamedTuple):
 
 
 class FrameNote(NamedTuple):
-    """A `FrameNote` describes a single frame or time; `description` is a substring of the trace."""
+    """Describes a single frame or time; `description` is a substring of the trace."""
 
     frame: int | None
     time: float | None
@@ -76,7 +77,7 @@ class FrameNote(NamedTuple):
 
 
 class SpanNote(NamedTuple):
-    """A `SpanNote` describes a span. What the trace does not say, such as an open end, is None."""
+    """Describes a span. A value that the trace does not state, such as an open end, is None."""
 
     start_frame: int | None
     end_frame: int | None
@@ -86,11 +87,11 @@ class SpanNote(NamedTuple):
 
 
 class TraceReferences(NamedTuple):
-    """Holds what a trace refers to, without duplicates.
+    """Holds the points, frames and spans of a trace, without duplicates.
 
     Attributes:
         points: The points in order.
-        frames: Descriptions of single frames to which no point belongs.
+        frames: Descriptions of single frames without a point.
         spans: Descriptions of spans.
         dropped: The number of malformed points.
     """
@@ -108,7 +109,7 @@ class PointsGrammar:
     result_prefix = "result_"
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn in linear time; no text raises.
+        """Read one turn in time linear in its length; no text makes this method raise.
 
         Problem codes: ``no_action``, ``thought_unclosed``, ``answer_unclosed``,
         ``several_answers``.
@@ -119,10 +120,10 @@ class PointsGrammar:
         return turn._replace(answer=_split_answer(turn.answer)[1])
 
     def reasoning(self, text: str) -> str:
-        """Return the thought, and what ``<answer>`` says before the final answer.
+        """Return the thought, and the text inside ``<answer>`` before the final answer.
 
         The result is ``""`` if the turn is malformed. Text after the box with the final answer, and
-        text outside of ``<think>`` and ``<answer>``, is left out.
+        text outside of ``<think>`` and ``<answer>``, is omitted.
         """
         turn = _TURNS.read(text)
         if turn.answer is None:
@@ -136,15 +137,15 @@ class PointsGrammar:
         return head if turn.answer is None else f"{head}<answer>{turn.answer}</answer>"
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return the parts as they are: no tool returns any."""
+        """Return the parts without changes, because there are no tools."""
         return tuple(parts)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """Return the message, which begins with ``Error:``."""
+        """Return an error message that begins with ``Error:``."""
         return (f"Error: {message}",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Describe the form of a turn."""
+        """Return a description of the format of a turn."""
         return (
             "Reason inside <think></think> tags, then give your final answer inside "
             "<answer></answer> tags."
@@ -156,10 +157,10 @@ class PointsGrammar:
 
 
 def read_references(text: str, *, video: bool = False) -> TraceReferences:
-    """Return the points, and for a video the time anchors, that a trace refers to.
+    """Return the points of a trace, and for a video its frames and spans.
 
     A point belongs to the closest single frame or time in its clause or sentence, otherwise in the
-    last clause of the sentence before.
+    last clause of the previous sentence.
 
     Args:
         text: The trace, see `PointsGrammar.reasoning`.
@@ -203,9 +204,9 @@ def without_tags(text: str) -> str:
 
 
 def blank_points(text: str) -> str:
-    """Return a trace with blanks in place of its points, inner texts included.
+    """Return a trace with blanks in place of its points and of their inner texts.
 
-    The result is as long as the trace, so that places in one are places in the other.
+    The result has the same length as the trace, so that positions are the same in both.
     """
     return _blank(text, _read_tags(text)[0])
 
@@ -214,7 +215,7 @@ def blank_points(text: str) -> str:
 
 
 def _split_answer(body: str) -> tuple[str, str]:
-    """Return what stands before the final answer inside ``<answer>``, and the final answer."""
+    """Return the text inside ``<answer>`` before the final answer, and the final answer."""
     end = body.rfind(BOX_END)
     start = body.rfind(BOX_START, 0, end) if end >= 0 else -1
     if start < 0:
@@ -228,7 +229,7 @@ _Tag = tuple[int, int, list[Point]]
 
 
 def _read_tags(text: str) -> tuple[list[_Tag], int]:
-    """Return the tags with their points, each with its start and end, and how many were dropped."""
+    """Return each tag with its points, start and end, and the number of dropped tags."""
     tags: list[_Tag] = []
     dropped = 0
     for whole in _WHOLE.finditer(text):
@@ -236,7 +237,7 @@ def _read_tags(text: str) -> tuple[list[_Tag], int]:
         points, bad = _read_points(attributes, inner or "")
         dropped += bad
         tags.append((*whole.span(), points))
-    # A tag that is never closed, or in which another one begins, is no whole tag.
+    # A tag that is never closed, or that contains the start of another one, is dropped.
     return tags, dropped + len(_OPENING.findall(text)) - len(tags)
 
 
@@ -280,7 +281,7 @@ def _coordinate(text: str | None) -> float | None:
 
 
 def _blank(text: str, tags: list[_Tag]) -> str:
-    """Return the text with blanks in place of tags, so that no number in them is an anchor."""
+    """Return the text with blanks in place of tags, whose numbers must not be read as anchors."""
     pieces: list[str] = []
     place = 0
     for start, end, _ in tags:

@@ -1,4 +1,4 @@
-"""The tags of Visual-ARFT (arXiv 2505.14246, figures 5 and 6): each action has a tag of its own.
+"""Implements the grammar of Visual-ARFT (arXiv 2505.14246, figures 5 and 6), with a tag per action.
 
 A turn is ``<think>…</think>`` and then exactly one of ``<answer>…</answer>`` and::
 
@@ -8,8 +8,8 @@ A turn is ``<think>…</think>`` and then exactly one of ``<answer>…</answer>`
     import cv2
     ```</code>
 
-What comes of it is shown inside ``<information>``. What stands inside a thought is thought,
-whatever it looks like; text outside the tags is ignored.
+The result of an action is written inside ``<information>``. All text inside a thought is part of
+the thought, also text that looks like an action. Text outside the tags is ignored.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class TagGrammar:
     """Reads a thought, then one action in its own tag, or the answer.
 
     Args:
-        actions: The actions there are, of ``"search"``, ``"problem"`` and ``"code"``; each calls
-            the tool of its name, with ``query``, ``labels`` and ``code``.
+        actions: The available actions, of ``"search"``, ``"problem"`` and ``"code"``; each calls
+            the tool of the same name, with the argument ``query``, ``labels`` or ``code``.
 
     Raises:
         UnknownNameError: If there is no such action.
@@ -70,10 +70,10 @@ class TagGrammar:
     def well_formed(self, text: str) -> bool:
         """Return whether a turn is one thought and then one action or answer, and nothing else.
 
-        White space may stand around the two; no tag may stand inside them. What an action holds is
-        not looked at.
+        White space may surround both; neither may contain a tag. The content of an action is not
+        checked.
         """
-        pieces = self._turns.tag.split(text)  # text at even places, tags at odd ones
+        pieces = self._turns.tag.split(text)  # text at even indices, tags at odd ones
         if len(pieces) != 9 or any(pieces[place].strip() for place in (0, 4, 8)):
             return False
         think, unthink, action, unaction = pieces[1::2]
@@ -83,14 +83,17 @@ class TagGrammar:
         )
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn; the inverse of `parse` for texts without tags."""
+        """Write a turn; this is the inverse of `parse` for texts without tags."""
         head = "" if turn.thought is None else f"<think>{turn.thought}</think>"
         if turn.answer is not None:
             return f"{head}<answer>{turn.answer}</answer>"
         return head + "".join(map(_written, turn.calls))
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return the whole result inside ``<information>``; images have no names here."""
+        """Return the whole result inside ``<information>``.
+
+        Images have no names in this grammar.
+        """
         rendered: list[Part] = ["<information>"]
         for part in parts:
             if isinstance(part, str):
@@ -105,7 +108,7 @@ class TagGrammar:
         return (f"<information>\nError: {message}\n</information>",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Return how to write turns, with an example for the tag of each action."""
+        """Return instructions for writing turns, with an example for the tag of each action."""
         listed = "\n\n".join(f"{_example(tool)}\n{tool.description}" for tool in tools)
         return (
             "Work in steps. Begin each step by reasoning inside <think> </think> tags. Then write "
@@ -116,7 +119,7 @@ class TagGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """Match a thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        """Return an expression for thought and answer; see `visenv.grammar.blocks.answer_regex`."""
         return answer_regex(prefix)
 
 
@@ -136,7 +139,7 @@ def _read_code(body: str) -> ToolCall | Problem:
 
 
 def unfenced(body: str) -> str:
-    """Return the code of a body between its first fence, which it begins with, and its last one."""
+    """Return the code between the first fence, with which the body begins, and the last one."""
     body = body.strip()
     opened = _FENCED.match(body)
     if opened is None:
@@ -150,7 +153,7 @@ def _write_labels(labels: Sequence[str]) -> str:
 
 
 class _Action(NamedTuple):
-    """An action: the argument of its call, and how what stands in its tag is read and written."""
+    """Describes an action: the argument of its call, and how its tag is read and written."""
 
     argument: str
     read: Callable[[str], ToolCall | Problem]

@@ -1,4 +1,4 @@
-"""The think-act-observe grammar of ARM-Thinker (paper §3.1): one JSON tool call, or the answer.
+"""Implements the think-act-observe grammar of ARM-Thinker (paper §3.1): JSON calls, or an answer.
 
 A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
 
@@ -6,8 +6,8 @@ A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
     {"name": "doc_page_retrieval_by_index", "arguments": {"filename": "report", "image_idx": 3}}
     </tool_call>
 
-What a tool returns comes back inside ``<tool_response>``. One call to a turn; what stands inside a
-thought is thought, whatever it looks like; text outside the tags is ignored.
+The result of a tool is written inside ``<tool_response>``. A turn has one call. All text inside a
+thought is part of the thought, also text that looks like a call. Text outside the tags is ignored.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ToolCallGrammar:
     """Reads a thought, then a tool call in JSON, or the answer.
 
     Args:
-        compat: ``"arm"`` reads turns as the public code does. A turn is cut after its first
-            ``</tool_call>``; what stands between the first ``<tool_call>`` and there is the call,
-            inside a thought too; a malformed call is dropped without a word. A turn without a call
-            is final: its answer is what its first ``<answer>`` holds, or all of it.
+        compat: ``"arm"`` reads turns as the public code does. A turn ends after its first
+            ``</tool_call>``. The text between the first ``<tool_call>`` and that tag is the call,
+            also inside a thought; a malformed call is dropped without a message. A turn without a
+            call is final: its answer is the content of its first ``<answer>``, or the whole turn.
 
     Raises:
         UnknownNameError: If `compat` is neither ``"arm"`` nor None.
@@ -62,7 +62,7 @@ class ToolCallGrammar:
         self.compat = compat
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn; linear in its length, and total.
+        """Read one turn, in time linear in its length; never raise.
 
         Problem codes of the turn: ``no_action``, ``thought_unclosed``, ``tool_call_unclosed``,
         ``answer_unclosed``, ``several_calls``, ``several_answers``, ``call_and_answer``; of its
@@ -73,7 +73,7 @@ class ToolCallGrammar:
         return _read_published(text) if self.compat else _read(text)
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn; the inverse of `parse` for thoughts and answers without tags."""
+        """Write a turn; this is the inverse of `parse` for thoughts and answers without tags."""
         blocks = [] if turn.thought is None else [f"<think>{turn.thought}</think>"]
         if turn.answer is not None:
             blocks.append(f"<answer>{turn.answer}</answer>")
@@ -103,7 +103,7 @@ class ToolCallGrammar:
         return (f"<tool_response>\nError: {message}\n</tool_response>",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Return how to write turns, with the JSON schema of each tool in a line."""
+        """Return instructions for writing turns, with the JSON schema of each tool on a line."""
         if not tools:
             return (
                 "Reason inside <think></think> tags, then give your final answer inside "
@@ -124,7 +124,7 @@ class ToolCallGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """Match a thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        """Return an expression for thought and answer; see `visenv.grammar.blocks.answer_regex`."""
         return answer_regex(prefix)
 
 
@@ -151,13 +151,16 @@ def _published_answer(text: str) -> str:
 
 
 def _as_json(call: ToolCall) -> str:
-    """Return the call on one line; a tag inside a string is escaped, so that it ends nothing."""
+    """Return the call on one line.
+
+    Tags inside strings are escaped, so that they do not end the call.
+    """
     written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
     return written if _TURNS.tag.search(written) is None else written.replace("<", "\\u003c")
 
 
 class _Schema(GenerateJsonSchema):
-    """Writes the schema in the order models know, without the titles that pydantic makes."""
+    """Writes the schema in the usual order of tool schemas, without the titles of pydantic."""
 
     @override
     def sort(self, value: Any, parent_key: str | None = None) -> Any:
@@ -171,7 +174,7 @@ class _Schema(GenerateJsonSchema):
 @lru_cache(maxsize=256)
 def _parameters(arguments: type[Arguments]) -> Mapping[str, Any]:
     schema = arguments.model_json_schema(schema_generator=_Schema)
-    # The model's own name and docstring are for programmers.
+    # The name and docstring of the model class are for developers.
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 

@@ -1,6 +1,6 @@
-"""The two-round protocol of Mags-RL (appendix A): boxes inside the thought, then a second look.
+"""Implements the two-round protocol of Mags-RL (appendix A): boxes in a thought, then the crops.
 
-A turn of round 1 is one thought, which may hold one block of boxes::
+A turn of round 1 is one thought, which may contain one block of boxes::
 
     <think>The buses are far away. <zoom>[[12, 40, 96, 88], [120, 44, 180, 90]]</zoom></think>
 
@@ -8,7 +8,7 @@ A turn of round 2 is::
 
     <rethink>Both crops show a blue bus.</rethink><answer>2</answer>
 
-Text outside the blocks is ignored. An environment decides which of the two it expects.
+Text outside the blocks is ignored. The environment decides which round it expects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 TOOL = "zoom"
-"""The name of the tool that `<zoom>` calls; its argument is ``boxes``."""
+"""Name of the tool that `<zoom>` calls; its argument is ``boxes``."""
 
 LONGEST_BLOCK = 1 << 18
 """Most characters of a `<zoom>` block."""
@@ -54,14 +54,14 @@ _NOTHING = Problem(
 
 
 class ZoomRounds(NamedTuple):
-    """A turn cut at its tags.
+    """Holds the blocks of a turn.
 
     Attributes:
-        thought: What stands inside the first closed ``<think>``, without its closed ``<zoom>``
-            blocks; None if there is none.
-        rethought: What stands inside the first closed ``<rethink>``, or None.
-        zooms: What stands inside ``<zoom>`` blocks of the thought.
-        answers: What stands inside ``<answer>`` blocks outside the thought.
+        thought: Content of the first closed ``<think>``, without its closed ``<zoom>`` blocks; None
+            if there is none.
+        rethought: Content of the first closed ``<rethink>``, or None.
+        zooms: Contents of the ``<zoom>`` blocks of the thought.
+        answers: Contents of the ``<answer>`` blocks outside the thought.
         outside: All other text.
         unclosed: ``"think"``, ``"zoom"`` or ``"answer"`` if such a block is never closed.
     """
@@ -75,9 +75,9 @@ class ZoomRounds(NamedTuple):
 
 
 def scan(text: str) -> ZoomRounds:
-    """Cut a turn at its tags, in one pass.
+    """Split a turn at its tags, in one pass.
 
-    An open ``<rethink>`` that is never closed is plain text: it does not hide an answer.
+    A ``<rethink>`` that is never closed is plain text, so that it does not hide an answer.
     """
     pieces = _TAG.split(text)
     thought: str | None = None
@@ -88,7 +88,7 @@ def scan(text: str) -> ZoomRounds:
     unclosed = ""
     # Computed once, so that scanning stays linear.
     last_close = max((at for at, piece in enumerate(pieces) if piece == "</rethink>"), default=0)
-    place = 1  # of the next tag; texts are at even places
+    place = 1  # index of the next tag; texts are at even indices
     while place < len(pieces):
         tag, end = pieces[place], place
         if tag == "<think>" and thought is None:
@@ -140,10 +140,10 @@ class ZoomInThinkGrammar:
     result_prefix = "crop_"
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read one turn of either round; linear in its length.
+        """Read one turn of either round, in time linear in its length.
 
-        `ParsedTurn.thought` is the thought without its zoom block, or the second thought of a turn
-        that has no first one. A thought without boxes is well-formed and has neither call nor
+        `ParsedTurn.thought` is the thought without its zoom block, or the second thought if the
+        turn has no first one. A thought without boxes is well-formed, and has neither call nor
         answer.
 
         Problem codes: ``no_action``, ``thought_unclosed``, ``zoom_unclosed``, ``answer_unclosed``,
@@ -164,7 +164,7 @@ class ZoomInThinkGrammar:
         return ParsedTurn(thought)
 
     def compose(self, turn: ParsedTurn) -> str:
-        """Write a turn; the inverse of `parse` for texts without tags."""
+        """Write a turn; this is the inverse of `parse` for texts without tags."""
         if turn.answer is not None:
             head = "" if turn.thought is None else f"<rethink>{turn.thought}</rethink>"
             return f"{head}<answer>{turn.answer}</answer>"
@@ -174,7 +174,7 @@ class ZoomInThinkGrammar:
         return f"<think>{turn.thought or ''}{blocks}</think>"
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return the crops, each after its name, and texts in lines of their own."""
+        """Return the crops, each after its name, and texts on separate lines."""
         rendered: list[Part] = []
         names_left = iter(names)
         for part in parts:
@@ -189,7 +189,7 @@ class ZoomInThinkGrammar:
         return (f"Error: {message}\n",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """Describe the two rounds, with an example of the boxes."""
+        """Return a description of the two rounds, with an example of the boxes."""
         if not tools:
             return "Reason inside <rethink>…</rethink>, then answer inside <answer>…</answer>."
         arguments: Mapping[str, Any] = tools[0].example().model_dump(mode="json")
@@ -202,7 +202,7 @@ class ZoomInThinkGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """Return the form of a turn of round 2 after `prefix`, without ``<`` in its texts."""
+        """Return an expression for a turn of round 2 after `prefix`, without ``<`` in its texts."""
         if "<answer>" in prefix:
             return "([^<]*)</answer>"
         if prefix.endswith(("</rethink>", "</think>")):
@@ -214,7 +214,7 @@ class ZoomInThinkGrammar:
 
 
 def _problem_of(rounds: ZoomRounds) -> Problem | None:
-    """Return what is wrong with the form of a turn, if anything is."""
+    """Return the problem of the form of a turn, or None."""
     if rounds.unclosed:
         unclosed = {"think": _THOUGHT_UNCLOSED, "zoom": _ZOOM_UNCLOSED, "answer": _ANSWER_UNCLOSED}
         return unclosed[rounds.unclosed]
@@ -230,7 +230,7 @@ def _problem_of(rounds: ZoomRounds) -> Problem | None:
 
 
 def _read_boxes(body: str) -> ToolCall | Problem:
-    """Read a JSON list; what its elements are is for the tool to judge."""
+    """Read a JSON list; the tool validates its elements."""
     if len(body) > LONGEST_BLOCK:
         return _TOO_LONG
     try:

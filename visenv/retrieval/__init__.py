@@ -1,1 +1,1 @@
-"""Retrieval that `visenv.documents` and `visenv.search` share: BM25, and a store of vectors."""
+"""Provides BM25 and a store of vectors for `visenv.documents` and `visenv.search`."""

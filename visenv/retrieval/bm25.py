@@ -1,17 +1,19 @@
-"""BM25, which scores texts by the words that they share with a query.
+"""Implements BM25, which scores texts by the words that they share with a query.
 
-This is the only implementation in visenv. `visenv.documents` ranks the pages of a document with it
-and `visenv.search.words` the passages of a corpus. As in bm25s (arXiv 2407.03618), what a word adds
-to the score of a text is computed when the index is built, so that a query only adds numbers up.
+This is the only implementation in visenv. `visenv.documents` ranks the pages of a document with it,
+and `visenv.search.words` the passages of a corpus. As in bm25s (arXiv 2407.03618), the contribution
+of a word to the score of a text is computed when the index is built, so that a query only adds
+numbers.
 
 The package bm25s itself is not used, for reasons that `benchmarks/bm25.py` measures
-(`docs/search.md` has the figures):
+(`docs/search.md` has the results):
 
-* It does not return the same rankings. A title counts twice here, but is no longer for that; bm25s
-  takes the length of a text from its number of tokens, so a repeated title makes a text longer.
+* It does not return the same rankings. Here a title counts twice, but does not count twice in the
+length of the text; bm25s computes the length from the tokens, so that a repeated title makes a text
+longer.
 * Its index of a corpus is built from all tokens of the corpus in memory.
-* It takes two to three times as long for the index of a document of 20 pages, which environments
-  build whenever a document is searched for the first time.
+* Its index of a document of 20 pages takes two to three times as long; environments build it
+whenever a document is searched for the first time.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ Integers = npt.NDArray[np.integer]
 
 
 class Postings(NamedTuple):
-    """The texts that hold a word.
+    """Holds the texts that contain a word.
 
     Attributes:
-        texts: Numbers of the texts, the first text being 0, ascending, integers ``[holding]``.
-        weights: What the word adds to the score of each text, float32 ``[holding]``.
+        texts: Indices of the texts, from 0, ascending, integers ``[containing]``.
+        weights: The contribution of the word to the score of each text, float32 ``[containing]``.
     """
 
     texts: Integers
@@ -43,18 +45,19 @@ class Postings(NamedTuple):
 class Bm25:
     """Ranks texts by BM25.
 
-    A word of the query adds to the score of a text, where `m` of `n` texts hold the word, `f` is
-    how often the text holds it, and `l` is the length of the text divided by the mean length::
+    A word of the query adds the following to the score of a text, where `m` of `n` texts contain
+    the word, `f` is its number of occurrences in the text, and `l` is the length of the text
+    divided by the mean length::
 
         log(1 + (n - m + 1/2) / (m + 1/2)) * f / (f + k1 (1 - b + b l))
 
     This is eq. 3.15 of Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-    Beyond" (2009), with the logarithm of Lucene, which is never negative, and without the constant
-    factor ``k1 + 1``, which does not change a ranking.
+    Beyond" (2009), with two changes: the logarithm of Lucene, which is never negative, and no
+    constant factor ``k1 + 1``, which does not change a ranking.
 
     Args:
         texts: Number of texts.
-        postings: Returns the postings of a word, or None if no text holds the word.
+        postings: Returns the postings of a word, or None if no text contains the word.
     """
 
     def __init__(self, texts: int, postings: Callable[[str], Postings | None]) -> None:
@@ -65,10 +68,10 @@ class Bm25:
         """Return the score of each text, float32 ``[texts]``; 0 for a text without these words.
 
         Args:
-            words: Words of the query. A word that is given twice counts twice.
+            words: Words of the query. A word that occurs twice counts twice.
         """
-        # In double precision the sum of some weights does not depend on their order, so that texts
-        # that tie come in the order of their numbers, and not of rounding errors.
+        # In double precision, the sum of some weights does not depend on their order. Texts with
+        # equal scores are therefore ordered by their indices, and not by rounding errors.
         scores = np.zeros(self.texts)
         for word in words:
             found = self._postings(word)
@@ -77,14 +80,14 @@ class Bm25:
         return scores.astype(np.float32)
 
     def best(self, words: Iterable[str], count: int) -> list[int]:
-        """Return the numbers of the best `count` texts with a score above 0, best first.
+        """Return the indices of the best `count` texts with a score above 0, best first.
 
-        Texts of equal scores come in the order of their numbers.
+        Texts with equal scores are ordered by their indices.
         """
         scores = self.scores(words)
         found = np.flatnonzero(scores > 0)
         values = scores[found]
-        if len(found) > count:  # sort only those that can be among the best
+        if len(found) > count:  # sort only texts that can be among the best
             likely = values >= np.partition(values, -count)[-count]
             found, values = found[likely], values[likely]
         order = np.argsort(-values, kind="stable")[:count]
@@ -92,12 +95,12 @@ class Bm25:
 
 
 class PostingsTable:
-    """The postings of a few texts, in memory.
+    """Holds the postings of a few texts, in memory.
 
     Args:
         texts: The words of each text.
-        k1: How slowly repetitions of a word stop counting.
-        b: How strongly long texts are held back, 0 to 1.
+        k1: How slowly the weight of repeated words saturates.
+        b: How strongly the scores of long texts are reduced, 0 to 1.
     """
 
     def __init__(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> None:
@@ -105,7 +108,7 @@ class PostingsTable:
         self._numbers: defaultdict[str, int] = defaultdict()
         self._numbers.default_factory = self._numbers.__len__  # a new word gets the next number
         words = np.fromiter(map(self._numbers.__getitem__, chain.from_iterable(texts)), np.int64)
-        # Each pair of a word and a text as one number, so that sorting groups the pairs by word.
+        # Each pair of word and text is one number, so that sorting groups the pairs by word.
         pairs = words * len(texts) + np.repeat(np.arange(len(texts)), lengths)
         pairs, counts = np.unique(pairs, return_counts=True)
         words, numbers = np.divmod(pairs, len(texts))
@@ -121,7 +124,7 @@ class PostingsTable:
         return len(self._all.texts)
 
     def get(self, word: str) -> Postings | None:
-        """Return the postings of a word, or None if no text holds the word."""
+        """Return the postings of a word, or None if no text contains the word."""
         number = self._numbers.get(word)
         if number is None:
             return None
@@ -134,20 +137,21 @@ def length_norms(lengths: Sequence[int], k1: float, b: float) -> Scores:
 
     Args:
         lengths: Number of words of each text.
-        k1: How slowly repetitions of a word stop counting.
-        b: How strongly long texts are held back, 0 to 1.
+        k1: How slowly the weight of repeated words saturates.
+        b: How strongly the scores of long texts are reduced, 0 to 1.
     """
     relative = np.asarray(lengths) / (np.mean(lengths) or 1) if lengths else np.zeros(0)
     return (k1 * (1 - b + b * relative)).astype(np.float32)
 
 
 def term_weights(counts: Integers, norms: Scores, holding: int | Integers, texts: int) -> Scores:
-    """Return what words add to the scores of texts: the formula of `Bm25`.
+    """Return the contributions of words to the scores of texts, by the formula of `Bm25`.
 
     Args:
-        counts: How often the text of each posting holds the word, ``[postings]``.
+        counts: Number of occurrences of the word in the text of each posting, ``[postings]``.
         norms: The `length_norms` of the texts of these postings, ``[postings]``.
-        holding: Number of texts that hold the word: one for all postings, or ``[postings]``.
+        holding: Number of texts that contain the word: one number for all postings, or
+            ``[postings]``.
         texts: Number of texts.
     """
     rarity = np.log1p((texts - holding + 0.5) / (np.asarray(holding) + 0.5)).astype(np.float32)

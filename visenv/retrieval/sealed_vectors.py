@@ -1,12 +1,12 @@
-"""Vectors for readers: all vectors of a store in one memory-mapped array, group by group.
+"""Provides vectors for readers: all vectors of a store in one memory-mapped array, by group.
 
-`visenv.retrieval.vector_store.VectorStore.seal` writes the array. Readers use nothing else, so they
-need neither a lock nor Chroma: forked, spawned and pickled readers are alike, and reading the
-vectors of one document touches only these, whatever the size of the store.
+`visenv.retrieval.vector_store.VectorStore.seal` writes the array. Readers use nothing else, so that
+they need neither a lock nor Chroma. Forked, spawned and pickled readers behave alike, and reading
+the vectors of one document reads only these, whatever the size of the store.
 
-A folder holds ``sealed.json`` (the embedder, the groups, the name of the array) and the array,
-which has a new name each time. The array is complete before ``sealed.json`` is replaced and names
-it, so that a reader sees either the old seal or the new one, and never a part of one.
+A folder contains ``sealed.json`` (the embedder, the groups, the name of the array) and the array,
+which has a new name each time. The array is complete before ``sealed.json`` is replaced with one
+that names it, so that a reader sees either the old seal or the new one, and never a mixture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORMAT = 2
 
 
 class StoreSeal(NamedTuple):
-    """Describes what a folder holds since it was last sealed.
+    """Describes the last seal of a folder.
 
     Attributes:
         embedder: Name of the embedder.
@@ -51,10 +51,10 @@ class StoreSeal(NamedTuple):
 
 
 class VectorGroup(NamedTuple):
-    """The vectors of a group of items: of the pages of a document, or of the texts of a corpus.
+    """Holds the vectors of a group of items: the pages of a document, or the texts of a corpus.
 
     Attributes:
-        vectors: Those of all items, item after item, ``[sum(counts), dimension]``.
+        vectors: Vectors of all items, in item order, ``[sum(counts), dimension]``.
         counts: Number of vectors of each item.
     """
 
@@ -70,16 +70,16 @@ class _Opened(NamedTuple):
 
 
 class SealedVectors:
-    """The sealed vectors of a folder, read-only.
+    """Reads the sealed vectors of a folder.
 
-    Any number of processes and threads may share it. It pickles as the path of its folder. A newer
-    seal is opened when a group is next asked for.
+    Any number of processes and threads may share it. It is pickled as the path of its folder. A
+    newer seal is opened when a group is requested the next time.
 
     Args:
         folder: Folder that a `VectorStore` sealed.
 
     Raises:
-        DataError: If nothing was sealed there, or the files cannot be read.
+        DataError: If the folder has no seal, or the files cannot be read.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -88,7 +88,7 @@ class SealedVectors:
 
     @property
     def seal(self) -> StoreSeal:
-        """Return the seal of what the folder holds now."""
+        """Return the current seal of the folder."""
         return self._current().seal
 
     def group(self, name: str) -> VectorGroup | None:
@@ -128,7 +128,8 @@ class SealedVectors:
                 f"{self.folder / array} holds {vectors.dtype} {list(vectors.shape)}, the manifest "
                 f"says float32 {[seal.rows, seal.dimension]}: delete {MANIFEST} and seal again."
             )
-        # A plain array on the same memory: a slice of a memmap costs a Python object of its own.
+        # A plain array on the same memory, because each slice of a memmap has the cost of a Python
+        # object.
         begin = dict(zip(seal.groups, map(int, starts), strict=False))
         return _Opened(seal, begin, np.asarray(vectors), stamp)
 
@@ -144,7 +145,7 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
     """Return the seal of a folder, and the name of the array.
 
     Raises:
-        FileNotFoundError: If nothing was sealed.
+        FileNotFoundError: If the folder has no seal.
         DataError: If the file is not a manifest of this version.
     """
     text = (folder / MANIFEST).read_text(encoding="utf-8")
@@ -155,19 +156,19 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         seal = StoreSeal(held["embedder"], held["dimension"], held["groups"], held["layout"])
         return seal, held["array"]
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{folder / MANIFEST} is no manifest: {error!r}.") from error
+        raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 
 
 def write_seal(folder: Path, seal: StoreSeal, blocks: Iterable[Vectors]) -> None:
-    """Write a seal, put it in place, and delete the one before.
+    """Write a seal, put it in place, and delete the previous one.
 
     Args:
         folder: Folder to write to.
-        seal: What it will hold.
-        blocks: All vectors in their order, a number of them at a time.
+        seal: The content of the seal.
+        blocks: All vectors in their order, in blocks.
 
     Raises:
-        DataError: If `blocks` hold more or fewer vectors than `seal` says.
+        DataError: If the number of vectors in `blocks` differs from the seal.
     """
     name = f"vectors-{secrets.token_hex(8)}.npy"
     with replacing(folder / name) as partial:
@@ -179,13 +180,16 @@ def write_seal(folder: Path, seal: StoreSeal, blocks: Iterable[Vectors]) -> None
                 array[written:end] = vectors
             written = end
         if written != seal.rows:
-            raise DataError(f"{folder} was to have {seal.rows} vectors, and gave {written}.")
-        array.flush()  # before the manifest names it: after a power cut, zeros would be searched
+            raise DataError(f"{folder} must have {seal.rows} vectors, got {written}.")
+        array.flush()  # before the manifest names it: otherwise a power failure may leave zeros
     with replacing(folder / MANIFEST) as manifest, manifest.open("w", encoding="utf-8") as file:
         json.dump({"format": _FORMAT, "array": name, **seal._asdict()}, file)
         file.flush()
         os.fsync(file.fileno())
-    for other in (*folder.glob("vectors-*"), *folder.glob(".vectors-*")):  # older, or killed
+    for other in (
+        *folder.glob("vectors-*"),
+        *folder.glob(".vectors-*"),
+    ):  # old, or of killed writers
         if other.name != name:
             other.unlink()
 

@@ -1,9 +1,9 @@
-"""The store of vectors: a Chroma collection that one process writes, and seals for readers.
+"""Stores vectors in a Chroma collection that one process writes, and seals them for readers.
 
-Documents and search share it. Chroma is the store of record, so that a build that was killed goes
-on where it was. Queries do not go to Chroma: its filtered query searches the whole collection,
-forked children hang in it, and a reader that is open while another process writes fails (issues
-3792, 3769 and 4460 of chroma). Readers use the array that `VectorStore.seal` derives
+Documents and search use it. Chroma holds the original data, so that a killed build can continue.
+Queries do not use Chroma: its filtered query searches the whole collection, it hangs in forked
+children, and a reader that is open while another process writes fails (issues 3792, 3769 and 4460
+of chroma). Readers use the array that `VectorStore.seal` derives
 (`visenv.retrieval.sealed_vectors`), and compare exactly.
 """
 
@@ -32,12 +32,13 @@ _UNSEALED = "unsealed"
 
 
 class VectorItem(NamedTuple):
-    """Describes something that has vectors: a page of a document, or a passage.
+    """Describes an item that has vectors: a page of a document, or a passage.
 
     Attributes:
-        key: Names the item in the store.
+        key: Name of the item in the store.
         vectors: Its vectors, ``[vectors, dimension]``; an item may have none.
-        facts: What is stored with the vectors, for `VectorStore.facts` and `VectorStore.remove`.
+        facts: Values that are stored with the vectors, for `VectorStore.facts` and
+            `VectorStore.remove`.
     """
 
     key: str
@@ -48,21 +49,22 @@ class VectorItem(NamedTuple):
 class VectorStore:
     """Stores the vectors of items, and seals them for readers.
 
-    Each vector is a row of the collection, named key/number. An item without vectors has a row of
-    zeros that says so. An item is there when all its rows are, so a process may be killed at any
-    time: what is missing is embedded again.
+    Each vector is a row of the collection, named key/number. An item without vectors has one row of
+    zeros and a fact that marks it. An item is complete if all its rows exist. A process may
+    therefore be killed at any time: missing items are embedded again.
 
-    Close the store before forking where possible. A child that is forked meanwhile may read, but
-    hangs in Chroma when its interpreter shuts down (children of multiprocessing do not do that).
+    Close the store before forking if possible. A child that is forked while the store is open may
+    read, but hangs in Chroma when its interpreter shuts down (children of multiprocessing do not do
+    that).
 
     Args:
-        folder: Folder of the store, which is made if it is not there.
-        embedder: What makes the vectors. The store keeps its name and dimension.
+        folder: Folder of the store, which is created if it does not exist.
+        embedder: The maker of the vectors. The store contains its name and dimension.
 
     Raises:
-        ConfigurationError: If the store was made by another embedder, another process is writing,
-            chromadb is not installed, or this process is forked from one that used Chroma.
-        DataError: If what Chroma stored is damaged.
+        ConfigurationError: If another embedder made the store, another process is writing, chromadb
+            is not installed, or this process is forked from one that used Chroma.
+        DataError: If the data of Chroma are damaged.
     """
 
     def __init__(self, folder: str | Path, embedder: VectorMaker) -> None:
@@ -78,17 +80,17 @@ class VectorStore:
             self._undo = undo.pop_all()
 
     def put(self, items: Sequence[VectorItem]) -> None:
-        """Store items; those that are there are replaced.
+        """Store items; existing items of the same keys are replaced.
 
         Raises:
-            ConfigurationError: If vectors are not what an embedder must make. Nothing is stored.
+            ConfigurationError: If the vectors are invalid. Nothing is stored.
         """
         rows = [row for item in items for row in self._rows(item)]
         if not rows:
             return
         with self._writing():
             heads = [f"{item.key}/0" for item in items]
-            if replaced := list(self._get(heads)):  # their facts would stay
+            if replaced := list(self._get(heads)):  # otherwise their facts would remain
                 self._collection.delete(ids=replaced)
             for part in _parts(rows, self._client.get_max_batch_size()):
                 names, vectors, facts = zip(*part, strict=True)
@@ -97,12 +99,12 @@ class VectorStore:
                 )
 
     def remove(self, **facts: str | int) -> None:
-        """Delete the items that were stored with this fact; sealed vectors stay as they are."""
+        """Delete the items that were stored with this fact; the sealed vectors do not change."""
         with self._writing():
             self._collection.delete(where=facts)
 
     def counts(self, keys: Iterable[str]) -> dict[str, int]:
-        """Return the number of vectors of those items that are there."""
+        """Return the number of vectors of those items that are stored."""
         heads: dict[str, int] = {}
         with self._chroma():
             for part in _parts(list(dict.fromkeys(keys)), _ROWS_READ):
@@ -115,7 +117,7 @@ class VectorStore:
         return {key: count for key, count in heads.items() if key not in lost}
 
     def facts(self) -> dict[str, Mapping[str, Any]]:
-        """Return the facts of each item that is there, by its key."""
+        """Return the facts of each stored item, by its key."""
         heads: dict[str, Mapping[str, Any]] = {}
         with self._chroma():
             for start in range(0, self._collection.count(), _ROWS_READ):
@@ -140,10 +142,10 @@ class VectorStore:
         return held != made_by or not (self.folder / array).is_file()
 
     def seal(self, layout: Mapping[str, Sequence[str]]) -> SealedVectors:
-        """Write the array that readers use, unless the one that is there is up to date.
+        """Write the array for readers, unless the existing one is up to date.
 
         Args:
-            layout: The groups to seal, and the keys of their items in order. A key may be there
+            layout: The groups to seal, and the keys of their items in order. A key may occur
                 several times.
 
         Raises:
@@ -176,15 +178,15 @@ class VectorStore:
     def _rows(self, item: VectorItem) -> Iterator[tuple[str, Vectors, dict[str, str | int] | None]]:
         """Yield the rows of an item: name, vector ``[dimension]``, facts."""
         count = len(checked(item.vectors, self.embedder))
-        # Chroma takes a third longer to store a row with facts, so the usual count is left out.
+        # Chroma takes a third longer to store a row with facts, so that the usual count is omitted.
         facts = {**item.facts, "vectors": count} if item.facts or count != 1 else None
         shown = item.vectors if count else np.zeros((1, self.embedder.dimension), np.float32)
         for row, vector in enumerate(shown):
             yield f"{item.key}/{row}", vector, facts
 
     def _get(self, names: Sequence[str], include: str | None = None) -> dict[str, Any]:
-        """Return those of the rows that are there, with one thing that Chroma has of them."""
-        if not names:  # Chroma would return all rows
+        """Return the existing rows among these, with one additional field of Chroma."""
+        if not names:  # otherwise Chroma would return all rows
             return {}
         found = self._collection.get(ids=list(names), include=[include] if include else [])
         return dict(zip(found["ids"], found[include or "ids"], strict=True))

@@ -1,4 +1,4 @@
-"""Vectors, and what makes them."""
+"""Defines vectors, and the interface of their makers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VectorMaker(Protocol):
     """Makes vectors.
 
     Attributes:
-        name: Names the weights. Vectors of one name cannot be searched with those of another.
+        name: Name of the weights. Vectors of different names cannot be compared.
         dimension: Length of each vector.
     """
 
@@ -32,7 +32,7 @@ class VectorMaker(Protocol):
 
 
 def checked(vectors: Vectors, embedder: VectorMaker) -> Vectors:
-    """Return the vectors, if they are what an embedder must make.
+    """Return the vectors if they are valid for the embedder.
 
     Raises:
         ConfigurationError: If they are not float32, finite, of its dimension and of unit length.
@@ -47,12 +47,12 @@ def checked(vectors: Vectors, embedder: VectorMaker) -> Vectors:
 
 
 def check_same_embedder(name: str, dimension: int, embedder: VectorMaker, where: str) -> None:
-    """Refuse vectors of another embedder.
+    """Raise an error for vectors of another embedder.
 
     Args:
         name: Name of the embedder that made the stored vectors.
         dimension: Dimension of the stored vectors.
-        embedder: The embedder that is to be used with them.
+        embedder: The embedder to use with them.
         where: Where they are stored, for the message.
 
     Raises:

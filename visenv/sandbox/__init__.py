@@ -1,7 +1,7 @@
-"""Run Python that a model wrote, with images in and out, without trusting it.
+"""Runs untrusted Python that a model wrote, with images as input and output.
 
-docs/sandbox.md says what a program is kept from and by which layer; ``visenv doctor`` says which
-layers this machine grants.
+docs/sandbox.md describes the protections against such programs and the layer of each one. ``visenv
+doctor`` lists the layers that this machine supports.
 """
 
 from visenv.sandbox.backend import SandboxBackend

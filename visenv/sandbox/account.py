@@ -1,4 +1,4 @@
-"""Accounts for the time that a step of an environment waited for workers of sandboxes.
+"""Measures how long a step of an environment waited for sandbox workers.
 
 ::
 
@@ -18,11 +18,11 @@ _current: ContextVar[list[float] | None] = ContextVar("sandbox_waits", default=N
 
 @contextmanager
 def sandbox_waits() -> Iterator[list[float]]:
-    """Collect the waits of the programs that are run in the block, and in tasks started in it.
+    """Collect the waits of all programs that are run in the block or in tasks started in it.
 
     Yields:
-        The seconds of each wait, those for a worker that did not come included. An inner block
-        takes its waits from an outer one.
+        The seconds of each wait, also of waits that ended at the deadline. The waits of an inner
+        block are not added to those of an outer block.
     """
     waits = list[float]()
     token = _current.set(waits)
@@ -36,4 +36,4 @@ def add_wait(seconds: float) -> None:
     """Add a wait to the innermost block around the caller, if there is one."""
     waits = _current.get()
     if waits is not None:
-        waits.append(seconds)  # one operation: tasks of a block may be in several threads
+        waits.append(seconds)  # atomic: tasks of a block may run in several threads

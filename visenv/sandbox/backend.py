@@ -1,4 +1,4 @@
-"""Defines where programs run: here, or wherever a `Program` gives an `Execution`."""
+"""Defines the interface of a backend, which runs a `Program` and returns an `Execution`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ from visenv.sandbox.program import Program
 
 
 class SandboxBackend(Protocol):
-    """Runs untrusted programs. Used from many threads at once, and pickled with envs."""
+    """Runs untrusted programs.
+
+    It is used by many threads at once, and pickled with environments.
+    """
 
     def start(self) -> None:
-        """Get ready, so that the first program need not wait; `run` does it otherwise.
+        """Prepare the backend, so that the first program does not wait; otherwise `run` does this.
 
         Raises:
-            ConfigurationError: If programs cannot be run safely here.
-            ServiceError: If what runs them cannot be reached.
+            ConfigurationError: If this machine cannot run programs safely.
+            ServiceError: If the service that runs the programs cannot be reached.
         """
         ...
 
     def run(self, program: Program) -> Execution:
-        """Run a program to its end or its limit. Whatever a program does is an `Execution`.
+        """Run a program to its end or to a limit.
+
+        All behavior of a program results in an `Execution`.
 
         Raises:
-            ConfigurationError: If programs cannot be run safely here.
-            ServiceError: If what runs them failed beyond retries; never by the program's doing.
+            ConfigurationError: If this machine cannot run programs safely.
+            ServiceError: If the service failed beyond its retries; a program never causes this.
         """
         ...
 
     def close(self) -> None:
-        """End what runs programs; running ones are killed."""
+        """End the service, and kill the programs that run."""
         ...

@@ -1,4 +1,4 @@
-"""The client's side of one cell: hand over the program, watch it, kill it at a limit."""
+"""Controls a cell as its client: sends a program, reads its output, kills it at a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.sandbox.limits import SandboxLimits
 
 _SECONDS_TO_SET_UP = 60.0
 _SECONDS_TO_DIE = 60.0
-_MOST_TO_POLL = (1 << 31) - 1  # milliseconds, an int of C
+_MOST_TO_POLL = (1 << 31) - 1  # milliseconds, a C int
 _CHUNK = 1 << 16
 
 Cause = Literal["done", "ended", "wall", "output"]
@@ -26,11 +26,13 @@ class ExecutionEnd(NamedTuple):
     """Describes how an execution ended.
 
     Attributes:
-        cause: ``"done"``: with its results sealed. ``"ended"``: by itself, or killed by the kernel.
-            ``"wall"``, ``"output"``: killed by us, at that limit.
-        end: The end that the kernel reported; None when it was done, and was not waited for.
-        output: What it wrote, at most the limit.
-        seconds: Of wall-clock time from its first line to its end.
+        cause: ``"done"``: the program ended and its results are sealed. ``"ended"``: the process
+            ended without results, or the kernel killed it. ``"wall"``, ``"output"``: the client
+            killed it at that limit.
+        end: The end that the kernel reported; None if the cause is ``"done"``, which does not wait
+            for the process.
+        output: Output of the program, at most the limit.
+        seconds: Wall-clock time from the first line of the program to its end.
     """
 
     cause: Cause
@@ -40,10 +42,12 @@ class ExecutionEnd(NamedTuple):
 
 
 class Cell:
-    """A cell that waits for its program. A context manager: it is killed at the latest on leaving.
+    """Represents a process that waits for its program.
+
+    It is a context manager, which kills the process at exit.
 
     Args:
-        descriptors: Of its request socket, its life socket and its output pipe; owned from now on.
+        descriptors: The request socket, the life socket and the output pipe; the cell closes them.
     """
 
     def __init__(self, descriptors: Sequence[int]) -> None:
@@ -61,10 +65,10 @@ class Cell:
         os.close(self._output)
 
     def start(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Hand over the program.
+        """Send the program.
 
         Raises:
-            CellLostError: If the cell is gone.
+            CellLostError: If the process no longer exists.
         """
         try:
             wire.send(self._request, message, descriptors)
@@ -72,19 +76,19 @@ class Cell:
             raise CellLostError(f"a process was lost before it began: {error}") from error
 
     def watch(self, limits: SandboxLimits, memories: Sequence[int]) -> ExecutionEnd:
-        """Read what it writes until it is done or has ended; end it at a limit.
+        """Read the output until the program is done or the process has ended; kill it at a limit.
 
-        A program is done when its output is at its end and its results can be sealed. How long the
-        kernel takes to tear the process down is then waited for by no one.
+        A program is done if its output has ended and its results can be sealed. The client does not
+        wait until the kernel has removed the process.
 
         Raises:
-            CellLostError: If the server died, or the cell could not lock itself in.
+            CellLostError: If the server died, or the process could not apply its restrictions.
         """
         output = bytearray()
         cause = self._follow(output, limits, memories)
         until = time.monotonic()
         if cause in ("wall", "output"):
-            self._life.shutdown(socket.SHUT_WR)  # the server kills what we let go of
+            self._life.shutdown(socket.SHUT_WR)  # the server then kills the cell
         end = None if cause == "done" else self._end()
         if cause == "ended":
             self._drain(output, limits.stdout_bytes)
@@ -92,7 +96,7 @@ class Cell:
         return ExecutionEnd(cause, end, bytes(output[: limits.stdout_bytes]), seconds)
 
     def _follow(self, output: bytearray, limits: SandboxLimits, memories: Sequence[int]) -> Cause:
-        """Read until it is over; returns why."""
+        """Read until the program is done or stopped; return the cause."""
         poll = select.poll()
         poll.register(self._life, select.POLLIN)
         poll.register(self._output, select.POLLIN)
@@ -113,14 +117,15 @@ class Cell:
                 if not chunk:
                     if _complete(memories):
                         return "done"
-                    poll.unregister(self._output)  # it closed its end before it was done
+                    poll.unregister(self._output)  # the program closed its output early
             elif self._life.fileno() in ready:
                 return "ended"
 
     def _began(self) -> float:
-        """Return when the first line of the program ran.
+        """Return the start time of the first line of the program.
 
-        It is asked for when it matters: to be woken by it would cost the program time.
+        This message is read only when it is needed, because waking up for it would cost the program
+        time.
         """
         if self._when is None:
             self._request.settimeout(_SECONDS_TO_SET_UP)
@@ -131,7 +136,7 @@ class Cell:
         return self._when
 
     def _drain(self, output: bytearray, most: int) -> None:
-        """Return the rest of the pipe of a process that has ended."""
+        """Read the remaining output of a process that has ended."""
         while len(output) <= most and (chunk := os.read(self._output, _CHUNK)):
             output += chunk
 
@@ -147,5 +152,5 @@ class Cell:
 
 
 def _complete(memories: Sequence[int]) -> bool:
-    """Return whether there is a report, and the results cannot change any more."""
+    """Return whether a report exists and the results can no longer change."""
     return any(os.pread(memories[0], 4, 0)) and seal_writing(memories)

@@ -1,4 +1,4 @@
-"""Examines the sandbox for `visenv doctor`: the layers there are, and whether they hold."""
+"""Examines the sandbox for `visenv doctor`: tests which layers exist, and whether they work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.sandbox.program import INPUT_IMAGE, Program
 from visenv.types import Image
 
 Layer = tuple[str, bool, str]
-"""Its name, whether it is there, and its version or why not."""
+"""Name, whether the layer exists, and its version or the reason why it does not."""
 
 _LIMITS = SandboxLimits(wall_seconds=1.0, memory_bytes=256 << 20)
 _WORK = """
@@ -26,12 +26,12 @@ cv2.imwrite("path_to_output_image.jpg", cv2.rotate(picture, cv2.ROTATE_90_CLOCKW
 
 
 class SandboxCheck(NamedTuple):
-    """A program, and what must come of it.
+    """Holds a program and a check of its result.
 
     Attributes:
-        name: What is tried.
+        name: What the program tries.
         code: The program.
-        holds: Whether what came of it is right.
+        holds: Returns whether the result is as expected.
     """
 
     name: str
@@ -59,13 +59,13 @@ CHECKS = (
 
 
 class SandboxStatus(NamedTuple):
-    """The state of the sandbox on this machine.
+    """Holds the state of the sandbox on this machine.
 
     Attributes:
         mode: How programs are isolated; None if they are refused.
-        layers: What the kernel grants.
-        checks: What was tried from inside, and whether it went as it must.
-        refusal: Why programs are refused, empty if they are not.
+        layers: The layers that the kernel supports.
+        checks: Names of the checks, and whether each one passed.
+        refusal: The reason why programs are refused; empty if they are not.
     """
 
     mode: str | None
@@ -75,7 +75,7 @@ class SandboxStatus(NamedTuple):
 
 
 def examine(isolation: Isolation = "auto") -> SandboxStatus:
-    """Try every layer, and a program against each thing it must not do.
+    """Test every layer, and run a program for each forbidden operation.
 
     Raises:
         ServiceError: If the server process cannot be started.

@@ -1,4 +1,4 @@
-"""The client's side of the fork server: starting it, asking it for cells, ending it."""
+"""Implements the client's side of the fork server: starts it, requests cells, ends it."""
 
 from __future__ import annotations
 
@@ -25,33 +25,39 @@ sys.path.insert(0, sys.argv[1])
 from guest.main import main
 main(int(sys.argv[2]))
 """
-# -P: no directory of ours on its path; -s, -S: nothing that installed packages would start.
+# -P: do not add the script's directory to the path. -s, -S: do not run startup code of installed
+# packages.
 _FLAGS = ("-P", "-s", "-S")
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",  # the order of sets is part of what a program prints
+    "PYTHONHASHSEED": "0",  # programs print sets in the same order
     "OMP_NUM_THREADS": "1",  # a process with more than one thread cannot be forked safely
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # Images in pages of 2 MB where the kernel has them: a new process faults each page in again.
+    # Keep images in 2 MB pages if the kernel has them, because each new process faults every page
+    # in again.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 
 
 class CellLostError(Exception):
-    """Raised when a cell is gone through no fault of a program: it can be run in another."""
+    """Raised when a cell is lost and its program is not the cause.
+
+    The program can run in another cell.
+    """
 
 
 class ServerHello(NamedTuple):
     """Holds the first message of a server.
 
     Attributes:
-        mode: ``"namespaces"``, ``"landlock"`` or ``"none"``; None when it refuses.
-        layers: Of each layer its name, whether it is there, and its version or why not.
-        paths: Of the host, that must not be shown.
-        scratch: The directory of the programs' files, empty when they have file systems of their
-            own.
+        mode: ``"namespaces"``, ``"landlock"`` or ``"none"``; None if the server refuses programs.
+        layers: For each layer its name, whether it exists, and its version or the reason why it
+            does not.
+        paths: Paths of the host that must not appear in texts.
+        scratch: The directory of the programs' files; empty if each program has its own file
+            system.
     """
 
     mode: str | None
@@ -61,11 +67,11 @@ class ServerHello(NamedTuple):
 
 
 class ForkServer:
-    """A running server process. Use it from any thread.
+    """Represents a running server process. It can be used from any thread.
 
     Args:
         configuration: ``isolation``, ``unsafe``, ``packages``, ``only_probe``; see `guest.main`.
-        ahead: Cells kept ready.
+        ahead: Number of cells kept ready.
 
     Raises:
         ConfigurationError: If a package cannot be loaded.
@@ -83,7 +89,7 @@ class ForkServer:
             with theirs, os.fdopen(errors):
                 self._process = _started(theirs.fileno(), errors)
                 failing.callback(_end, os.getpid(), self._control, self._process, "")
-                theirs.close()  # so that the server's end is the only one
+                theirs.close()  # only the server keeps its end open
                 self.hello = _greeted(self._control, message, errors)
             failing.pop_all()
         self._finalizer = weakref.finalize(
@@ -99,10 +105,10 @@ class ForkServer:
         return self._process.pid
 
     def take(self) -> list[int]:
-        """Return a cell that waits for a program: the descriptors of its request, life and output.
+        """Return the descriptors of a waiting cell: its request, life and output.
 
         Raises:
-            CellLostError: If the server is gone or could not make one.
+            CellLostError: If the server is gone or could not make a cell.
         """
         with self._lock:
             try:
@@ -120,30 +126,33 @@ class ForkServer:
         raise CellLostError(f"no process could be made: {why}" if why else "the server has ended")
 
     def refill(self) -> None:
-        """Have as many cells made as are to be kept ready; when a program has ended, is best."""
+        """Have the server make cells up to the number kept ready.
+
+        Call this after a program has ended.
+        """
         with self._lock, contextlib.suppress(OSError):  # `take` will raise
             while self._coming < self._ahead:
                 self._ask()
 
     def retire(self) -> None:
-        """Take no more cells from it; it ends after the last of those that run."""
+        """Request no more cells; the server ends after its last running cell."""
         with self._lock:
-            self._control.close()  # and with it the cells that wait in it
+            self._control.close()  # the cells that wait end, too
 
     @property
     def ended(self) -> bool:
-        """Return whether the process has ended, which also removes what the system keeps of it."""
+        """Return whether the process has ended; if so, reap it."""
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """End it, and kill all that runs."""
+        """End the server, and kill all its cells."""
         self._finalizer()
 
     def abandon(self) -> None:
-        """Release the parent's server in a forked child. let go of the parent's server."""
+        """Release the parent's server in a forked child, without ending it."""
         self._finalizer.detach()
         self._control.close()
-        self._process.returncode = 0  # it is not our child: nothing to wait for
+        self._process.returncode = 0  # the process is not a child of this one: nothing to reap
 
     def _ask(self) -> None:
         wire.send(self._control, wire.SPAWN)
@@ -151,7 +160,7 @@ class ForkServer:
 
 
 def _installed() -> list[str]:
-    """Return the folders of this interpreter's packages."""
+    """Return the package directories of this interpreter."""
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
 
 
@@ -166,7 +175,7 @@ def _started(control: int, errors: int) -> subprocess.Popen[bytes]:
             stderr=errors,
             env=_ENVIRONMENT,
             cwd="/",
-            start_new_session=True,  # Ctrl-C is for the client
+            start_new_session=True,  # Ctrl-C must reach only the client
         )
     except OSError as error:
         raise ServiceError("sandbox", f"the server cannot be started: {error}") from error
@@ -195,7 +204,7 @@ def _greeted(control: socket.socket, configuration: bytes, errors: int) -> Serve
 def _end(
     owner: int, control: socket.socket, process: subprocess.Popen[bytes], scratch: str
 ) -> None:
-    """Close, kill and wait; in a forked child of the owner, nothing."""
+    """Close the socket, kill the server and reap it; do nothing in a forked child of the owner."""
     if os.getpid() != owner:
         return
     control.close()

@@ -1,6 +1,6 @@
-"""Objects that must start again in a forked process: their locks, sockets and children are not its.
+"""Resets objects after a fork: the child does not own their locks, sockets and processes.
 
-multiprocessing forks on Linux before Python 3.14, with whatever sandbox the parent has open.
+On Linux, multiprocessing forks before Python 3.14, also if the parent has an open sandbox.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
-    """Marks an object with a state of this process."""
+    """Marks an object whose state belongs to one process."""
 
     def after_fork(self) -> None:
-        """Forget it, without touching what the parent goes on using."""
+        """Discard the state without changing anything that the parent still uses."""
         ...
 
 
@@ -22,7 +22,7 @@ _LIVING: WeakSet[Forkable] = WeakSet()
 
 
 def watch(each: Forkable) -> None:
-    """Call its `after_fork` in every forked child."""
+    """Call `after_fork` of the object in every forked child."""
     _LIVING.add(each)
 
 

@@ -1,7 +1,7 @@
-"""Images and results that cross to a sandbox as memory both sides have, not as copies.
+"""Passes images and results to and from a sandbox as shared memory, without copies.
 
-A memory file (memfd) has no name in any file system and is passed as a descriptor. Its seals are
-kept by the kernel: what is handed in cannot be changed by anybody, what comes back cannot grow.
+A memory file (memfd) has no name in any file system, and is passed as a descriptor. The kernel
+enforces its seals: inputs cannot be changed, and outputs cannot grow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _JPEG_QUALITY = 95
 
 
 def sealed(content: bytes | memoryview) -> int:
-    """Return a descriptor of a memory file with this content, which cannot be changed any more."""
+    """Return a descriptor of a memory file with this content, which can no longer be changed."""
     view = memoryview(content).cast("B")
     memory = empty(len(view))
     try:
@@ -40,7 +40,7 @@ def sealed(content: bytes | memoryview) -> int:
 def empty(size: int) -> int:
     """Return a descriptor of a memory file of exactly `size` bytes for a program to write to.
 
-    It takes no memory before it is written to.
+    The file uses no memory before it is written to.
     """
     memory = os.memfd_create("visenv", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -53,7 +53,7 @@ def empty(size: int) -> int:
 
 
 def seal_writing(memories: Iterable[int]) -> bool:
-    """Seal these against writing; return False if a process has one mapped for writing."""
+    """Seal these files against writing; return False if a process has mapped one for writing."""
     try:
         for memory in memories:
             fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
@@ -68,7 +68,7 @@ def taken(memory: int, size: int) -> bytes:
 
 
 def taken_pixels(memory: int, height: int, width: int) -> Pixels:
-    """Return the pixels that a program left, uint8 ``[height, width, 3]``, as a copy."""
+    """Return a copy of the pixels that a program wrote, uint8 ``[height, width, 3]``."""
     pixels = np.empty((height, width, 3), np.uint8)
     view = pixels.data.cast("B")
     done = 0
@@ -78,7 +78,7 @@ def taken_pixels(memory: int, height: int, width: int) -> Pixels:
 
 
 def encoded(image: Image, name: str) -> bytes:
-    """Return the image as a file of the type in its name: PNG without loss, or JPEG (4:4:4)."""
+    """Return the image as a file of the type of its name: PNG (lossless) or JPEG (4:4:4)."""
     import PIL.Image
 
     buffer = io.BytesIO()
@@ -91,16 +91,17 @@ def encoded(image: Image, name: str) -> bytes:
 
 
 class SharedImage:
-    """An image whose pixels any number of programs map, without a copy for each.
+    """Holds an image whose pixels any number of programs map, without a copy for each program.
 
-    Making it copies the pixels once (an 8K image has 100 MB); passing it to a program takes the
-    same time at any size. Close it, or use it as a context manager.
+    The constructor copies the pixels once (an 8K image has 100 MB). The time to pass them to a
+    program does not depend on their size. Close the image after use, or use it as a context
+    manager.
 
     Args:
         image: The image.
 
     Raises:
-        ImageError: If it cannot be decoded.
+        ImageError: If the image cannot be decoded.
     """
 
     def __init__(self, image: Image) -> None:
@@ -113,7 +114,7 @@ class SharedImage:
         """Return a new descriptor of the pixels, which the caller closes.
 
         Raises:
-            ImageError: If it was closed.
+            ImageError: If the image was closed.
         """
         with self._lock:
             if self._memory is None:
@@ -121,7 +122,7 @@ class SharedImage:
             return os.dup(self._memory)
 
     def close(self) -> None:
-        """Let go of the memory; programs that run keep theirs."""
+        """Release the memory; running programs keep their mapping."""
         with self._lock:
             if self._memory is not None:
                 os.close(self._memory)

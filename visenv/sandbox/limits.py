@@ -1,4 +1,4 @@
-"""Defines what one execution may use."""
+"""Defines the limits of one execution."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from visenv.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Sets what one execution may use; the kernel refuses what goes beyond, or ends the program.
+    """Sets the limits of one execution.
+
+    The kernel refuses operations beyond them or ends the program.
 
     Attributes:
-        wall_seconds: From the program's first line; then everything it started is killed.
+        wall_seconds: Wall-clock time from the program's first line; then all its processes are
+            killed.
         cpu_seconds: CPU time of all its threads together, whole seconds.
-        memory_bytes: Address space beyond what the libraries and the passed images take.
-        disk_bytes: Of all files it writes; its image file too.
+        memory_bytes: Address space besides that of the libraries and the passed images.
+        disk_bytes: Size of all files it writes, with its image file.
         files: Number of files and directories it makes.
-        threads: Threads besides the first. There are none where namespaces are refused.
-        descriptors: Open files, pipes and the like.
-        code_bytes: Of the program's text, UTF-8.
-        stdout_bytes: Of standard output and error together, UTF-8.
-        image_pixels: Of the image that is taken back, and of each that is passed.
-        file_bytes: Of the image file that is taken back.
+        threads: Threads besides the first. No threads can be started if namespaces are not
+            available.
+        descriptors: Open files, pipes and similar.
+        code_bytes: Size of the program's text in UTF-8.
+        stdout_bytes: Size of standard output and error together, in UTF-8.
+        image_pixels: Pixels of the output image, and of each input image.
+        file_bytes: Size of the file of the output image.
 
     Raises:
-        ConfigurationError: If one is not a positive number.
+        ConfigurationError: If a limit is not a positive number.
     """
 
     wall_seconds: float = 10.0

@@ -1,4 +1,4 @@
-"""Programs in processes of this machine: the backend that is used when no other is named."""
+"""Runs programs in processes of this machine; this is the default backend."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _PAGE = 4096
 
 
 class LocalBackend:
-    """Runs each program in a fresh fork of a server process that never runs any itself.
+    """Runs each program in a new fork of a server process that never runs programs itself.
 
-    See docs/sandbox.md for the layers. The server starts with the first program; one that dies is
-    replaced, and programs that it took along are run again.
+    docs/sandbox.md describes the layers. The server starts with the first program. If it dies, it
+    is replaced, and the programs that were lost are run again.
 
     Args:
-        isolation: ``"auto"`` takes the strongest the machine grants: private namespaces, else
-            Landlock. Naming one refuses all else.
-        packages: Modules that programs can import besides the standard library; loaded once, in the
-            server. What one of them loads only when it is used must be named too.
-        ahead: Processes kept ready for the next programs; the number of CPUs by default.
-        unsafe: Run programs even where the layers that make it safe are missing. Never for code
-            that a model wrote, on a machine that matters.
+        isolation: ``"auto"`` uses the strongest isolation of the machine: private namespaces,
+            otherwise Landlock. Any other value requires that isolation.
+        packages: Modules that programs can import besides the standard library; the server loads
+            them once. Modules that one of them loads later must be listed, too.
+        ahead: Processes kept ready for the next programs; by default the number of CPUs.
+        unsafe: Run programs even if layers of the isolation are missing. Never use this for code of
+            a model on a machine with valuable data.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If an option has an invalid value.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class LocalBackend:
         forks.watch(self)
 
     def after_fork(self) -> None:
-        """Begin without a server; a forked child has its own."""
+        """Reset to a state without a server; a forked child starts its own."""
         server: ForkServer | None = getattr(self, "_server", None)
         if server is not None:
             server.abandon()
         self._server: ForkServer | None = None
         self._retired: list[ForkServer] = []
-        self._closed = 0  # how often
+        self._closed = 0  # number of calls of `close`
         self._lock = threading.Lock()
 
     @override
@@ -90,14 +90,13 @@ class LocalBackend:
         """Start the server.
 
         Raises:
-            ConfigurationError: If the machine does not grant enough layers, or a package is
-                missing.
+            ConfigurationError: If the machine lacks required layers, or a package is missing.
             ServiceError: If the server cannot be started.
         """
         self._running()
 
     def hello(self) -> ServerHello:
-        """Return what the server found: how programs are isolated, and every layer.
+        """Return the report of the server: the isolation of programs, and every layer.
 
         Raises:
             ConfigurationError, ServiceError: As `start`.
@@ -113,12 +112,11 @@ class LocalBackend:
         return self._running().pid
 
     def run(self, program: Program) -> Execution:
-        """Run a program; from any thread.
+        """Run a program. This method can be called from any thread.
 
         Raises:
-            ConfigurationError: If the machine does not grant enough layers, or a package is
-                missing.
-            ServiceError: If no process can be had, beyond retries, or the backend was closed.
+            ConfigurationError: If the machine lacks required layers, or a package is missing.
+            ServiceError: If no process is available beyond retries, or the backend was closed.
             ImageError: If a passed image cannot be decoded.
         """
         refused = program.refusal()
@@ -138,7 +136,7 @@ class LocalBackend:
         raise ServiceError("sandbox", lost)
 
     def close(self) -> None:
-        """End the server; programs that run are killed."""
+        """End the server, and kill the programs that run."""
         with self._lock:
             ending = [*self._retired, *([self._server] if self._server else [])]
             self._server, self._retired = None, []
@@ -158,7 +156,7 @@ class LocalBackend:
             return self._server
 
     def _replace(self, server: ForkServer) -> None:
-        """Use another one from now on; programs in the old one may finish."""
+        """Use a new server from now on; programs in the old one may finish."""
         with self._lock:
             if self._server is server:
                 server.retire()
@@ -195,7 +193,7 @@ def _run(server: ForkServer, program: Program) -> Execution:
 
 
 def _input(name: str, image: Image | handoff.SharedImage | bytes) -> int:
-    """Return a memory file of an image: its pixels for a variable, a file for a file."""
+    """Return a memory file of an image: its pixels for a variable, its file for a file name."""
     if isinstance(image, bytes):
         return handoff.sealed(image)
     if not is_variable(name):
@@ -241,8 +239,8 @@ def refusal(hello: ServerHello, isolation: str) -> str:
     )
     wanted = "" if isolation == "auto" else f" with isolation={isolation!r}"
     return (
-        f"This machine does not grant what it takes to run untrusted code{wanted}: a "
+        f"This machine cannot run untrusted code safely{wanted}. Required are a "
         f"{probe.SECCOMP}, {probe.PRIVILEGES}, and either a {probe.NAMESPACES} or "
-        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. `visenv doctor` says more; "
-        "LocalBackend(unsafe=True) runs programs all the same."
+        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. Run `visenv doctor` for more. "
+        "LocalBackend(unsafe=True) runs programs without the missing layers."
     )

@@ -1,4 +1,4 @@
-"""Turns the end of a process, and what it left behind, into an `Execution`."""
+"""Converts the end of a process and its results into an `Execution`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b|Insufficient memory", re
 
 
 _MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-"""Of this machine."""
+"""Memory of this machine in bytes."""
 
 
 class Cleaner:
-    """Removes what reveals the host from text.
+    """Removes paths of the host from text.
 
     Args:
-        paths: Directories, of which only the last name is left.
-        scratch: Directory of the programs' directories, which all look the same afterwards.
+        paths: Directories, which are replaced by their last component.
+        scratch: Directory of the programs' directories, which get the same name.
     """
 
     def __init__(self, paths: Iterable[str], scratch: str) -> None:
@@ -51,8 +51,8 @@ def execution(
     Args:
         ending: How its process ended.
         memories: The memory files of its report, pixels and image file.
-        limits: It ran under.
-        clean: Applied to every text.
+        limits: The limits of the program.
+        clean: Function that is applied to every text.
     """
     stopped = _stopped(ending, limits)
     report = None if stopped else wire.ProgramReport.unpack(taken(memories[0], wire.REPORT_BYTES))
@@ -87,7 +87,7 @@ def _of_report(
         file=None if image is None else taken(memories[2], report.file),
         image_problem=clean(report.problem),
         seconds=ending.seconds,
-        # What a program says of itself: nothing beyond what it can have had is passed on.
+        # The program can write its report: values are bounded by its limits.
         cpu_seconds=min(report.cpu / 1e6, float(limits.cpu_seconds)),
         memory_bytes=min(1024 * report.memory, _MEMORY_BYTES),
     )
@@ -114,7 +114,8 @@ def _stopped(ending: ExecutionEnd, limits: SandboxLimits) -> tuple[Status, str] 
             f"The process ended with exit code {code} before the program was finished.",
         )
     if code == -signal.SIGSEGV:
-        # The first process of a namespace gets no SIGABRT: the C library then faults on purpose.
+        # The first process of a namespace gets no SIGABRT; the C library then causes a segmentation
+        # fault.
         return "crashed", "The program crashed: Segmentation fault or abort."
     if code != -signal.SIGKILL:
         return "crashed", f"The program crashed: {signal.strsignal(-code)}."
@@ -126,7 +127,7 @@ def _stopped(ending: ExecutionEnd, limits: SandboxLimits) -> tuple[Status, str] 
 def _image(
     report: wire.ProgramReport, memories: tuple[int, int, int], limits: SandboxLimits
 ) -> Image | None:
-    """Return the pixels, if the numbers, which a program may have written, are plausible."""
+    """Return the pixels, if the report has valid numbers; a program may have written it."""
     pixels = report.height * report.width
     if not (0 < pixels <= limits.image_pixels and 0 < report.file <= limits.file_bytes):
         return None

@@ -1,4 +1,4 @@
-"""Checks what a backend is asked to run."""
+"""Defines a program for a backend, and checks it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from visenv.sandbox.limits import SandboxLimits
 from visenv.types import Image
 
 INPUT_IMAGE = "path_to_input_image.jpg"
-"""Where a program finds the image (Visual-ARFT, arXiv 2505.14246, figure 6)."""
+"""Path of a program's input image (Visual-ARFT, arXiv 2505.14246, figure 6)."""
 
 OUTPUT_IMAGE = "path_to_output_image.jpg"
-"""Where it writes its own."""
+"""Path of its output image."""
 
 _MOST_IMAGES = 16
 _LONGEST_NAME = 100
@@ -23,18 +23,19 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program and what it is given.
+    """Holds a program, its inputs and its limits.
 
     Attributes:
-        code: Python.
-        images: By file name, in the working directory, or by variable name. A variable holds the
-            pixels, uint8 ``[height, width, 3]`` RGB; writing to it changes the program's own copy.
-            Bytes are a file as it is, and need a file name.
-        output: File name of the image that is taken back.
-        limits: What it may use.
+        code: Python code.
+        images: Images by file name, in the working directory, or by variable name. A variable
+            contains the pixels, uint8 ``[height, width, 3]`` RGB; writing to it changes the
+            program's own copy. Bytes are written to a file without changes, and need a file name.
+        output: File name of the output image.
+        limits: The limits of the program.
 
     Raises:
-        ConfigurationError: If a name can be neither, or there are more than 16 images.
+        ConfigurationError: If a name is neither a file name nor a variable name, or there are more
+            than 16 images.
     """
 
     code: str
@@ -60,7 +61,10 @@ class Program:
             )
 
     def refusal(self) -> str:
-        """Return why the program must not be run, as text for its author; ``""`` if it may."""
+        """Return the reason why the program must not be run, for its author.
+
+        ``""`` if it may run.
+        """
         limits = self.limits
         size = len(self.code.encode("utf-8", "surrogatepass"))
         if size > limits.code_bytes:

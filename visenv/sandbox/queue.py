@@ -1,11 +1,11 @@
-"""Decides which program runs next: a fair queue with a deadline that measures waits.
+"""Schedules programs with a fair queue, which has a deadline and measures waits.
 
-After start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): the start tag of an
-owner is the larger of the virtual time and its finish tag; a free worker takes a program of the
-smallest start tag, which becomes the virtual time; a program of s seconds moves its owner's finish
-tag s beyond its start tag. Lengths are not known before, so that tags are computed when a worker is
-free. The virtual time also grows by s over the number of owners that want to run, so that owners
-that arrive later cannot keep an old one waiting forever.
+The queue implements start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2). The
+start tag of an owner is the maximum of the virtual time and the owner's finish tag. A free worker
+runs a program with the smallest start tag, which becomes the virtual time. A program of s seconds
+sets its owner's finish tag to its start tag plus s. Durations are not known in advance, so that
+tags are computed when a worker becomes free. The virtual time also grows by s divided by the number
+of owners that want to run, so that owners that arrive later cannot block an earlier one forever.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from visenv.sandbox.account import add_wait
 
 
 class QueueWaits(NamedTuple):
-    """Holds how long programs have waited for a worker.
+    """Holds statistics of the time that programs waited for a worker.
 
     Attributes:
-        programs: How many programs got a worker.
-        seconds: How long all of them waited together.
-        longest: How long one of them waited at most, seconds.
-        given_up: How many programs did not get a worker before the deadline.
+        programs: Number of programs that got a worker.
+        seconds: Sum of their waits, seconds.
+        longest: Longest wait of a program, seconds.
+        given_up: Number of programs that did not get a worker before the deadline.
     """
 
     programs: int = 0
@@ -40,14 +40,14 @@ class QueueWaits(NamedTuple):
 
 
 class _Turn:
-    """A program in the queue, and the worker that it gets.
+    """Represents a program in the queue, and the worker that it gets.
 
     Attributes:
-        owner: For whom the program runs.
-        since: When it began to wait, a `time.monotonic` value.
+        owner: The owner of the program.
+        since: Start of its wait, a `time.monotonic` value.
         ready: Done when it has a worker.
-        start: The start tag with which it was given the worker.
-        began: When it was given the worker.
+        start: The start tag when it got the worker.
+        began: Time when it got the worker.
     """
 
     __slots__ = ("began", "owner", "ready", "since", "start")
@@ -59,10 +59,10 @@ class _Turn:
 
 
 class FairQueue:
-    """Shares workers fairly among owners. Use it from any thread and any event loop.
+    """Shares workers fairly among owners. It can be used from any thread and any event loop.
 
     Args:
-        workers: Programs at a time.
+        workers: Programs that run at the same time.
         wait_seconds: Longest time that a program waits for a worker; at most
             `threading.TIMEOUT_MAX`.
     """
@@ -78,21 +78,21 @@ class FairQueue:
 
     @property
     def waits(self) -> QueueWaits:
-        """Return how long programs have waited so far."""
+        """Return the statistics of all waits so far."""
         return self._waits
 
     @contextmanager
     def worker(self, owner: Hashable) -> Iterator[None]:
-        """Wait for a worker, and hold it.
+        """Wait for a worker, and hold it in the block.
 
         Args:
-            owner: For whom the program runs; owners get the same share of time.
+            owner: The owner of the program; all owners get the same share of time.
 
         Raises:
             ServiceError: If no worker was free before the deadline.
         """
         turn = _Turn(owner)
-        try:  # around the wait too: an interrupt may come after the worker was given
+        try:  # includes the wait: an interrupt may come after a worker was assigned
             self._join(turn)
             wait([turn.ready], self._wait_seconds)
             self._require(turn)
@@ -104,10 +104,10 @@ class FairQueue:
         """Wait for a worker without blocking the event loop.
 
         Args:
-            owner: For whom the program runs; owners get the same share of time.
+            owner: The owner of the program; all owners get the same share of time.
 
         Returns:
-            The function that gives the worker back, to be called once, from any thread.
+            A function that releases the worker; call it once, from any thread.
 
         Raises:
             ServiceError: If no worker was free before the deadline.
@@ -128,7 +128,10 @@ class FairQueue:
             self._serve()
 
     def _require(self, turn: _Turn) -> None:
-        """Raise `ServiceError` if the deadline came before the worker; the lock decides."""
+        """Raise `ServiceError` if the deadline came before the worker.
+
+        The lock decides the order.
+        """
         add_wait(time.monotonic() - turn.since)
         with self._lock:
             if turn not in self._waiting:
@@ -138,7 +141,7 @@ class FairQueue:
         raise ServiceError("sandbox", f"no worker was free within {self._wait_seconds:g} s")
 
     def _leave(self, turn: _Turn) -> None:
-        """Take a program out of the queue, or its worker back."""
+        """Remove a program from the queue, or release its worker."""
         with self._lock:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -147,15 +150,19 @@ class FairQueue:
 
     def _take_back(self, owner: Hashable, start: float, seconds: float) -> None:
         self._free += 1
-        # Two programs of one owner may have begun at the same tag: both are counted.
+        # Two programs of one owner may have the same start tag; both are counted.
         self._finish[owner] = max(start, self._finish.get(owner, 0.0)) + seconds
         self._virtual += seconds / len({owner, *(each.owner for each in self._waiting)})
         self._serve()
-        # An owner behind the virtual time begins at it: nothing needs to be remembered.
+        # An owner whose finish tag is not after the virtual time starts at the virtual time: drop
+        # its tag.
         self._finish = {who: at for who, at in self._finish.items() if at > self._virtual}
 
     def _serve(self) -> None:
-        """Give free workers to the smallest start tags; of equal ones, to the first."""
+        """Assign free workers to the programs with the smallest start tags.
+
+        Ties go to the earliest.
+        """
         while self._free and self._waiting:
             chosen = min(self._waiting, key=self._start)
             self._waiting.remove(chosen)

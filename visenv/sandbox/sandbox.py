@@ -1,4 +1,4 @@
-"""Sandbox: run Python that a model wrote, from any thread or coroutine."""
+"""Defines the sandbox, which runs Python that a model wrote, from any thread or coroutine."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class Sandbox:
     r"""Runs untrusted Python with images in and out.
 
     Any number of threads may call `run`, and any number of coroutines `run_async`. At most
-    `workers` programs run at a time and the others wait in one queue (`visenv.sandbox.queue`), so
-    that a burst does not use up the time limit of a program. Owners share the workers fairly, and
-    no program waits longer than `wait_seconds`. Nothing of a program survives
-    it, and no two share anything. It pickles, and works in forked children: there it starts again.
+    `workers` programs run at a time; the others wait in one queue (`visenv.sandbox.queue`), so that
+    waiting does not count towards the time limit of a program. Owners share the workers fairly, and
+    no program waits longer than `wait_seconds`. Nothing remains of a program after its end, and
+    programs share no state. A sandbox can be pickled, and used in forked children, where it starts
+    again.
 
         with Sandbox() as sandbox:
             execution = sandbox.run(
@@ -45,13 +46,13 @@ class Sandbox:
         execution.status, execution.text, execution.image
 
     Args:
-        backend: Where programs run; processes of this machine by default.
-        limits: Of each program, unless `run` is given others.
-        workers: Programs at a time; the number of CPUs by default.
+        backend: The backend that runs the programs; by default processes of this machine.
+        limits: Limits of each program, unless `run` gets others.
+        workers: Programs that run at the same time; by default the number of CPUs.
         wait_seconds: Longest time that a program waits for a worker.
 
     Raises:
-        ConfigurationError: If there would be no worker, or `wait_seconds` is not above 0 and at
+        ConfigurationError: If `workers` is less than 1, or `wait_seconds` is not above 0 and at
             most `threading.TIMEOUT_MAX`.
     """
 
@@ -78,17 +79,17 @@ class Sandbox:
         forks.watch(self)
 
     def after_fork(self) -> None:
-        """Begin with every worker free; the backend looks after itself."""
+        """Reset to a state in which every worker is free; the backend resets itself."""
         self._queue = FairQueue(self.workers, self.wait_seconds)
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Get ready before the first program, and find out whether that is possible.
+        """Start the backend before the first program, and check that programs can run.
 
         Raises:
-            ConfigurationError: If programs cannot be run safely here.
-            ServiceError: If what runs them cannot be reached.
+            ConfigurationError: If this machine cannot run programs safely.
+            ServiceError: If the service that runs the programs cannot be reached.
         """
         self.backend.start()
 
@@ -101,21 +102,23 @@ class Sandbox:
         limits: SandboxLimits | None = None,
         owner: Hashable = None,
     ) -> Execution:
-        """Run a program and wait for it. What it does, however bad, is in what is returned.
+        """Run a program and wait for it.
+
+        All behavior of the program is in the returned `Execution`.
 
         Args:
-            code: Python; ``cv2``, ``np`` and PIL's ``Image`` need not be imported.
-            images: By file name (``"path_to_input_image.jpg"``) or by variable name (``"image"``);
-                see `Program`.
-            output: File name under which it writes an image that is taken back.
-            limits: Instead of the sandbox's.
-            owner: For whom it is run; owners that wait get the same share of time.
+            code: Python code; ``cv2``, ``np`` and PIL's ``Image`` need not be imported.
+            images: Images by file name (``"path_to_input_image.jpg"``) or by variable name
+                (``"image"``); see `Program`.
+            output: File name of the output image.
+            limits: Limits that replace those of the sandbox.
+            owner: The owner of the program; all waiting owners get the same share of time.
 
         Raises:
-            ConfigurationError: If a name cannot be used, or programs cannot be run safely here.
+            ConfigurationError: If a name is invalid, or this machine cannot run programs safely.
             ImageError: If a passed image cannot be decoded.
-            ServiceError: If what runs programs failed beyond retries, or no worker was free in
-                time.
+            ServiceError: If the service that runs programs failed beyond retries, or no worker was
+                free before the deadline.
         """
         program = Program(code, dict(images or {}), output, limits or self.limits)
         with self._queue.worker(owner):
@@ -130,10 +133,10 @@ class Sandbox:
         limits: SandboxLimits | None = None,
         owner: Hashable = None,
     ) -> Execution:
-        """Do the same as `run` without blocking the event loop.
+        """Run a program as `run` does, without blocking the event loop.
 
-        A program whose coroutine is cancelled while it runs keeps its worker until it ends, at its
-        limit at the latest.
+        If its coroutine is cancelled, a program that runs keeps its worker until it ends, at the
+        latest at its limit.
 
         Raises:
             ConfigurationError, ImageError, ServiceError: As `run`.
@@ -150,11 +153,11 @@ class Sandbox:
 
     @property
     def waits(self) -> QueueWaits:
-        """Return how long programs have waited for a worker, in this process."""
+        """Return statistics of the time that programs waited for a worker, in this process."""
         return self._queue.waits
 
     def close(self) -> None:
-        """Kill what runs and end what runs it; a later `run` starts again."""
+        """Kill the programs that run and end the backend; a later `run` starts it again."""
         with self._lock:
             executor, self._executor = self._executor, None
         self.backend.close()
@@ -162,7 +165,7 @@ class Sandbox:
             executor.shutdown(cancel_futures=True)
 
     def _submit(self, program: Program) -> Future[Execution]:
-        """Run a program that has a worker in a thread, of which there is one for each worker."""
+        """Run a program that has a worker, in a thread; there is one thread for each worker."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self.workers, "visenv-sandbox")
@@ -181,7 +184,7 @@ class Sandbox:
 
 @cache
 def shared_sandbox() -> Sandbox:
-    """Return the sandbox that all environments of this process share unless they are given one."""
+    """Return the default sandbox, which all environments of this process share."""
     return Sandbox()
 
 

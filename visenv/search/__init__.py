@@ -1,12 +1,12 @@
-"""Search engines behind one protocol: the web, a local corpus, or recorded answers.
+"""Provides search engines with one interface: the web, a local corpus, or recorded answers.
 
 ::
 
-    searcher = open_searcher("words:index")          # what `visenv search build` made
+    searcher = open_searcher("words:index")          # made by `visenv search build`
     searcher.search("who founded the Kastor works", 4)
 
-Everything that fails beyond its retries raises `ServiceError`, which aborts an episode: a search
-that could not be made is not a bad one.
+A failure beyond the retries raises `ServiceError`, which aborts an episode: a failed search must
+not count as a bad one.
 """
 
 from visenv.search.engines import open_searcher

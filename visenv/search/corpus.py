@@ -1,4 +1,4 @@
-"""A corpus: passages from a folder of texts or from JSONL files, read as a stream."""
+"""Reads a corpus as a stream of passages, from a folder of texts or from JSONL files."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Corpus:
     """Reads the passages of files, in the order of the files' names.
 
     A ``.txt`` or ``.md`` file is one article, titled by its name. A line of a ``.jsonl`` file is an
-    object with ``text`` (or ``contents``, FlashRAG's name, whose first line is the title where
-    there is no ``title``), and perhaps ``title`` and ``url``. Long articles are cut into passages.
+    object with ``text`` (or ``contents``, FlashRAG's name, whose first line is the title if there
+    is no ``title``), and optionally ``title`` and ``url``. Long articles are split into passages.
 
     Args:
-        path: A file, or a folder that is gone through with all its folders. Links that lead out of
-            it are left out.
-        words: Words of a passage.
+        path: A file, or a folder, which is read with all its subfolders. Links to files outside of
+            the folder are omitted.
+        words: Most words of a passage.
 
     Attributes:
-        problems: Lines and files that cannot be read, found so far: ``"file:line: problem"``.
+        problems: The lines and files that could not be read so far: ``"file:line: problem"``.
 
     Raises:
-        DataError: If there is nothing to read there, or only links that lead out of the folder.
+        DataError: If there are no text files, or only links to files outside of the folder.
         ConfigurationError: If `words` is below 1.
     """
 
@@ -72,7 +72,10 @@ class Corpus:
 
 
 def cut(article: Passage, words: int) -> Iterator[Passage]:
-    """Return the article in passages of at most `words` words; nothing for one without words."""
+    """Return the article in passages of at most `words` words.
+
+    None for an article without words.
+    """
     split = article.text.split()
     for start in range(0, len(split), words):
         yield article._replace(text=" ".join(split[start : start + words]))
@@ -104,7 +107,7 @@ def _article(line: bytes) -> Passage:
         raise DataError("a line must be a JSON object")
     text = _first(row, _TEXT_KEYS)
     if text is None:
-        raise DataError(f"there is no text; one of {', '.join(_TEXT_KEYS)} must hold it")
+        raise DataError(f"there is no text; expected one of the keys {', '.join(_TEXT_KEYS)}")
     title = _first(row, _TITLE_KEYS)
     if title is None:  # FlashRAG: the title is the first line, in quotes
         first, _, rest = text.partition("\n")

@@ -1,4 +1,4 @@
-"""Engines by name, as `gym.make` and the command line are given them."""
+"""Opens search engines by name, for `gym.make` and the command line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def open_searcher(text: str) -> Searcher:
 
     Args:
         text: ``"words:<index>"`` or ``"meaning:<index>"``, with the folder that ``visenv search
-            build`` made; ``"serper"`` (the web), or ``"serper:<file>"``, which keeps every answer
-            in the file and never asks twice; ``"recorded:<file>"``, which answers from such a file
-            alone.
+            build`` made; ``"serper"`` (the web), or ``"serper:<file>"``, which saves every answer
+            in the file and never asks twice; ``"recorded:<file>"``, which only answers from such a
+            file.
 
     Raises:
-        UnknownNameError: If there is no such engine; names the nearest.
-        ConfigurationError: If a folder or file must be named and is not, or a key is missing.
-        DataError: If the folder holds no whole index, or the file cannot be read.
+        UnknownNameError: If there is no such engine; the message suggests the nearest name.
+        ConfigurationError: If a required folder, file or key is missing.
+        DataError: If the folder contains no complete index, or the file cannot be read.
     """
     kind, _, place = text.partition(":")
     if kind == "serper":

@@ -1,7 +1,7 @@
-"""Search by meaning: passages are embedded once, stored by Chroma, and compared exactly.
+"""Searches passages by meaning: they are embedded once, stored in Chroma, and compared exactly.
 
-The vectors are in a `visenv.retrieval.vector_store.VectorStore`, which says why Chroma stores them
-and an array derived from it answers queries (`visenv.search.nearest`).
+The vectors are in a `visenv.retrieval.vector_store.VectorStore`, whose module explains why Chroma
+stores them, but a derived array answers queries (`visenv.search.nearest`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _BATCH = 256
 
 
 def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None = None) -> int:
-    """Embed the passages of the index of words in `folder`; return how many are new.
+    """Embed the passages of the index of words in `folder`; return the number of new ones.
 
     Passages are stored by the hash of their text, so that those of an earlier build are not
-    embedded again, wherever they now stand in the corpus.
+    embedded again, even if their place in the corpus changed.
 
     Args:
         folder: Folder that `visenv.search.words.build` wrote.
-        encoder: What embeds the passages.
-        on_passage: Called for each passage done.
+        encoder: The encoder of the passages.
+        on_passage: Function that is called for each embedded passage.
 
     Raises:
-        DataError: If there are no passages, or what an earlier build stored is damaged.
-        ConfigurationError: If another encoder began this index, or another process is writing.
+        DataError: If there are no passages, or the data of an earlier build are damaged.
+        ConfigurationError: If another encoder made this index, or another process is writing.
     """
     new = 0
     keys: list[str] = []
@@ -64,7 +64,7 @@ def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None 
 
 
 def _batches(file: Path) -> Iterator[list[str]]:
-    """Yield what is embedded of each passage, its title and text, in the order of the corpus."""
+    """Yield the texts to embed, title and text of each passage, in the order of the corpus."""
     if not file.is_file():
         raise DataError(f"{file.parent} holds no passages: `visenv search build` writes them.")
     connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
@@ -84,7 +84,7 @@ class MeaningSearch:
         device: PyTorch device of the encoder.
 
     Raises:
-        DataError: If the folder holds no whole index of vectors.
+        DataError: If the folder contains no complete index of vectors.
     """
 
     def __init__(self, folder: str | Path, device: str = "cpu") -> None:
@@ -92,13 +92,12 @@ class MeaningSearch:
         self.device = device
         if not (self.folder / MANIFEST).is_file():
             raise DataError(
-                f"{self.folder} holds no index of vectors: make one by `visenv search build "
-                "--meaning`."
+                f"{self.folder} holds no index of vectors: run `visenv search build --meaning`."
             )
         sealed = SealedVectors(self.folder)
         group = sealed.group(GROUP)
         if group is None:
-            raise DataError(f"{self.folder} holds vectors, and none of passages.")
+            raise DataError(f"{self.folder} holds vectors, but none of passages.")
         self._seal, self._vectors = sealed.seal, group.vectors
         self._encoder = Encoder(self._seal.embedder, device)
         self.passages = len(self._vectors)
@@ -109,7 +108,7 @@ class MeaningSearch:
         return NearestVectors(self._vectors)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """Return the passages nearest in meaning, by cosine.
+        """Return the passages that are nearest in meaning, by cosine similarity.
 
         Raises:
             ServiceError: If the index is damaged.
@@ -120,10 +119,10 @@ class MeaningSearch:
         return self._passages(self.nearest(text, count))
 
     def nearest(self, query: str, count: int) -> list[int]:
-        """Return the rows of the nearest passages, the first row being 0; ties by number.
+        """Return the row indices, from 0, of the nearest passages; ties are ordered by index.
 
         Raises:
-            ConfigurationError: If the encoder is not the one that made the index.
+            ConfigurationError: If another encoder made the index.
         """
         check_same_embedder(
             self._seal.embedder, self._seal.dimension, self._encoder, str(self.folder)
@@ -144,7 +143,7 @@ class MeaningSearch:
             raise ServiceError("search", f"{self.folder / PASSAGES}: {error}") from error
 
     def close(self) -> None:
-        """Release the vectors that are held in half precision."""
+        """Release the half-precision copy of the vectors."""
         vars(self).pop("_nearest", None)
 
     @override

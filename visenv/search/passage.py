@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 LONGEST_QUERY = 500
-"""Characters of a query that are used; web engines refuse much more."""
+"""Most characters of a query that are used; web engines refuse much longer queries."""
 
 
 class Passage(NamedTuple):
-    """Holds one result.
+    """Holds one result of a search.
 
     Attributes:
-        title: Of the page or article.
-        text: The passage, or the snippet that a web engine shows.
-        url: Where it is from; ``""`` in a corpus without addresses.
+        title: Title of the page or article.
+        text: The passage, or the snippet of a web engine.
+        url: Its address; ``""`` in a corpus without addresses.
     """
 
     title: str
@@ -23,20 +23,21 @@ class Passage(NamedTuple):
 
 
 class Searcher(Protocol):
-    """An engine. It may be used from several threads, and pickles.
+    """Represents a search engine. It can be used from several threads, and pickled.
 
     Attributes:
-        name: Names the engine and all that decides its answers, for caches and reports.
+        name: Name of the engine and of all settings that affect its answers, for caches and
+            reports.
     """
 
     name: str
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """Return the best passages for a query, best first; nothing if none fits.
+        """Return the best passages for a query, best first; an empty list if there are none.
 
         Args:
-            query: Any text; what is beyond `LONGEST_QUERY` characters is not used.
-            count: Most passages, from 1.
+            query: Any text; characters beyond `LONGEST_QUERY` are not used.
+            count: Most passages, at least 1.
 
         Raises:
             ServiceError: If the engine failed beyond its retries.
@@ -44,7 +45,7 @@ class Searcher(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the engine holds; a later search opens it again."""
+        """Release the resources of the engine; a later search opens it again."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Answers on disk: asked once, and the same for ever.
+"""Records answers of a search engine on disk, so that they can be replayed.
 
-A training run that asks the live web cannot be repeated, and pays for every epoch. With a record,
-the first run asks, and others replay.
+A training run that uses the live web cannot be repeated, and pays for every epoch. With a record,
+the first run asks the engine, and others replay its answers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Key = tuple[str, int]
 
 
 class RecordedSearch:
-    """Answers from a JSONL file; what is not there is asked of an engine and written there.
+    """Answers from a JSONL file; other queries are sent to an engine, and their answers recorded.
 
     A line is ``{"query", "count", "engine", "passages": [[title, text, url], …]}``. Several
-    processes may share a file: lines are added whole, under a lock.
+    processes may share a file, because whole lines are appended under a lock.
 
     Args:
-        file: The record; it is made when first written to.
-        searcher: What to ask; None replays alone.
+        file: The record, which is created by the first write.
+        searcher: The engine to ask; None only replays.
 
     Raises:
-        DataError: If the file holds a line that is no record, half a line at its end excepted.
+        DataError: If the file contains an invalid line, except for an incomplete last line.
     """
 
     def __init__(self, file: str | Path, searcher: Searcher | None = None) -> None:
@@ -47,7 +47,7 @@ class RecordedSearch:
         """Return the recorded answer, or ask the engine and record its answer.
 
         Raises:
-            ServiceError: If there is none in the record and no engine to ask, or the engine failed.
+            ServiceError: If the record has no answer and there is no engine, or the engine failed.
         """
         key = (cleaned(query), count)
         with self._lock:
@@ -74,7 +74,7 @@ class RecordedSearch:
             lock_descriptor(file.fileno(), poll_interval=0.01)  # until the file is closed
             if file.seek(0, 2):
                 file.seek(-1, 2)
-                if file.read(1) != b"\n":  # another was killed while it wrote
+                if file.read(1) != b"\n":  # another process was killed during a write
                     file.write(b"\n")
             file.write(json.dumps(line).encode() + b"\n")
 
@@ -98,10 +98,10 @@ def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             if not line.endswith(b"\n") or _cut_off(line):
                 continue
-            raise DataError(f"{file}:{number} is no recorded search: {error}") from error
+            raise DataError(f"{file}:{number} is not a recorded search: {error}") from error
     return known
 
 
 def _cut_off(line: bytes) -> bool:
-    """Return whether the line is the beginning of a record whose writer was killed."""
+    """Return whether the line is an incomplete record, whose writer was killed."""
     return line.startswith(b'{"query"') and not line.rstrip().endswith(b"}")

@@ -1,4 +1,4 @@
-"""The web through Serper (google.serper.dev), as Visual-ARFT and ARM-Thinker search it."""
+"""Searches the web through Serper (google.serper.dev), as Visual-ARFT and ARM-Thinker do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _PASSING = frozenset({408, 425, 429})
 
 
 class _TransientError(Exception):
-    """A failure that may pass; `after` is how long the server asks to wait, seconds."""
+    """Raised for a failure that may be temporary.
+
+    `after` is the wait that the server requests, seconds.
+    """
 
     def __init__(self, problem: str, after: float = 0.0) -> None:
         super().__init__(problem)
@@ -36,20 +39,23 @@ class _TransientError(Exception):
 
 
 class SerperSearch:
-    """Asks Serper. The key is read from ``SERPER_API_KEY`` for each request and kept nowhere.
+    """Searches through Serper.
 
-    Rate limits (429), server errors, time-outs, broken connections and bodies that are no JSON
-    object are tried again, after a wait that doubles, with jitter, or after ``Retry-After``, 30 s
-    at most. No more than 4 MiB of an answer are read.
+    The key is read from ``SERPER_API_KEY`` for each request and not stored.
+
+    Rate limits (429), server errors, timeouts, broken connections and answers that are not JSON
+    objects are retried after a wait that doubles each time, with jitter, or after ``Retry-After``,
+    at most 30 s. At most 4 MiB of an answer are read.
 
     Args:
-        timeout: Seconds one attempt may take in all.
+        timeout: Most seconds of one attempt.
         retries: Further attempts after the first.
-        settings: Sent with each query: ``gl`` (country), ``hl`` (language), ``tbs``, ``location``…
-        url: Another address of the same protocol.
+        settings: Parameters of each query: ``gl`` (country), ``hl`` (language), ``tbs``,
+            ``location``…
+        url: Another address with the same protocol.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have, or the key is not set.
+        ConfigurationError: If an option has an invalid value, or the key is not set.
     """
 
     def __init__(
@@ -93,11 +99,11 @@ class SerperSearch:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing, because there are no resources to release."""
 
     def _ask(self, body: Mapping[str, Any]) -> Any:
         headers = {"X-API-KEY": _key(), "Content-Type": "application/json"}
-        headers["Accept-Encoding"] = "identity"  # a megabyte of gzip may hold a gigabyte
+        headers["Accept-Encoding"] = "identity"  # a megabyte of gzip may contain a gigabyte
         deadline = _Deadline(self.timeout)
         watched = {"trace": deadline.watch}
         try:
@@ -113,24 +119,24 @@ class SerperSearch:
                 _check_status(response)
                 content = _read(response)
         except httpx.HTTPError as error:
-            raise _TransientError(type(error).__name__) from None  # its text may hold the request
+            raise _TransientError(type(error).__name__) from None  # it may contain the request
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            raise _TransientError(f"the answer is no JSON: {content[:80]!r}") from None
+            raise _TransientError(f"the answer is not JSON: {content[:80]!r}") from None
 
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Read once in a process: it takes longer than a request."""
+    """Return the certificates, read once per process: reading takes longer than a request."""
     return httpx.create_ssl_context()
 
 
 class _Deadline:
-    """Ends a request that takes too long in all.
+    """Stops a request whose total time is too long.
 
-    The time-outs of httpx start again with every byte, and a server may send one now and then for
-    ever, also before an answer has begun.
+    The timeouts of httpx start again with every byte, so that a server can prolong a request
+    forever by single bytes, even before an answer begins.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -139,13 +145,13 @@ class _Deadline:
         self._timer.daemon = True
 
     def watch(self, event: str, about: Mapping[str, Any]) -> None:
-        """Take note of each connection that httpx opens; its ``trace`` extension."""
+        """Record each connection that httpx opens; this is its ``trace`` extension."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets.append(about["return_value"].get_extra_info("socket"))
 
     def _end(self) -> None:
         for each in self._sockets:
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # it may already be closed
                 each.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> None:
@@ -158,9 +164,9 @@ class _Deadline:
 def _key() -> str:
     key = os.environ.get(KEY, "").strip()
     if not key:
-        raise ConfigurationError(f"Set {KEY} to a key of serper.dev; it is read from there alone.")
+        raise ConfigurationError(f"Set the environment variable {KEY} to a key of serper.dev.")
     if not key.isascii() or not key.isprintable():
-        raise ConfigurationError(f"{KEY} holds characters that no key has.")
+        raise ConfigurationError(f"{KEY} contains characters that are invalid in a key.")
     return key
 
 
@@ -174,7 +180,7 @@ def _check_status(response: httpx.Response) -> None:
 
 def _read(response: httpx.Response) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise _TransientError("the answer is compressed, which was not asked for")
+        raise _TransientError("the answer is compressed, but no compression was requested")
     content = bytearray()
     for chunk in response.iter_bytes():
         content += chunk
@@ -186,7 +192,7 @@ def _read(response: httpx.Response) -> bytes:
 def _passages(answer: Any) -> list[Passage]:
     """Return the organic results; there may be none, and fields may be missing."""
     if not isinstance(answer, dict):
-        raise _TransientError("the answer is no JSON object")
+        raise _TransientError("the answer is not a JSON object")
     organic = answer.get("organic")
     found = []
     for result in organic if isinstance(organic, list) else []:

@@ -1,14 +1,14 @@
-"""Search by words: BM25 over the passages of a corpus, in one SQLite file.
+"""Searches passages by words: BM25 over a corpus, in one SQLite file.
 
-FTS5, the full-text engine of SQLite, reads the corpus: it cuts texts into words, stems the words
-and says in which passages they stand. The ranking of FTS5 looks up the length of each passage that
-holds any word of the query, at about a microsecond each, so that a single "the" costs 100 ms in
+FTS5, the full-text engine of SQLite, reads the corpus: it splits texts into words, stems the words
+and lists the passages of each word. The ranking of FTS5 looks up the length of each passage that
+contains any word of the query, at about a microsecond each, so that a single "the" costs 100 ms in
 100,000 passages. This module instead stores the postings of each word as arrays, and ranks with
 `visenv.retrieval.bm25.Bm25`.
 
-The index knows how many passages hold each word. Only the rarest words of a query are used, as many
-as stand in `BUDGET` passages together, so that common words cannot make a query slow in a large
-corpus. The rarest word is always used.
+The index contains the number of passages of each word. A query uses only its rarest words, whose
+numbers of passages add up to at most `BUDGET`, so that common words cannot make a query slow in a
+large corpus. The rarest word is always used.
 
 `docs/search.md` has measurements and alternatives.
 """
@@ -35,19 +35,19 @@ from visenv.search.passage import Passage, cleaned
 FILE = "words.sqlite"
 FORMAT = 3
 BUDGET = 100_000
-"""Most passages that the words of one query may stand in, added up."""
+"""Largest sum of the numbers of passages that contain each word of a query."""
 
 _MOST_WORDS = 32
 _TITLE_WEIGHT = 2
 _K1, _B = 1.2, 0.75
-"""The parameters of BM25 that SQLite and Lucene use."""
+"""Parameters of BM25 in SQLite and Lucene."""
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 _NUMBERS, _COUNTS, _WEIGHTS = "<u4", "u1", "<f4"
 _MOST_COUNTED = 255
 
 
 def build(folder: Path, passages: Iterable[Passage]) -> int:
-    """Write the index of `passages` into `folder`, whole or not at all; return their number.
+    """Write the index of `passages` into `folder`, completely or not at all; return their number.
 
     Raises:
         DataError: If there are no passages.
@@ -101,9 +101,9 @@ def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
 def _counted(
     connection: sqlite3.Connection, lengths: list[int]
 ) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield each word, the numbers of the passages that hold it, and how often each of them does.
+    """Yield each word, the indices of its passages, and its number of occurrences in each of them.
 
-    A word of a title counts twice. Adds up the words of each passage in `lengths`.
+    A word of a title counts twice. The number of words of each passage is added up in `lengths`.
     """
     weights = {"title": _TITLE_WEIGHT, "text": 1}
     rows = connection.execute("SELECT term, doc - 1, col FROM temp.instances")
@@ -119,7 +119,7 @@ def _counted(
 def _weighted(
     connection: sqlite3.Connection, norms: Scores
 ) -> Iterator[tuple[str, int, bytes, bytes]]:
-    """Yield each word, how many passages hold it, their numbers, and its weight in each."""
+    """Yield each word, its number of passages, their indices, and its weight in each of them."""
     for word, numbers, often in connection.execute("SELECT * FROM temp.counted"):
         counts = np.frombuffer(often, _COUNTS)
         weights = term_weights(
@@ -133,11 +133,11 @@ class WordSearch:
 
     Args:
         folder: Folder of the index.
-        budget: Most passages that the words of one query may stand in, added up. A larger budget
-            makes queries of common words better, and slower.
+        budget: Largest sum of the numbers of passages that contain each word of a query. A larger
+            budget makes queries of common words more exact, but slower.
 
     Raises:
-        DataError: If the folder holds no whole index.
+        DataError: If the folder contains no complete index.
         ConfigurationError: If `budget` is below 1.
     """
 
@@ -152,7 +152,7 @@ class WordSearch:
             self.passages = self._count()
             self._bm25 = Bm25(self.passages, self._postings)
         except (sqlite3.Error, TypeError, ValueError) as error:
-            raise DataError(f"{self.folder / FILE} is no index that can be read: {error}") from None
+            raise DataError(f"{self.folder / FILE} is not a readable index: {error}") from None
         self._words = _Words()
         self.name = f"words:{self.passages}:{budget}"
 
@@ -162,15 +162,17 @@ class WordSearch:
         number, count, last = self._connection().execute(ask).fetchone()
         if number != FORMAT:
             raise DataError(
-                f"{self.folder / FILE} has format {number}; this version reads {FORMAT}. Make the "
-                "index again by `visenv search build`."
+                f"{self.folder / FILE} has format {number}; this version reads {FORMAT}. Build "
+                "the index again with `visenv search build`."
             )
         if count != last:
-            raise ValueError(f"it holds {last} passages, and was to hold {count}")
+            raise ValueError(f"it holds {last} passages, expected {count}")
         return int(count)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """Return the best passages for the rarest words of the query, by BM25; ties by number.
+        """Return the best passages for the rarest words of the query, by BM25.
+
+        Ties are ordered by index.
 
         Raises:
             ServiceError: If the index is damaged.
@@ -185,7 +187,7 @@ class WordSearch:
             raise ServiceError("search", f"{self.folder / FILE}: {error}") from error
 
     def _rarest(self, words: list[str]) -> Iterator[str]:
-        """Yield those of the words that are in the index, the rarest first, within the budget."""
+        """Yield the words that are in the index, the rarest first, within the budget."""
         marks = ", ".join("?" * len(words))
         rows = self._connection().execute(
             f"SELECT word, passages FROM postings WHERE word IN ({marks}) "
@@ -217,7 +219,7 @@ class WordSearch:
             file = self.folder / FILE
             if not file.is_file():
                 raise DataError(
-                    f"{self.folder} holds no index of words: make one by `visenv search build`."
+                    f"{self.folder} holds no index of words: run `visenv search build`."
                 )
             uri = f"{file.as_uri()}?mode=ro&immutable=1"
             found = sqlite3.connect(uri, uri=True, check_same_thread=False)
@@ -234,7 +236,7 @@ class WordSearch:
 
 
 class _Words:
-    """Cuts a query into the words that FTS5 makes of it, as it did with the passages."""
+    """Splits a query into words as FTS5 split the passages."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -249,7 +251,7 @@ class _Words:
         )
 
     def of(self, text: str) -> list[str]:
-        """Return each word once."""
+        """Return each word of a text once."""
         with self._lock:
             self._connection.execute("DELETE FROM query")
             self._connection.execute("INSERT INTO query VALUES (?)", (text,))
@@ -257,5 +259,5 @@ class _Words:
 
 
 def _storable(text: str) -> str:
-    """Return the text without what SQLite or UTF-8 cannot hold."""
+    """Return the text without characters that SQLite or UTF-8 cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")

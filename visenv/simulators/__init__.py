@@ -1,5 +1,5 @@
-"""Simulators: worlds with a state, in this process or in a child with another interpreter.
+"""Runs simulators, which are worlds with a state, in this process or in a child interpreter.
 
-`SimulatorPool` lends hosts; a host runs one simulator. What a simulator must have is written in
-`visenv.simulators.protocol`, and how one is chosen an interpreter in `visenv.simulators.settings`.
+`SimulatorPool` lends hosts; a host runs one simulator. `visenv.simulators.protocol` defines the
+interface of a simulator, and `visenv.simulators.settings` how its interpreter is chosen.
 """

@@ -1,8 +1,8 @@
-"""The program of a child: it makes one simulator and answers the calls of its host.
+"""Runs in the child process: creates one simulator and answers the calls of its host.
 
-It is started as ``python child.py <request fd> <reply fd> <host's process>`` by any Python from 3.9
-on. Standard output goes to the log, because simulators print; messages have file descriptors of
-their own.
+The program is started as ``python child.py <request fd> <reply fd> <host's process>`` by Python 3.9
+or newer. Standard output is written to the log, because simulators print; messages use separate
+file descriptors.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 IDLE_STATUS = 75
-"""Exit status of a child that was not called for too long."""
+"""Exit status of a child that received no call for too long."""
 
 
 def main() -> int:
     """Serve one host until it closes its end of the pipe."""
-    sys.path.pop(0)  # the folder of this file, whose modules would hide others of their names
+    sys.path.pop(0)  # the folder of this file has modules that hide others
     requests, replies = int(sys.argv[1]), int(sys.argv[2])
     die_with_parent(int(sys.argv[3]))
     os.dup2(2, 1)
@@ -38,7 +38,7 @@ def main() -> int:
         module, _, name = hello["target"].partition(":")
         simulator = getattr(importlib.import_module(module), name)()
         facts = simulator.start(hello["options"])
-    except BaseException as error:  # noqa: BLE001  the host raises it
+    except BaseException as error:  # noqa: BLE001  the host raises the error
         link.send({"id": 0, "error": report(error)}, {})
         return 1
     link.send({"id": 0, "results": [facts]}, {})
@@ -46,17 +46,17 @@ def main() -> int:
 
 
 def die_with_parent(parent: int) -> None:
-    """Make the kernel kill this process when its parent dies, also during a call that hangs."""
+    """Let the kernel kill this process when its parent dies, even during a call that hangs."""
     try:
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    except (OSError, AttributeError):  # not Linux: the closed pipe ends the child
+    except (OSError, AttributeError):  # other systems: the closed pipe ends the child
         return
     if os.getppid() != parent:
         os._exit(1)
 
 
 def add_bare_package(name: str, folder: str) -> None:
-    """Make a package importable without running its ``__init__``, which may need other packages."""
+    """Make a package importable without running its ``__init__``, which may import missing ones."""
     package = types.ModuleType(name)
     package.__path__ = [folder]
     sys.modules[name] = package
@@ -72,7 +72,7 @@ def read_line(descriptor: int) -> dict[str, Any]:
 
 
 def report(error: BaseException) -> dict[str, str]:
-    """Return an exception as the host gets it."""
+    """Return an exception in the form of a message to the host."""
     kinds = {cls.__name__ for cls in type(error).__mro__}
     is_setup = not kinds.isdisjoint({"ImportError", "SetupError", "OpenGLError"})
     return {
@@ -84,7 +84,7 @@ def report(error: BaseException) -> dict[str, str]:
 
 
 class HostPipes:
-    """The two pipes to the host."""
+    """Holds the two pipes to the host."""
 
     def __init__(self, requests: int, replies: int, idle_s: float) -> None:
         self.requests, self.replies, self.idle_s = requests, replies, idle_s
@@ -104,7 +104,7 @@ class HostPipes:
         return wire.unpack(self._read(text), self._read(arrays))
 
     def send(self, message: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Send a reply to the parent."""
+        """Send a reply to the host."""
         from visenv.simulators import wire
 
         for piece in wire.pack(message, arrays):
@@ -130,7 +130,7 @@ def serve(link: HostPipes, simulator: Any) -> int:
             try:
                 results, out = answer(simulator, request["calls"], arrays)
                 link.send({"id": request["id"], "results": results}, out)
-            except Exception as error:  # noqa: BLE001  the host raises it
+            except Exception as error:  # noqa: BLE001  the host raises the error
                 link.send({"id": request["id"], "error": report(error)}, {})
     except (EOFError, BrokenPipeError):
         simulator.close()
@@ -145,7 +145,7 @@ def answer(
     calls: list[Any],
     arrays: dict[str, Any],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Carry out the calls of a request in order and return their results and arrays."""
+    """Execute the calls of a request in order, and return their results and arrays."""
     import numpy as np
 
     results: list[Any] = []

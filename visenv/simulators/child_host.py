@@ -1,4 +1,4 @@
-"""The host that runs a simulator in a child process with another interpreter."""
+"""Defines the host that runs a simulator in a child process with another interpreter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from visenv.simulators.settings import SimulatorSpec
 _PIPE_BYTES = 2**20
 _LOG_BYTES = 4096
 _POLL_S = 0.5
-"""Seconds between two looks at the memory of a child that works."""
+"""Seconds between two checks of the memory of a child during a call."""
 
 _KILL_S = 5.0
 """Seconds that the kernel may take to end a killed child."""
@@ -37,20 +37,20 @@ _KILL_S = 5.0
 _CLOSE_S = 10.0
 """Seconds that a child has to close its simulator before it is killed."""
 
-# The kernel ends a child when the thread that started it ends, so one thread that lives as long as
-# this process starts all of them.
+# The kernel ends a child when the thread that started it ends. Therefore one thread, which lives as
+# long as this process, starts all children.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="visenv-starter")
 
 
 class ChildHost(SimulatorHost):
-    """A simulator in a child.
+    """Runs a simulator in a child process.
 
-    Only JSON and raw bytes cross, over file descriptors of their own; what the simulator prints is
-    kept for error messages. The child ends with this process, also if that is killed. The child's
-    folder for temporary files is deleted when the child ends.
+    Messages consist of JSON and raw bytes, and use separate file descriptors. The output of the
+    simulator is kept for error messages. The child ends with this process, even if this process is
+    killed. The temporary folder of the child is deleted when the child ends.
 
     Args:
-        spec: The simulator; `SimulatorSpec.interpreter` is a program.
+        spec: The simulator; `SimulatorSpec.interpreter` is the path of a program.
     """
 
     def __init__(self, spec: SimulatorSpec) -> None:
@@ -63,7 +63,7 @@ class ChildHost(SimulatorHost):
 
     @property
     def pid(self) -> int:
-        """Return the process of the child, 0 before it is started."""
+        """Return the process id of the child, 0 before it is started."""
         return 0 if self._process is None else self._process.pid
 
     @override
@@ -90,7 +90,7 @@ class ChildHost(SimulatorHost):
         self._replies, replies = os.pipe()
         self._output, output = os.pipe()
         for descriptor in (self._requests, self._replies):
-            with contextlib.suppress(OSError):  # the user's share of pipe memory may be used up
+            with contextlib.suppress(OSError):  # the user's limit on pipe memory may be reached
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         for descriptor in (self._requests, self._replies, self._output):
             os.set_blocking(descriptor, False)
@@ -133,11 +133,11 @@ class ChildHost(SimulatorHost):
 
     @override
     def kill(self) -> bool:
-        """Kill the child with its own children; the call that waits raises `ServiceError`.
+        """Kill the child and its children; a waiting call raises `ServiceError`.
 
-        The children of a child that has ended by itself are killed too.
+        The children of a child that has already ended are killed, too.
         """
-        # Until a child is waited for, no other process can get its number.
+        # The process id cannot be reused before the child has been reaped.
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -156,12 +156,12 @@ class ChildHost(SimulatorHost):
 
     @override
     def is_alive(self) -> bool:
-        """Return whether the child runs and did not fail."""
+        """Return whether the child runs and has not failed."""
         return self._process is not None and not self.broken and not self._has_ended()
 
     @override
     def fail(self, reason: str) -> ServiceError:
-        """Kill the child and return the error, with the last lines that the child printed."""
+        """Kill the child and return the error, with the last lines of the child's output."""
         self._drain()
         self._end()
         lines = self._log.decode(errors="replace").strip().splitlines()[-3:]
@@ -187,7 +187,7 @@ class ChildHost(SimulatorHost):
         return message["results"], found
 
     def _unexpected(self) -> ServiceError:
-        """Return the error for a child that wrote, or ended, without being asked."""
+        """Return the error for a child that sent a message, or ended, without a request."""
         try:
             more = os.read(self._replies, 1)
         except OSError:
@@ -238,14 +238,14 @@ class ChildHost(SimulatorHost):
         return found
 
     def _wait(self, readers: list[int], writers: list[int], deadline: float) -> None:
-        """Wait until a pipe is ready; read what the child prints, and look at its memory."""
+        """Wait until a pipe is ready; meanwhile, read the child's output and check its memory."""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self.fail("no reply in time (limits: HostLimits.start_s and call_s).")
             ready = select.select([*readers, self._output], writers, [], min(left, _POLL_S))
             if self._output in ready[0] and not self._drain():
-                # The child has closed its output: the reply pipe alone says what happened.
+                # The child has closed its output: wait only for the reply pipe.
                 ready = select.select(readers, writers, [], min(left, _POLL_S))
             if ready[1] or any(each in readers for each in ready[0]):
                 return
@@ -254,7 +254,7 @@ class ChildHost(SimulatorHost):
                 raise self.fail(f"it used {used / 2**20:.0f} MiB, more than {most / 2**20:.0f}.")
 
     def _drain(self) -> bool:
-        """Read what the child printed; return False at its end."""
+        """Read the child's output; return False at its end."""
         while True:
             try:
                 said = os.read(self._output, 65536)
@@ -267,7 +267,7 @@ class ChildHost(SimulatorHost):
             self._log = (self._log + said)[-_LOG_BYTES:]
 
     def _has_ended(self) -> bool:
-        """Return whether the child has ended; it is not waited for, see `kill`."""
+        """Return whether the child has ended, without reaping it, see `kill`."""
         process = self._process
         if process is None or process.returncode is not None:
             return True
@@ -305,7 +305,7 @@ class ChildHost(SimulatorHost):
 
 
 def bare_packages(module: str) -> list[tuple[str, str]]:
-    """Return the packages above a module with their folders, outermost first, and the core's."""
+    """Return a module's parent packages with their folders, outermost first, and the core's."""
     found: dict[str, str] = {}
     for name in ("visenv.simulators.wire", module):
         parts = name.split(".")[:-1]
@@ -319,7 +319,7 @@ def bare_packages(module: str) -> list[tuple[str, str]]:
 
 
 def child_environment(interpreter: str) -> dict[str, str]:
-    """Return the environment variables of a child; Python's own do not reach another Python."""
+    """Return the environment variables of a child; another Python gets none of this Python's."""
     own = Path(interpreter).resolve() == Path(sys.executable).resolve()
     same = own and Path(interpreter).parent == Path(sys.executable).parent
     left_out = () if same else ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")

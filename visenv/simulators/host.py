@@ -1,4 +1,4 @@
-"""The interface of both hosts, and the host that runs a simulator in this process."""
+"""Defines the interface of hosts, and the host that runs a simulator in this process."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from visenv.simulators.child import answer, report
 from visenv.simulators.settings import SimulatorSpec
 
 BOUNDARY = "simulator"
-"""The boundary of every `ServiceError` of a host."""
+"""Value of `boundary` in every `ServiceError` of a host."""
 
 Frames = Mapping[str, NDArray[np.uint8]]
 Call = tuple[str, Any]
 
 
 class SimulatorReply(NamedTuple):
-    """Holds what a call returned.
+    """Holds the result of a call.
 
     Attributes:
-        facts: What the simulator returned, as JSON.
-        frames: The frames that were asked for, uint8 ``[height, width, 3]`` by name.
-        snapshot: The state after the call if it was asked for, else ``b""``.
+        facts: The return value of the simulator, as JSON.
+        frames: The requested frames, uint8 ``[height, width, 3]``, by name.
+        snapshot: The state after the call if it was requested, otherwise ``b""``.
     """
 
     facts: dict[str, Any]
@@ -39,16 +39,18 @@ class SimulatorReply(NamedTuple):
 
 
 class SimulatorHost(ABC):
-    """Runs one simulator. A host is used by one thread at a time; `kill` may come from another.
+    """Runs one simulator. One thread uses a host at a time.
+
+    `kill` may be called from another thread.
 
     Args:
         spec: The simulator.
 
     Attributes:
-        facts: What `Simulator.start` returned.
-        broken: Whether the simulator failed; only `close` may follow.
-        resets: The number of episodes that were begun.
-        task: The task of the present episode as JSON, by which a pool finds a fitting host.
+        facts: The return value of `Simulator.start`.
+        broken: Whether the simulator failed; after a failure, only `close` may be called.
+        resets: Number of episodes that were started.
+        task: Task of the current episode as JSON, by which a pool finds a suitable host.
     """
 
     def __init__(self, spec: SimulatorSpec) -> None:
@@ -63,21 +65,21 @@ class SimulatorHost(ABC):
         """Start the simulator.
 
         Raises:
-            ConfigurationError: If something must be installed first; the message says what.
+            ConfigurationError: If something must be installed first; the message names it.
             ServiceError: If the simulator fails.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close the simulator and release what it runs in."""
+        """Close the simulator and release its process or thread."""
 
     @abstractmethod
     def kill(self) -> bool:
-        """End a call that hangs; return whether that is possible."""
+        """Stop a call that hangs; return whether this is possible."""
 
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Return the resident memory of the simulator's own process, 0 without one."""
+        """Return the resident memory of the simulator's own process in bytes, 0 if it has none."""
 
     @abstractmethod
     def is_alive(self) -> bool:
@@ -87,10 +89,10 @@ class SimulatorHost(ABC):
     def _exchange(
         self, calls: Sequence[Call], arrays: Mapping[str, Any]
     ) -> tuple[list[Any], Mapping[str, Any]]:
-        """Carry out calls in order; return their results, and frames and snapshot by name."""
+        """Execute calls in order; return their results, and frames and snapshot by name."""
 
     def reset(self, task: Mapping[str, Any], *, frames: Any = None) -> SimulatorReply:
-        """Begin an episode, and draw if `frames` is a request for frames.
+        """Start an episode, and render if `frames` is a request for frames.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -102,7 +104,7 @@ class SimulatorHost(ABC):
     def act(
         self, request: Mapping[str, Any], *, frames: Any = None, snapshot: bool = False
     ) -> SimulatorReply:
-        """Act, then draw and save the state if asked.
+        """Execute an action, then render and save the state if requested.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -110,7 +112,7 @@ class SimulatorHost(ABC):
         return self._call("act", dict(request), frames=frames, snapshot=snapshot)
 
     def frames(self, request: Mapping[str, Any]) -> Frames:
-        """Return frames of the present state.
+        """Return frames of the current state.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -126,7 +128,7 @@ class SimulatorHost(ABC):
         return self._reply([("snapshot", None)], {}).snapshot
 
     def restore(self, snapshot: bytes, *, frames: Any = None) -> SimulatorReply:
-        """Return to a state of the same task.
+        """Restore a state of the same task.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -179,9 +181,10 @@ def _frame(host: SimulatorHost, name: str, array: Any) -> NDArray[np.uint8]:
 
 
 class LocalSimulatorHost(SimulatorHost):
-    """A simulator in this process, in a thread of its own, because EGL contexts keep to a thread.
+    """Runs a simulator in a thread of this process, because EGL contexts are bound to a thread.
 
-    A call that hangs cannot be ended: after its time-out it is left behind, and the host is broken.
+    A call that hangs cannot be stopped. After its timeout the thread is abandoned, and the host is
+    broken.
     """
 
     def __init__(self, spec: SimulatorSpec) -> None:
@@ -191,7 +194,7 @@ class LocalSimulatorHost(SimulatorHost):
 
     @override
     def start(self) -> None:
-        """Import the class and start it."""
+        """Import the class, and start the simulator."""
         try:
             self.facts = self._wait(self._start, self.spec.limits.start_s)
         except Exception as error:
@@ -208,7 +211,7 @@ class LocalSimulatorHost(SimulatorHost):
 
     @override
     def close(self) -> None:
-        """Close the simulator, if no call of it hangs."""
+        """Close the simulator, unless one of its calls hangs."""
         if self._simulator is not None and not self.broken:
             self._thread.submit(self._simulator.close)
         self.broken = True
@@ -216,17 +219,17 @@ class LocalSimulatorHost(SimulatorHost):
 
     @override
     def kill(self) -> bool:
-        """Return False: a thread cannot be ended from outside."""
+        """Return False, because a thread cannot be stopped from outside."""
         return False
 
     @override
     def memory_bytes(self) -> int:
-        """Return 0: the memory is that of this process."""
+        """Return 0, because the memory belongs to this process."""
         return 0
 
     @override
     def is_alive(self) -> bool:
-        """Return whether the simulator was started and did not fail."""
+        """Return whether the simulator was started and has not failed."""
         return self._simulator is not None and not self.broken
 
     @override

@@ -1,4 +1,4 @@
-"""Makes the virtual environment of the simulators, as ``make simulators`` does in a checkout."""
+"""Creates the virtual environment of the simulators, as ``make simulators`` does in a checkout."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HERE = Path(__file__).parent
 _LOCKS = (_HERE / "versions.txt", _HERE.parents[1] / "constraints/simulators.txt")
 _OSMESA_PACKAGES = ("libosmesa6", "libglapi-mesa")
 STAMP = ".packages"
-"""The file in the virtual environment that says that its installation was completed."""
+"""Name of the file in the virtual environment that marks a complete installation."""
 
 
 def lock_file() -> Path:
-    """Return the file with the versions: that of the wheel, or that of the checkout.
+    """Return the file with the package versions, of the wheel or of the checkout.
 
     Raises:
-        ConfigurationError: If there is none.
+        ConfigurationError: If there is no such file.
     """
     for path in _LOCKS:
         if path.is_file():
@@ -33,12 +33,12 @@ def lock_file() -> Path:
 def install(
     folder: Path, torch_index: str | None = None, say: Callable[[str], None] = print
 ) -> Path:
-    """Make the virtual environment, unless it is complete, and return its interpreter.
+    """Create the virtual environment, unless it is complete, and return its interpreter.
 
     Args:
-        folder: The virtual environment; an incomplete one is made again.
-        torch_index: The package index to take PyTorch's CPU build from; None is pip's own.
-        say: Called with a line about each step.
+        folder: The virtual environment; an incomplete one is created again.
+        torch_index: The package index of PyTorch's CPU build; None uses the index of pip.
+        say: Function that is called with a line of text for each step.
 
     Raises:
         RunError: If a package cannot be installed.
@@ -66,10 +66,10 @@ def install(
 
 
 def unpack_osmesa(folder: Path) -> None:
-    """Download OSMesa's Debian packages and unpack them, which needs no root.
+    """Download OSMesa's Debian packages and unpack them, which requires no root.
 
     Raises:
-        RunError: If that is not possible; names the package to install instead.
+        RunError: If this fails; the message names the package to install instead.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The OpenGL backend of simulators, chosen before MuJoCo is imported for the first time.
+"""Chooses the OpenGL backend of simulators, before MuJoCo is imported for the first time.
 
 MuJoCo reads the environment variable ``MUJOCO_GL`` when it is imported, and cannot change its
 backend afterwards. Call `prepare_opengl` first::
@@ -6,11 +6,11 @@ backend afterwards. Call `prepare_opengl` first::
     prepare_opengl()
     import mujoco
 
-A context is created and used in one thread: OSMesa contexts may change threads, EGL contexts fail
-with ``EGL_BAD_ACCESS`` there. EGL and CUDA together can abort a process, so a simulator that draws
-with EGL runs in a child if the process uses CUDA (`draws_apart`).
+A context is created and used in one thread. OSMesa contexts may be used in another thread, but EGL
+contexts fail with ``EGL_BAD_ACCESS`` there. EGL and CUDA in one process can abort it, so a
+simulator that renders with EGL runs in a child if the process uses CUDA (`draws_apart`).
 
-Only the standard library is imported here, because children of other interpreters use this file.
+This module imports only the standard library, because children with other interpreters use it.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ BACKENDS = ("egl", "glfw", "osmesa")
 """The values of ``MUJOCO_GL`` that name a backend."""
 
 LIBRARIES = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
-"""The library that each backend without a display loads."""
+"""Library that each backend without a display loads."""
 
 APT_PACKAGES = {"egl": "libegl1 libgl1 libgl1-mesa-dri", "osmesa": "libosmesa6"}
-"""The Debian packages of the libraries."""
+"""Debian packages of the libraries."""
 
 UNPACKED_FOLDERS = (".venv-simulators/osmesa", ".venv/osmesa")
-"""Where `make osmesa` unpacks the library without root, relative to a checkout."""
+"""Folders into which `make osmesa` unpacks the library without root, relative to a checkout."""
 
 _GPU_DEVICES = ("/dev/nvidiactl", "/dev/dri/renderD128", "/dev/kfd")
 
 
 class OpenGLError(RuntimeError):
-    """Raised when OpenGL cannot be used here; the message says what to install."""
+    """Raised when OpenGL cannot be used on this machine; the message says what to install."""
 
 
 def choose_backend() -> str:
     """Return the backend of this process: ``"egl"``, ``"osmesa"`` or ``"glfw"``.
 
-    The user's ``MUJOCO_GL`` decides, if it is set. Otherwise the choice is EGL if a GPU is visible
-    (and EGL is installed), else OSMesa.
+    The user's ``MUJOCO_GL`` takes precedence, if it is set. Otherwise the backend is EGL if a GPU
+    is visible and EGL is installed, else OSMesa.
 
     Raises:
-        OpenGLError: If ``MUJOCO_GL`` names no backend.
+        OpenGLError: If ``MUJOCO_GL`` is not the name of a backend.
     """
     wanted = os.environ.get("MUJOCO_GL", "").strip().lower()
     if wanted in BACKENDS:
@@ -93,8 +93,8 @@ def find_library(backend: str) -> str | None:
 def prepare_opengl() -> str:
     """Prepare this process for the import of MuJoCo and return the backend.
 
-    It sets ``MUJOCO_GL`` and ``PYOPENGL_PLATFORM``, loads the backend's library, and makes PyOpenGL
-    use an unpacked library. A second call does nothing new.
+    This function sets ``MUJOCO_GL`` and ``PYOPENGL_PLATFORM``, loads the backend's library, and
+    makes PyOpenGL use an unpacked library. Further calls have no effect.
 
     Raises:
         OpenGLError: If the library is not installed, or MuJoCo was imported with another backend.
@@ -121,21 +121,21 @@ def prepare_opengl() -> str:
 def missing_library(backend: str) -> str:
     """Return the error message for a backend whose library is not installed."""
     return (
-        f"OpenGL cannot draw here: {LIBRARIES[backend]}, which the backend {backend!r} needs, is "
+        f"OpenGL cannot render here: {LIBRARIES[backend]}, which the backend {backend!r} needs, is "
         f"not installed. Install it with: apt-get install {APT_PACKAGES[backend]} (or run `make "
         "osmesa`, which needs no root)."
     )
 
 
 def draws_apart() -> bool:
-    """Return whether a simulator that draws must run in a child: EGL beside CUDA can abort."""
+    """Return whether a simulator that renders must run in a child: EGL with CUDA can abort."""
     torch = sys.modules.get("torch")
     uses_cuda = torch is not None and torch.cuda.is_initialized()
     return bool(uses_cuda) and choose_backend() == "egl"
 
 
 def _unpacked_folders() -> list[Path]:
-    """Return the folders that may hold an unpacked OSMesa: beside the interpreter or the code."""
+    """Return the folders that may contain OSMesa, next to the interpreter or the code."""
     here = Path(__file__).absolute()
     roots = [here.parents[2], Path(sys.prefix).parent]
     folders = [root / each for root in roots for each in UNPACKED_FOLDERS]
@@ -143,13 +143,13 @@ def _unpacked_folders() -> list[Path]:
 
 
 def _use_unpacked(library: Path) -> None:
-    """Load an unpacked OSMesa with the libraries beside it, and make PyOpenGL find it by name.
+    """Load an unpacked OSMesa with the libraries next to it, and make PyOpenGL find it by name.
 
-    ``LD_LIBRARY_PATH`` is read only when a process starts. The libraries that OSMesa needs are
-    therefore loaded first, by their paths: the linker takes a loaded library for the name.
+    ``LD_LIBRARY_PATH`` is only read when a process starts. The libraries that OSMesa needs are
+    therefore loaded first, by their paths: the linker uses a loaded library of the required name.
     """
     waiting = [each for each in sorted(library.parent.glob("*.so*")) if each != library]
-    for _ in range(len(waiting) + 1):  # each round loads what needs only loaded libraries
+    for _ in range(len(waiting) + 1):  # each round loads libraries whose dependencies are loaded
         waiting = [each for each in waiting if not _loads(each)]
     if not _loads(library):
         raise OpenGLError(f"{library} cannot be loaded; run `make osmesa` again.")
@@ -169,5 +169,5 @@ def _loads(library: Path) -> bool:
     return True
 
 
-if __name__ == "__main__":  # `make osmesa` asks whether the library is there
+if __name__ == "__main__":  # `make osmesa` checks with this whether the library exists
     sys.exit(0 if find_library("osmesa") else 1)

@@ -1,7 +1,7 @@
-"""Lends hosts of simulators to environments: started one after the other, within a memory budget.
+"""Lends hosts of simulators to environments; starts them one at a time, within a memory budget.
 
-An environment borrows a host for an episode. A host that was used for the same task comes first,
-because a simulator keeps what it has loaded; hosts that are not borrowed stay open for the next
+An environment borrows a host for an episode. The pool prefers a host that was used for the same
+task, because a simulator keeps loaded data. Hosts that are not borrowed stay open for the next
 episode.
 """
 
@@ -22,22 +22,22 @@ from visenv.simulators.host import BOUNDARY, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
 
 BUDGET_VARIABLE = "VISENV_SIMULATOR_MEMORY"
-"""The environment variable with the memory budget of all simulators of a process, GiB."""
+"""Environment variable with the memory budget of all simulators of a process, GiB."""
 
 _EXPECTED_BYTES = 2**30
-"""What a simulator is taken to need before one of its kind has run."""
+"""Estimated memory of a simulator before one of its kind has run, bytes."""
 
 _WAIT_S = 600.0
-"""Seconds that `borrow` waits for memory."""
+"""Most seconds that `borrow` waits for memory."""
 
 
 class SimulatorPool:
-    """Holds hosts of simulators, shared by the threads of a process.
+    """Holds hosts of simulators, which the threads of a process share.
 
     Args:
-        budget_bytes: Memory of all simulators together. By default three quarters of the machine's,
-            or what ``VISENV_SIMULATOR_MEMORY`` says.
-        wait_s: Seconds to wait for memory.
+        budget_bytes: Memory of all simulators together. The default is three quarters of the
+            machine's memory, or the value of ``VISENV_SIMULATOR_MEMORY``.
+        wait_s: Most seconds to wait for memory.
     """
 
     def __init__(self, budget_bytes: int | None = None, wait_s: float = _WAIT_S) -> None:
@@ -55,11 +55,11 @@ class SimulatorPool:
 
         Args:
             spec: The simulator.
-            task: The task of the coming episode.
+            task: The task of the next episode.
 
         Raises:
-            ConfigurationError: If something must be installed first; the message says what.
-            ServiceError: If the simulator does not start, or no memory becomes free.
+            ConfigurationError: If something must be installed first; the message names it.
+            ServiceError: If the simulator does not start, or no memory becomes available.
         """
         spec = resolved(spec)
         wanted = json.dumps(dict(task), sort_keys=True)
@@ -76,15 +76,15 @@ class SimulatorPool:
                 return self._start(spec)
             if host.is_alive():
                 return host
-            self.give_back(host)  # it ended while it was idle
+            self.give_back(host)  # its process ended while it was idle
 
     def give_back(self, host: SimulatorHost) -> None:
-        """Take a host back; it is closed if it failed or grew too large."""
+        """Take a host back, and close it if it failed or uses too much memory."""
         used = host.memory_bytes()
         keep = host.is_alive() and used <= host.spec.limits.recycle_bytes
         with self._changed:
             self._largest[host.spec.target] = max(used, self._largest.get(host.spec.target, 0))
-            if host not in self._lent:  # the pool was closed meanwhile
+            if host not in self._lent:  # the pool was closed in the meantime
                 keep = False
             self._lent.discard(host)
             if keep:
@@ -94,7 +94,7 @@ class SimulatorPool:
             host.close()
 
     def hosts(self) -> list[SimulatorHost]:
-        """Return all hosts that run, lent ones first."""
+        """Return all running hosts, lent ones first."""
         with self._changed:
             return [*self._lent, *self._free]
 
@@ -122,7 +122,7 @@ class SimulatorPool:
             LocalSimulatorHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
         )
         try:
-            with self._starting:  # one after the other: each reads its packages from the disk
+            with self._starting:  # one at a time: each reads its packages from the disk
                 host.start()
             with self._changed:
                 self._lent.add(host)
@@ -143,7 +143,7 @@ class SimulatorPool:
         return alone or used + self._expected(spec) <= self.budget_bytes
 
     def _make_room(self, deadline: float) -> None:
-        """Close a free host, or wait until one is given back."""
+        """Close a free host, or wait until a host is returned."""
         if self._free:
             self._free.pop(0).close()
             return
@@ -170,7 +170,7 @@ def resolved(spec: SimulatorSpec) -> SimulatorSpec:
 
 
 def _world(task: str) -> Any:
-    """Return the part of a task that decides what a simulator loads: its key ``"world"``."""
+    """Return the part of a task that determines the loaded data: its key ``"world"``."""
     return json.loads(task).get("world") if task else None
 
 
@@ -191,7 +191,7 @@ _pool_process = 0
 
 
 def shared_pool() -> SimulatorPool:
-    """Return the pool of this process; a forked child makes its own."""
+    """Return the pool of this process; a forked child creates its own."""
     global _pool, _pool_process
     with _pool_lock:
         if _pool is None or _pool_process != os.getpid():

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     Frame = NDArray[np.uint8]
 
 Facts = dict[str, Any]
-"""What JSON can hold."""
+"""Values that JSON can represent."""
 
 
 class SetupError(RuntimeError):
-    """Raised by `Simulator.start` if something must be installed first; the message says what."""
+    """Raised by `Simulator.start` if something must be installed first; the message names it."""
 
 
 class Simulator(Protocol):
-    """Runs one simulated world. It is made without arguments, and used by one thread."""
+    """Runs one simulated world. The class is created without arguments, and used by one thread."""
 
     def start(self, options: Mapping[str, Any]) -> Facts:
-        """Load the packages and return facts about them, for example their versions.
+        """Load the packages and return facts, for example the versions of the packages.
 
         Raises:
             ImportError: If a package is missing.
@@ -38,15 +38,18 @@ class Simulator(Protocol):
         ...
 
     def reset(self, task: Mapping[str, Any]) -> Facts:
-        """Begin an episode. Equal tasks give equal states to the bit, whatever came before."""
+        """Start an episode.
+
+        Equal tasks give bit-identical states, regardless of earlier episodes.
+        """
         ...
 
     def act(self, request: Mapping[str, Any]) -> Facts:
-        """Act and return what happened."""
+        """Execute an action and return its result."""
         ...
 
     def frames(self, request: Mapping[str, Any]) -> Mapping[str, Frame]:
-        """Return pictures of the present state by name, uint8 ``[height, width, 3]``."""
+        """Return images of the current state by name, uint8 ``[height, width, 3]``."""
         ...
 
     def snapshot(self) -> bytes:
@@ -54,9 +57,9 @@ class Simulator(Protocol):
         ...
 
     def restore(self, snapshot: bytes) -> Facts:
-        """Return to the state of a snapshot of the same task; `reset` was called with it."""
+        """Restore a snapshot of the same task, with which `reset` was called before."""
         ...
 
     def close(self) -> None:
-        """Release everything that the simulator holds."""
+        """Release all resources of the simulator."""
         ...

@@ -1,4 +1,4 @@
-"""The use of simulators by one environment: borrowed at a reset, pickled as a snapshot."""
+"""Lets one environment use simulators: borrows a host at each reset, pickles as a snapshot."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from visenv.simulators.settings import SimulatorSpec
 class SimulatorSession:
     """Plays the episodes of one environment on hosts of a pool.
 
-    A pickle in mid-episode holds the task and a snapshot; the copy borrows another host, resets it
-    and restores the snapshot when it is used. A session that is no longer referenced gives its host
-    back.
+    A pickle in the middle of an episode contains the task and a snapshot. When the copy is used, it
+    borrows another host, resets it and restores the snapshot. A session returns its host when it is
+    no longer referenced.
 
     Args:
         spec: The simulator.
-        pool: Lends the hosts; None is the pool of the process.
+        pool: The pool that lends the hosts; None uses the pool of the process.
     """
 
     def __init__(self, spec: SimulatorSpec, pool: SimulatorPool | None = None) -> None:
@@ -37,19 +37,20 @@ class SimulatorSession:
 
     @property
     def is_begun(self) -> bool:
-        """Return whether an episode is in progress, here or in a snapshot."""
+        """Return whether an episode is in progress, on a host or in a snapshot."""
         return self._host is not None or self._snapshot is not None
 
     @property
     def host(self) -> SimulatorHost | None:
-        """Return the host of the present episode, None before a reset and in an unused copy."""
+        """Return the host of the current episode, None before a reset and in an unused copy."""
         return self._host
 
     def reset(self, task: Mapping[str, Any], frames: Any = None) -> SimulatorReply:
-        """Begin an episode.
+        """Start an episode.
 
         Raises:
-            ConfigurationError: If the simulator cannot be started here; says what to install.
+            ConfigurationError: If the simulator cannot be started; the message says what to
+                install.
             ServiceError: If the simulator fails.
         """
         self._snapshot = None
@@ -61,29 +62,29 @@ class SimulatorSession:
             return host.reset(self._task, frames=frames)
 
     def act(self, request: Mapping[str, Any], frames: Any = None) -> SimulatorReply:
-        """Act in the present episode.
+        """Execute an action in the current episode.
 
         Raises:
-            ServiceError: If the simulator fails, or no episode goes on.
+            ServiceError: If the simulator fails, or no episode is in progress.
         """
         host = self._resume()
         with self._failing():
             return host.act(request, frames=frames)
 
     def frames(self, request: Mapping[str, Any]) -> Frames:
-        """Return frames of the present state.
+        """Return frames of the current state.
 
         Raises:
-            ServiceError: If the simulator fails, or no episode goes on.
+            ServiceError: If the simulator fails, or no episode is in progress.
         """
         host = self._resume()
         with self._failing():
             return host.frames(request)
 
     def fail(self, reason: str) -> ServiceError:
-        """End the simulator of this episode, and return the error to raise.
+        """Stop the simulator of this episode, and return the error to raise.
 
-        It is for what a reply says: its form alone is checked by the host.
+        Use this method if the content of a reply is invalid; the host checks only its form.
         """
         host = self._host
         error = ServiceError(BOUNDARY, reason) if host is None else host.fail(reason)
@@ -91,7 +92,7 @@ class SimulatorSession:
         return error
 
     def end(self) -> None:
-        """End the episode and give the host back."""
+        """End the episode and return the host."""
         self._snapshot = None
         if self._return is not None:
             self._return()
@@ -113,7 +114,7 @@ class SimulatorSession:
         if self._host is not None:
             return self._host
         if self._snapshot is None:
-            raise ServiceError(BOUNDARY, "no episode goes on; call reset first.")
+            raise ServiceError(BOUNDARY, "no episode is in progress; call reset first.")
         snapshot, self._snapshot = self._snapshot, None
         host = self._borrow()
         with self._failing():
@@ -126,12 +127,12 @@ class SimulatorSession:
         host = pool.borrow(self.spec, self._task)
         self._host = host
         self._return = weakref.finalize(self, pool.give_back, host)
-        self._return.atexit = False  # the pool closes its hosts
+        self._return.atexit = False  # at exit, the pool closes its hosts
         return host
 
     @contextlib.contextmanager
     def _failing(self) -> Any:
-        """Give a host that fails back, so that the next reset starts another."""
+        """Return a host that fails, so that the next reset starts another one."""
         try:
             yield
         except ServiceError:

@@ -1,4 +1,4 @@
-"""Defines which simulator runs where, and within which limits."""
+"""Defines the settings of a simulator: its class, its interpreter and its limits."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Any
 from visenv.errors import ConfigurationError
 
 INTERPRETER_VARIABLE = "VISENV_SIMULATORS"
-"""The environment variable with the interpreter of simulators."""
+"""Environment variable with the interpreter of simulators."""
 
 INSTALL = "make simulators (in a checkout), or: visenv simulators install"
-"""The commands that make an interpreter for simulators."""
+"""Commands that create an interpreter for simulators."""
 
 IN_PROCESS = "in-process"
-"""The value of the option ``interpreter`` that runs a simulator in this process."""
+"""Value of the option ``interpreter`` that runs a simulator in this process."""
 
 
 @dataclass(frozen=True)
 class HostLimits:
-    """The limits that a host enforces on its simulator.
+    """Sets the limits that a host enforces on its simulator.
 
     Attributes:
-        start_s: Seconds to start, packages included.
-        call_s: Seconds of one call.
+        start_s: Most seconds to start, with the imports of packages.
+        call_s: Most seconds of one call.
         idle_s: Seconds without a call after which a child ends.
         memory_bytes: Resident memory above which a child is killed.
         recycle_bytes: Resident memory above which a child is replaced between two episodes.
@@ -43,15 +43,15 @@ class HostLimits:
 
 @dataclass(frozen=True)
 class SimulatorSpec:
-    """A simulator and where it runs.
+    """Describes a simulator and its interpreter.
 
     Attributes:
         target: The class as ``"module:Class"``.
-        options: What `Simulator.start` gets, as JSON.
-        interpreter: The Python that runs it, `IN_PROCESS`, or ``""`` for ``VISENV_SIMULATORS`` or
-            else the current one.
+        options: Options of `Simulator.start`, as JSON.
+        interpreter: The Python that runs it, `IN_PROCESS`, or ``""`` for ``VISENV_SIMULATORS`` if
+            set, otherwise the current one.
         limits: The limits.
-        install: How to install its packages, for errors.
+        install: How to install its packages, for error messages.
     """
 
     target: str
@@ -62,18 +62,18 @@ class SimulatorSpec:
 
     @classmethod
     def of(cls, target: str, options: Mapping[str, Any], **settings: Any) -> SimulatorSpec:
-        """Return the spec with these options, which JSON must be able to hold."""
+        """Return the spec with these options, which must be valid JSON values."""
         return cls(target, json.dumps(dict(options), sort_keys=True), **settings)
 
 
 def find_interpreter(option: str = "") -> str:
     """Return the interpreter of simulators.
 
-    It is the option, else ``VISENV_SIMULATORS``, else ``.venv-simulators`` of the checkout or of
-    `default_folder`, else the current interpreter.
+    The interpreter is the option, otherwise ``VISENV_SIMULATORS``, otherwise ``.venv-simulators``
+    of the checkout or of `default_folder`, otherwise the current interpreter.
 
     Raises:
-        ConfigurationError: If the option or the variable names no program.
+        ConfigurationError: If the option or the variable does not name a program.
     """
     given = option or os.environ.get(INTERPRETER_VARIABLE, "")
     if given:
@@ -93,6 +93,6 @@ def find_interpreter(option: str = "") -> str:
 
 
 def default_folder() -> Path:
-    """Return the folder that ``visenv simulators install`` makes."""
+    """Return the folder that ``visenv simulators install`` creates."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
     return Path(data) / "visenv/simulators"

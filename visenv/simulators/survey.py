@@ -22,13 +22,13 @@ PACKAGES = (
     "ai2thor",
     "numpy",
 )
-"""The distributions that are looked for."""
+"""The distributions to find."""
 
 PLACEHOLDERS = ("magnum", "corrade", "habitat_sim")
-"""The modules that habitat-lab imports and PyPI lacks."""
+"""Modules that habitat-lab imports and that are not on PyPI."""
 
 PLAYER_VARIABLE = "VISENV_THOR_PLAYER"
-"""The environment variable with the Unity player of AI2-THOR."""
+"""Environment variable with the Unity player of AI2-THOR."""
 
 _PLACEHOLDERS_ARE_USED = (
     "habitat-lab gets placeholders for them in its child process (habitat-sim: conda, aihabitat)"
@@ -45,12 +45,12 @@ _CODE = (
 
 
 class SurveyItem(NamedTuple):
-    """Describes one thing that was looked for.
+    """Describes one component that was searched for.
 
     Attributes:
-        name: The thing.
-        there: Whether it is there.
-        detail: Its version or place, or what to do.
+        name: Name of the component.
+        there: Whether it was found.
+        detail: Its version or path, or how to install it.
     """
 
     name: str
@@ -59,7 +59,7 @@ class SurveyItem(NamedTuple):
 
 
 def survey() -> list[SurveyItem]:
-    """Look for the interpreter of the simulators, their packages, OpenGL and players."""
+    """Find the interpreter of the simulators, their packages, OpenGL and players."""
     try:
         python = find_interpreter()
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Messages between a host and its child: a JSON object and raw arrays.
+"""Defines the messages between a host and its child: a JSON object and raw arrays.
 
 ::
 
@@ -7,7 +7,8 @@
     the JSON object; its key "arrays" lists name, dtype and shape of each array, in order
     the arrays, one after the other, C-contiguous
 
-Both ends import this file, so it needs only the standard library and NumPy, of Python 3.9 or newer.
+Both sides import this module, so it needs only the standard library and NumPy, on Python 3.9 or
+newer.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ Arrays = dict[str, Any]
 
 
 class WireError(ValueError):
-    """Raised for bytes that are no message; says what is wrong."""
+    """Raised for bytes that are not a message; the error describes the problem."""
 
 
 def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
-    """Return a message as the pieces to write, in order.
+    """Return the pieces of a message, in the order in which to write them.
 
     Args:
         message: A JSON object without the key ``"arrays"``.
-        arrays: Arrays by name, of one of `DTYPES`.
+        arrays: Arrays by name; the type of each is in `DTYPES`.
 
     Raises:
-        WireError: If an array has another type, or something is too large.
-        TypeError: If JSON cannot hold the message.
-        ValueError: If the message holds NaN or infinity.
+        WireError: If an array has another type, or the message is too large.
+        TypeError: If JSON cannot represent the message.
+        ValueError: If the message contains NaN or infinity.
     """
     listed = []
     pieces = []
-    if arrays:  # an interpreter without NumPy must be able to say so
+    if arrays:  # without NumPy, a child must still report that NumPy is missing
         import numpy as np
     for name, array in arrays.items():
         solid = np.ascontiguousarray(array)
@@ -68,7 +69,7 @@ def read_header(header: bytes | bytearray) -> tuple[int, int]:
     """Return the sizes of the JSON and of the arrays, bytes.
 
     Raises:
-        WireError: If the header is none, or announces too much.
+        WireError: If the header is invalid, or announces too many bytes.
     """
     magic, text, arrays = HEADER.unpack(header)
     if magic != MAGIC:
@@ -81,7 +82,7 @@ def check_sizes(text: int, arrays: int) -> None:
     """Check that a message is not too large.
 
     Raises:
-        WireError: If it is.
+        WireError: If the message is too large.
     """
     if text > MOST_JSON or arrays > MOST_ARRAYS:
         raise WireError(
@@ -113,5 +114,5 @@ def unpack(text: bytes, blob: Any) -> tuple[Facts, Arrays]:
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise WireError(f"not a valid message: {error}") from error
     if start != len(blob):
-        raise WireError(f"arrays of {start} bytes were announced, {len(blob)} came")
+        raise WireError(f"expected arrays of {start} bytes, got {len(blob)}")
     return message, arrays

@@ -1,4 +1,4 @@
-"""Tests environments: their contract as tests (`contract`), and a toy to try things on."""
+"""Tests environments against their contract (`contract`), and provides a toy environment."""
 
 from visenv.testing.contract import EnvContract, check_all
 

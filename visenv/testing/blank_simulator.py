@@ -1,4 +1,4 @@
-"""A simulator that does nothing, to measure what a host costs."""
+"""Defines a simulator that does nothing, to measure the cost of a host."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 
 class BlankSimulator:
-    """Counts actions; its frames are two gray pictures."""
+    """Counts actions; its frames are two gray images."""
 
     def start(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return no facts."""
+        """Return an empty dict."""
         self._count = 0
         return {}
 
     def reset(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Begin to count."""
+        """Set the count to 0."""
         self._count = 0
         return {"count": 0}
 
     def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Count an action."""
+        """Increase the count."""
         self._count += 1
         return {"count": self._count}
 
@@ -36,7 +36,7 @@ class BlankSimulator:
         return self._count.to_bytes(8, "little")
 
     def restore(self, snapshot: bytes) -> dict[str, Any]:
-        """Return to a count."""
+        """Set the count to that of the snapshot."""
         self._count = int.from_bytes(snapshot, "little")
         return {"count": self._count}
 

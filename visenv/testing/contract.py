@@ -1,4 +1,4 @@
-"""The contract of an environment, as tests that anyone can run on their own.
+"""Defines the contract of an environment as tests, which also packages outside of visenv can run.
 
 In a test file::
 
@@ -7,8 +7,8 @@ In a test file::
             return gym.make("mine/Task-v0")
 
 or ``check_all(lambda: gym.make("mine/Task-v0"))`` anywhere. Each check takes a function that makes
-the environment with `gym.make` and raises an AssertionError that says what was expected and what
-was seen. The samples must have exact ground truth (the oracle is measured by it).
+the environment with `gym.make`, and raises an AssertionError with the expected and the actual
+result. The samples must have exact ground truth, because the oracle uses it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from visenv.testing.survival import (
 
 
 def check_conforms(make_env: MakeEnv) -> None:
-    """Gymnasium's own checker finds nothing, not even a warning, with and without the wrappers."""
+    """Check that Gymnasium's own checker reports nothing, with and without the wrappers."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(make_env().unwrapped)
@@ -66,11 +66,11 @@ CHECKS = (
     check_empty_turns_earn_little,
     check_rescores,
 )
-"""The whole contract."""
+"""All checks of the contract."""
 
 
 def check_all(make_env: MakeEnv) -> None:
-    """Run the whole contract; stops at the first check that fails.
+    """Run all checks of the contract; stop at the first check that fails.
 
     Raises:
         AssertionError: If a check fails.
@@ -82,10 +82,10 @@ def check_all(make_env: MakeEnv) -> None:
 
 
 class EnvContract:
-    """The contract as a test class: subclass it under a name that begins with Test."""
+    """Runs the contract as a test class: subclass it with a name that begins with Test."""
 
     def make(self) -> Env:
-        """Make the environment, with `gym.make`."""
+        """Make the environment with `gym.make`."""
         raise NotImplementedError("Write make(), which returns gym.make(<your environment's id>).")
 
 

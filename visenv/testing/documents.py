@@ -1,4 +1,4 @@
-"""A document and an embedder that need no file and no weights."""
+"""Defines a document and an embedder for tests, which need no files and no weights."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from visenv.types import Image
 
 
 class TextDocument:
-    """A document given by its texts; each page is one plain color of its own.
+    """Represents a document with given texts; each page has its own plain color.
 
     Args:
-        name: What it is called.
+        name: Name of the document.
         texts: The text of each page.
         size: ``(width, height)`` of a page, pixels.
         broken: Numbers of pages that can be neither rendered nor read.
@@ -41,7 +41,7 @@ class TextDocument:
 
     @property
     def sha256(self) -> str:
-        """Return the hash of what the pages are made of."""
+        """Return the hash of the data of the pages."""
         made_of = (self._texts, self._size, sorted(self._broken))
         return hashlib.sha256(repr(made_of).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -49,7 +49,7 @@ class TextDocument:
         return len(self._texts)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """Return the page in its color, `page_color`.
+        """Return the page, filled with its color, `page_color`.
 
         Raises:
             DataError: If there is no such page, or it is broken.
@@ -81,10 +81,10 @@ def page_color(page: int) -> tuple[int, int, int]:
 
 
 class WordEmbedder:
-    """Makes one vector per line of a page's text: the sum of its words' random directions.
+    """Makes one vector for each line of a page's text: the sum of random directions of its words.
 
     Args:
-        name: What it is called.
+        name: Name of the embedder.
         dimension: Length of a vector.
     """
 
@@ -97,7 +97,7 @@ class WordEmbedder:
         return self._line(text or "nothing")[None]
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """Return ``[lines, dimension]`` for each page, nothing for one without words.
+        """Return ``[lines, dimension]`` for each page; no lines for a page without words.
 
         Raises:
             DataError: If a page cannot be read.

@@ -1,4 +1,4 @@
-"""A tool that fails in the way the policy asks for: to prove that failures stay where they are."""
+"""Defines a tool that fails as the policy requests, to test that failures stay isolated."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from visenv.errors import ServiceError
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 
 REACHED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
-"""Set by a call of kind ``"wait"`` when it begins to wait; by gate."""
+"""Set by a call of kind ``"wait"`` when it begins to wait; by name of the gate."""
 
 OPENED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
-"""Set by a test to let that call go on; by gate. Threads of one process only."""
+"""Set by a test to let that call continue; by name of the gate. Works for threads of one
+process."""
 
 
 class FaultyArguments(Arguments):
-    """Arguments of `FaultyTool`."""
+    """Holds the arguments of `FaultyTool`."""
 
     kind: Literal["service", "error", "wait", "exit"] = Field(description="how to fail")
     gate: str = Field(default="", description="the gate to wait at")
 
 
 class FaultyTool(Tool[FaultyArguments]):
-    """Raises, waits at a gate (without end if it is never opened), or ends its process."""
+    """Raises, waits at a gate (forever if it is never opened), or ends its process."""
 
     name = "trouble"
     description = "Fails."
@@ -37,7 +38,7 @@ class FaultyTool(Tool[FaultyArguments]):
 
     @override
     def call(self, arguments: FaultyArguments, store: Store) -> ToolResult:
-        """Fail as asked."""
+        """Fail as requested."""
         match arguments.kind:
             case "service":
                 raise ServiceError("search", "the server is down")
@@ -56,5 +57,5 @@ class FaultyTool(Tool[FaultyArguments]):
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> FaultyArguments:
-        """Return a failing service: other failures have to be requested."""
+        """Return arguments for a failing service; other failures are never random."""
         return FaultyArguments(kind="service")

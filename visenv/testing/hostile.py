@@ -1,4 +1,4 @@
-"""Holds turns that a policy should never write, and one day will."""
+"""Lists invalid turns that a policy should never write, but could write."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ TEXTS: dict[str, str] = {
     "path": "<tool>\nname: ../../etc/passwd\n</tool>",
     "format strings": "%s %n {0} {x!r} ${HOME} `id`",
 }
-"""Texts that know no grammar in particular, by what is wrong with them."""
+"""Texts that do not depend on a grammar, by a description of their fault."""
 
 PIECES = (
     *("<think>", "</think>", "<tool>", "</tool>", "<answer>", "</answer>", "<tool_call>"),
     *("<image>", "<|im_end|>", "\0", "\ud800", "{", '"', ":", "\n", "name: ", "1e308", "NaN"),
 )
-"""What fuzzing puts together, beside the pieces of a well-formed turn."""
+"""Pieces that fuzzing combines with the pieces of a well-formed turn."""
 
 
 def mangled(turn: str) -> dict[str, str]:
-    """Return a damaged well-formed turn of the environment's grammar, and how it was damaged."""
+    """Return damaged versions of a well-formed turn in the environment's grammar, by damage."""
     half = len(turn) // 2
     numbers = {"NaN": "NaN", "1e308": "1e308", "negative": "-7", "long": "9" * 400, "word": '"x"'}
     return {
@@ -62,7 +62,7 @@ def mangled(turn: str) -> dict[str, str]:
 
 
 def pieces(turn: str) -> list[str]:
-    """Return a well-formed turn cut at its tags and lines, and `PIECES`, for fuzzing."""
+    """Return, for fuzzing, `PIECES` and a well-formed turn split at its tags and lines."""
     return [*(piece for piece in re.split(r"(<[^>]*>|\n)", turn) if piece), *PIECES]
 
 
@@ -81,17 +81,17 @@ HUGE: dict[str, str] = {
     "image markers": "<image>" * 8_000,
     "characters that are escaped": "\U0001f600" * 15_000,
 }
-"""What no name or argument of a tool call should be."""
+"""Invalid names and arguments of a tool call, by description."""
 
 
 _MOST_WORDS = 8
 
 
 def huge(call: str) -> dict[str, str]:
-    """Return the text of a call with each of its first words replaced by each of `HUGE`.
+    """Return versions of a call in which one of its first words is replaced by a text of `HUGE`.
 
-    A word is replaced as it is and inside quotes, so that a grammar reads a value or a text. Tags
-    are no words.
+    A word is replaced with and without quotes, so that a grammar reads a value or a text. Tags do
+    not count as words.
 
     Args:
         call: A well-formed turn that calls a tool and has no thought.

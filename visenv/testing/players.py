@@ -1,4 +1,4 @@
-"""Checks that knowing the truth pays, and guessing does not."""
+"""Checks that the oracle gets the highest reward, and that guessing does not."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def top_reward(env: Env) -> float:
         if isinstance(layer, RewardWrapper):
             return float(layer.top)
         layer = layer.env
-    return 1.0  # the bare outcome
+    return 1.0  # the reward is the outcome alone
 
 
 def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
-    """The oracle ends every episode with outcome 1 and the largest reward there is."""
+    """Check that the oracle ends every episode with outcome 1 and the highest possible reward."""
     env = make_env()
     top = top_reward(env)
     for seed in SEEDS:
@@ -49,7 +49,7 @@ def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
 
 
 def check_oracle_keeps_to_the_request(make_env: MakeEnv) -> None:
-    """The oracle's turns are ones that a pre-filled, constrained policy could have written."""
+    """Check that a pre-filled, constrained policy could have written the oracle's turns."""
     env = make_env()
     for seed in SEEDS[:3]:
         turns = turns_of(env, "oracle", seed)
@@ -67,7 +67,7 @@ def check_oracle_keeps_to_the_request(make_env: MakeEnv) -> None:
 
 
 def check_random_turns_rarely_reach_the_top(make_env: MakeEnv) -> None:
-    """The random policy is never above the top, and reaches it in fewer than half its episodes."""
+    """Check that random turns reach the top reward in under half of the episodes, never more."""
     env = make_env()
     top = top_reward(env)
     rewards = [played(env, "random", seed).reward for seed in SEEDS]
@@ -80,7 +80,7 @@ def check_random_turns_rarely_reach_the_top(make_env: MakeEnv) -> None:
 
 
 def check_empty_turns_earn_little(make_env: MakeEnv) -> None:
-    """A policy that says nothing earns at most half of the top reward, and never solves a task."""
+    """Check that empty turns earn at most half of the highest reward, and never solve a task."""
     env = make_env()
     top = top_reward(env)
     rewards: list[float] = []

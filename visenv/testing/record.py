@@ -1,4 +1,4 @@
-"""Episodes as plain facts, so that two of them can be compared to the byte."""
+"""Converts episodes to plain values, so that two episodes can be compared bit by bit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Env = gym.Env[Observation, str]
 MakeEnv = Callable[[], Env]
 
 SEEDS = range(12)
-"""The seeds that checks over several episodes play."""
+"""Seeds of the checks that play several episodes."""
 
 _SHOWN = 200
 
@@ -36,7 +36,7 @@ def played(env: Env, policy: str, seed: int) -> Episode:
     """Return the episode of that seed, played by a registered policy.
 
     Raises:
-        AssertionError: If it was aborted.
+        AssertionError: If the episode was aborted.
     """
     finished = run_here(play(env, load("policy", policy)(), EpisodeSpec(seed)))
     assert finished.status != "aborted", (
@@ -53,13 +53,13 @@ def turns_of(env: Env, policy: str, seed: int) -> list[str]:
 def episode(
     env: Env, turns: Iterable[str], seed: int, sample: Sample | None = None
 ) -> Iterator[EnvResult]:
-    """Reset, and take the turns one by one until they are used up or the episode is over.
+    """Reset, and send the turns one by one until there are no more or the episode is over.
 
     Args:
         env: The environment.
-        turns: What to say.
+        turns: The turns to send.
         seed: The seed of `reset`.
-        sample: Saves making a sample that is known already.
+        sample: The sample of the episode, if it is already known, to save time.
     """
     options = None if sample is None else {"sample": sample}
     observation, info = env.reset(seed=seed, options=options)
@@ -68,7 +68,7 @@ def episode(
 
 
 def go_on(env: Env, turns: Iterable[str]) -> Iterator[EnvResult]:
-    """Take the turns one by one until they are used up or the episode is over."""
+    """Send the turns one by one until there are no more or the episode is over."""
     for turn in turns:
         step = EnvResult(*env.step(turn))  # type: ignore[arg-type]  # `survival` checks the reward
         yield step
@@ -82,7 +82,7 @@ def return_of(env: Env, turns: Iterable[str], seed: int) -> float:
 
 
 def facts(value: object, path: str = "") -> dict[str, str]:
-    """Return every leaf of a nested value by its path, with floats and arrays bit by bit."""
+    """Return every leaf of a nested value by its path, with the exact bits of floats and arrays."""
     return dict(_facts(value, path))
 
 
@@ -118,12 +118,12 @@ def _children(value: Any) -> Iterator[tuple[str, object]]:
 
 
 def assert_same(expected: Mapping[str, str], seen: Mapping[str, str], what: str) -> None:
-    """Compare the `facts` of two values, naming the first place where they differ.
+    """Compare the `facts` of two values, and report the first difference.
 
     Args:
-        expected: Facts of a value.
-        seen: Facts of the other.
-        what: A sentence that holds when they are equal.
+        expected: Facts of the first value.
+        seen: Facts of the second value.
+        what: A sentence that is true if they are equal.
 
     Raises:
         AssertionError: If they differ in any bit.

@@ -12,7 +12,7 @@ from visenv.types import Episode
 
 
 def check_rescores(make_env: MakeEnv) -> None:
-    """A saved episode reads back equal and gets the reward that was paid, without any judge."""
+    """Check that a loaded episode equals the saved one, and gets its reward without a judge."""
     env = make_env()
     episodes = [played(env, policy, seed) for policy in ("oracle", "random") for seed in SEEDS[:3]]
     with tempfile.TemporaryDirectory() as folder:

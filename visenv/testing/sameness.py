@@ -1,4 +1,4 @@
-"""Checks that an episode belongs to its seed alone: repeated, rebuilt, copied, tampered with."""
+"""Checks that an episode depends only on its seed: repeated, rebuilt, copied, and overwritten."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAYERS = ("oracle", "random")
 
 
 def check_deterministic(make_env: MakeEnv) -> None:
-    """One seed, one episode, to the byte: in two instances, and in one instance twice."""
+    """Check that a seed gives bit-identical episodes, in two instances, and twice in one."""
     for policy in _PLAYERS:
         first, second = make_env(), make_env()
         turns = turns_of(first, policy, seed=3)
@@ -42,7 +42,7 @@ def check_deterministic(make_env: MakeEnv) -> None:
 
 
 def check_differs_across_seeds(make_env: MakeEnv) -> None:
-    """Different seeds give different episodes."""
+    """Check that different seeds give different episodes."""
     env = make_env()
     openings = (facts(next(episode(env, (), seed))) for seed in SEEDS)
     first = next(openings)
@@ -51,7 +51,7 @@ def check_differs_across_seeds(make_env: MakeEnv) -> None:
 
 
 def check_shares_no_memory(make_env: MakeEnv) -> None:
-    """What is returned can be overwritten; nothing later changes, and no array is sent twice."""
+    """Check that overwriting a returned value changes nothing later, and no array is sent twice."""
     env = make_env()
     turns = turns_of(env, "oracle", seed=5)
     expected = [facts(step) for step in episode(env, turns, seed=5)]
@@ -99,7 +99,7 @@ def _overwrite(step: EnvResult) -> None:
 
 
 def check_pickles_mid_episode(make_env: MakeEnv) -> None:
-    """A copy made at any turn goes on identically, and would begin the same next episode."""
+    """Check that a copy made at any turn continues identically, and plays the same next episode."""
     env = make_env()
     for policy in _PLAYERS:
         turns = turns_of(env, policy, seed=2)
@@ -116,7 +116,7 @@ def check_pickles_mid_episode(make_env: MakeEnv) -> None:
 
 
 def check_rebuilds_from_json(make_env: MakeEnv) -> None:
-    """The environment made from its spec, through JSON, plays the same episode."""
+    """Check that an environment made from its spec, through JSON, plays the same episode."""
     env = make_env()
     assert env.spec is not None, "Expected an environment made by gym.make, saw one without spec."
     try:

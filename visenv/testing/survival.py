@@ -1,4 +1,4 @@
-"""Checks that nothing a policy writes makes an environment fail."""
+"""Checks that no text of a policy makes an environment fail."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from visenv.testing.record import Env, MakeEnv, base_of, episode, go_on, turns_o
 from visenv.types import IMAGE_MARKER, Malformed, StepResult, ToolCalled
 
 EXAMPLES = 60
-"""Texts that hypothesis tries on one environment."""
+"""Number of texts that hypothesis tries on one environment."""
 
 LONGEST_ERROR = 2_000
-"""Most characters of an error message. It may list the tools, but not repeat what the policy wrote.
-"""
+"""Most characters of an error message. It may list the tools, but not repeat the policy's text."""
 
 
 def require_hypothesis() -> None:
-    """Check that the package that makes up hostile texts is installed.
+    """Check that the package that generates hostile texts is installed.
 
     Raises:
-        ConfigurationError: If it is not; names the extra.
+        ConfigurationError: If the package is missing; the message names the extra.
     """
     if importlib.util.find_spec("hypothesis") is None:
         raise ConfigurationError(
@@ -34,7 +33,7 @@ def require_hypothesis() -> None:
 
 
 def hostile_texts(env: Env) -> dict[str, str]:
-    """Return the corpus of hostile texts, with the damaged turns of the oracle, by name."""
+    """Return by name the hostile texts of the corpus, and damaged turns of the oracle."""
     spoilt = {
         f"turn {place} {name}": text
         for place, turn in enumerate(turns_of(env, "oracle", seed=1))
@@ -44,14 +43,14 @@ def hostile_texts(env: Env) -> dict[str, str]:
 
 
 def check_survives_hostile_text(make_env: MakeEnv) -> None:
-    """No text of the corpus makes `step` raise or return what it must not; every episode ends."""
+    """Check that `step` survives every text of the corpus, and that every episode ends."""
     env = make_env()
     for name, text in hostile_texts(env).items():
         _say_only(env, text, f"The text {name!r}")
 
 
 def check_survives_any_text(make_env: MakeEnv, examples: int = EXAMPLES) -> None:
-    """The same for texts that hypothesis finds, made of any characters and of damaged turns."""
+    """Check the same for texts that hypothesis makes from any characters and damaged turns."""
     require_hypothesis()
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
@@ -64,7 +63,7 @@ def check_survives_any_text(make_env: MakeEnv, examples: int = EXAMPLES) -> None
     @settings(
         max_examples=examples,
         deadline=None,
-        database=None,  # nothing is written to the current folder
+        database=None,  # writes nothing to the current folder
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
@@ -76,7 +75,7 @@ def check_survives_any_text(make_env: MakeEnv, examples: int = EXAMPLES) -> None
 
 
 def check_survives_huge_calls(make_env: MakeEnv) -> None:
-    """No huge name, argument or number in a call makes `step` raise or comes back in an error."""
+    """Check that `step` survives huge names, arguments and numbers, and does not repeat them."""
     env = make_env()
     env.reset(seed=1)
     sample = base_of(env).sample
@@ -87,7 +86,7 @@ def check_survives_huge_calls(make_env: MakeEnv) -> None:
 
 
 def _example_calls(env: Env) -> list[str]:
-    """Return the example call of a tool for each model of arguments, without a thought."""
+    """Return an example call, without a thought, of one tool for each model of arguments."""
     base = base_of(env)
     tools = {tool.arguments: tool for tool in base.tools.values()}
     return [
@@ -117,7 +116,7 @@ def _check_errors(env: Env, text: str, what: str) -> None:
 
 
 def _say_only(env: Env, text: str, what: str) -> None:
-    """Say one text at every turn of an episode about the sample that the environment has."""
+    """Send one text at every turn of an episode, with the current sample of the environment."""
     limit = base_of(env).limits.turns
     steps: list[EnvResult] = []
     try:

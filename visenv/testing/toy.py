@@ -1,6 +1,6 @@
-"""A tiny text environment on the real base class: what tests and benchmarks play.
+"""Defines a tiny text environment on the real base class, for tests and benchmarks.
 
-An episode is two tool calls and an answer: add one number, add another, say the total.
+An episode consists of two tool calls and an answer: add a number, add another one, state the total.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ASK = TurnRequest(stop=KeyValueGrammar.stop)
 
 
 class AddArguments(Arguments):
-    """Arguments of `Add`."""
+    """Holds the arguments of `Add`."""
 
     amount: int = Field(description="an integer from 0 to 99", ge=0, le=99)
 
@@ -39,7 +39,7 @@ class Add(Tool[AddArguments]):
     """Adds to a running total.
 
     Args:
-        latency: Seconds each call sleeps, as a tool that waits for a server does.
+        latency: Seconds that each call sleeps, to simulate a tool that waits for a server.
     """
 
     name = "add"
@@ -82,7 +82,7 @@ class SumTruth(GroundTruth):
 
 
 class Sums:
-    """An unbounded source of pairs of numbers."""
+    """Generates pairs of numbers, without bound."""
 
     ground_truth = SumTruth
 
@@ -96,7 +96,7 @@ class Sums:
 
 
 class Adder(VisEnv):
-    """Asks for two additions, then the answer; the arguments are those of `VisEnv`."""
+    """Asks for two additions, then for the answer; the arguments are those of `VisEnv`."""
 
     @override
     def initial_messages(self) -> list[Message]:
@@ -131,12 +131,12 @@ def make(
     render_mode: str | None = None,
     on_abort: Literal["truncate", "raise"] = "truncate",
 ) -> gym.Env[Observation, str]:
-    """Make the environment with its reward, 0.8 x correct + 0.2 x tool used.
+    """Make the environment with its reward: 0.8 x correct answer + 0.2 x tool used.
 
     Args:
-        latency: Seconds each tool call sleeps.
-        trouble: Adds the tool `FaultyTool`, which fails in the way the policy asks for.
-        turns: Turns in an episode.
+        latency: Seconds that each tool call sleeps.
+        trouble: Whether to add the tool `FaultyTool`, which fails as the policy requests.
+        turns: Most turns of an episode.
         invalid_actions: See `EpisodeLimits`.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
@@ -160,7 +160,7 @@ def make(
 
 
 def register() -> str:
-    """Register the environment with Gymnasium as the library's own are; return its id."""
+    """Register the environment with Gymnasium in the same way as those of visenv; return its id."""
     if ENV_ID not in gym.registry:
         register_env(ENV_ID, "visenv.testing.toy:make")
     return ENV_ID

@@ -1,4 +1,4 @@
-"""The contract of an environment as a report: every check, what players earn, and the speed."""
+"""Reports on the contract of an environment: every check, rewards of players, and the speed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from visenv.testing.survival import (
 
 
 class CheckResult(NamedTuple):
-    """Says how a check ended.
+    """Holds the result of a check.
 
     Attributes:
-        name: The check, without ``check_``.
+        name: Name of the check, without ``check_``.
         passed: Whether it passed.
-        problem: What was expected and what was seen; empty if it passed.
-        seconds: How long it took.
+        problem: The expected and the actual result; empty if it passed.
+        seconds: Duration of the check.
     """
 
     name: str
@@ -47,14 +47,14 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationReport:
-    """Holds what `validate` found.
+    """Holds the results of `validate`.
 
     Attributes:
         checks: One result for each check, in order.
-        top_reward: The largest reward there is; None if the environment cannot be played.
+        top_reward: The highest possible reward; None if the environment cannot be played.
         rewards: The mean reward of each player over the seeds of the checks: ``"oracle"``,
             ``"random"`` and ``"empty"``, a player whose turns are empty.
-        hostile_texts: How many hostile texts were said, each at every turn of an episode.
+        hostile_texts: Number of hostile texts that were sent, each at every turn of an episode.
         steps_per_second: Speed of `step` and `reset` with random turns, in one process.
     """
 
@@ -66,7 +66,7 @@ class ValidationReport:
 
     @property
     def failed(self) -> list[CheckResult]:
-        """Return the checks that did not pass."""
+        """Return the checks that failed."""
         return [check for check in self.checks if not check.passed]
 
 
@@ -75,12 +75,12 @@ def validate(
     hostile: int = EXAMPLES,
     on_check: Callable[[CheckResult], None] | None = None,
 ) -> ValidationReport:
-    """Run every check of the contract, also after one has failed, and measure the environment.
+    """Run every check of the contract, also after a failed one, and measure the environment.
 
     Args:
         make_env: Makes the environment, with `gym.make`.
-        hostile: Number of hostile texts to make up, beside those of the corpus.
-        on_check: Called after each check.
+        hostile: Number of hostile texts to generate, in addition to those of the corpus.
+        on_check: Function that is called after each check.
 
     Raises:
         ConfigurationError: If the package hypothesis (extra ``validate``) is not installed.
@@ -101,7 +101,7 @@ def validate(
         report = ValidationReport(checks=results)
         if not report.failed:
             raise
-        return report  # a failed check says what the environment raises
+        return report  # a failed check contains the error of the environment
 
 
 def _result(name: str, check: Callable[[MakeEnv], None], make_env: MakeEnv) -> CheckResult:

@@ -1,4 +1,4 @@
-"""The Argos verifier: whether a response is right, grounded and consistent (docs/argos.md)."""
+"""Scores if a response is right, grounded and consistent: the Argos verifier (docs/argos.md)."""
 
 from visenv.verifier.extraction import Extractor, read_extraction
 from visenv.verifier.gate import GatedAggregate

@@ -1,4 +1,4 @@
-"""Extraction of points and anchors from a video trace by a model, in the schema of figure 10."""
+"""Extracts points and anchors from a video trace by a model, in the schema of figure 10."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("spatiotemporal", "frame_level_temporal", "segment_level_temporal")
 
 
 class TraceReader(Protocol):
-    """Reads what a trace refers to."""
+    """Extracts the points, frames and spans to which a trace refers."""
 
     async def extract(self, trace: str) -> TraceReferences:
         """Return the points, frames and spans of a trace."""
@@ -24,7 +24,7 @@ class TraceReader(Protocol):
 
 @dataclass(frozen=True)
 class Extractor:
-    """Asks a model what a trace refers to.
+    """Asks a model for the points, frames and spans to which a trace refers.
 
     Args:
         judge: Its prompt has the field ``trace``, and it reads with `read_extraction`.
@@ -33,7 +33,7 @@ class Extractor:
     judge: Judge[TraceReferences]
 
     async def extract(self, trace: str) -> TraceReferences:
-        """Return what the trace refers to, without descriptions that are no part of it.
+        """Return the points, frames and spans of a trace, without descriptions that are not in it.
 
         Raises:
             ServiceError: If the model failed, or no reply could be read.
@@ -48,7 +48,7 @@ class Extractor:
 
 
 def read_extraction(text: str) -> TraceReferences:
-    """Read the JSON object of figure 10; duplicates are dropped, malformed points counted.
+    """Read the JSON object of figure 10; drop duplicates, and count malformed points.
 
     Raises:
         ReplyError: If the text is not such an object.

@@ -1,4 +1,4 @@
-"""The gate: outcome first, then the mean of the selected terms (Argos, eq. 9)."""
+"""Combines terms by the gate: outcome first, then the mean of the selected terms (Argos, eq. 9)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from visenv.errors import ConfigurationError, UnknownNameError
 
 ACCURACY = "accuracy"
 DEFAULT_WEIGHTS = {ACCURACY: 1.0, "spatial": 1.0, "temporal": 1.0, "reasoning": 1.0}
-"""The paper gives no weights; its w_S and w_G are one weight, of spatial or temporal."""
+"""Weights of the terms. The paper gives no values; its w_S and w_G are one spatial or temporal
+weight."""
 
 
 @dataclass(frozen=True)
 class GatedAggregate:
-    """Combines the terms of a response: ``combine`` of a `RewardWrapper`.
+    """Combines the terms of a response: the argument ``combine`` of a `RewardWrapper`.
 
-    The reward is the accuracy if that is below `threshold`, otherwise the weighted mean of the
-    terms. A term that is None is left out with its weight.
+    The reward is the accuracy if the accuracy is below `threshold`, otherwise the weighted mean of
+    the terms. A term that is None is omitted from the mean, with its weight.
 
     Args:
-        threshold: The paper's tau, which it does not give.
+        threshold: The threshold tau of the paper, which gives no value.
         weights: Weights by the name of the term; 1 for a term that is not named.
 
     Raises:
-        UnknownNameError: If there is no such term.
+        UnknownNameError: If a weight names an unknown term.
         ConfigurationError: If a weight is negative or not finite, that of the accuracy is not
             positive, or the threshold is not in (0, 1].
     """
@@ -48,7 +49,7 @@ class GatedAggregate:
         object.__setattr__(self, "weights", weights)
 
     def __call__(self, terms: Mapping[str, float | None]) -> float:
-        """Return the reward, 0 to 1 if all terms are."""
+        """Return the reward, between 0 and 1 if all terms are between 0 and 1."""
         accuracy = terms[ACCURACY] or 0.0
         if accuracy < self.threshold:
             return accuracy

@@ -1,6 +1,6 @@
-"""Teachers behind scorers: detector, segmenter, pointing model, judges and reasoner.
+"""Implements all teachers of a verifier with models behind scorers.
 
-Prompts come from the family as arguments.
+The prompts are arguments, which the family passes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _POINT_2D = re.compile(
 class ModelDetector:
     """Asks a detector behind a scorer that answers `Detect`.
 
-    An open-vocabulary detector finds something for almost any text. It answers a label without a
-    letter, or one that lists many words, with a box around most of the image, in which every point
-    would be right. Such labels and boxes therefore find nothing.
+    An open-vocabulary detector returns a box for almost any text. For a label without letters, or
+    one that lists many words, it returns a box around most of the image, so that every point would
+    count as right. Such labels and boxes are therefore treated as not found.
 
     Args:
         scorer: The detector.
-        most_words: The most words of a label; one with more, or with no letter or digit, has no
-            box.
+        most_words: The most words of a label. A label with more words, or without a letter or
+            digit, has no box.
         largest_box: The largest box that counts, as a share of the area of the image, 0 to 1.
     """
 
@@ -48,7 +48,7 @@ class ModelDetector:
         """Return the boxes of a label.
 
         Raises:
-            ServiceError: If the scorer failed, or returned something that is no list of boxes.
+            ServiceError: If the scorer failed, or did not return a list of boxes.
         """
         if not any(map(str.isalnum, label)) or len(label.split()) > self.most_words:
             return []
@@ -88,13 +88,13 @@ class ModelSegmenter:
 
 @dataclass(frozen=True)
 class ModelPointing:
-    """Asks a pointing model behind a scorer that answers `Generate`: Molmo or Qwen on a server.
+    """Asks a pointing model behind a scorer that answers `Generate`, such as Molmo or Qwen.
 
     Args:
         scorer: The model.
-        prompt: With the field ``label``.
-        max_tokens: Tokens of a reply.
-        coordinates: Of points that the model writes as JSON, see `read_pointing`.
+        prompt: The prompt, with the field ``label``.
+        max_tokens: Most tokens of a reply.
+        coordinates: Unit of the points that the model writes as JSON, see `read_pointing`.
     """
 
     scorer: Scorer
@@ -103,7 +103,7 @@ class ModelPointing:
     coordinates: Coordinates = "pixels"
 
     async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
-        """Return the points of a reply, those that can be read.
+        """Return the readable points of a reply.
 
         Raises:
             ServiceError: If the scorer failed, or returned no text.
@@ -122,19 +122,19 @@ class ModelDescriptionJudge:
     """Asks judges whether descriptions are right.
 
     Args:
-        frame: Its prompt has the fields ``image`` and ``description``.
-        span: Its prompt has the fields ``frames`` and ``description``.
+        frame: Judge of frames; its prompt has the fields ``image`` and ``description``.
+        span: Judge of spans; its prompt has the fields ``frames`` and ``description``.
     """
 
     frame: Judge[float]
     span: Judge[float]
 
     async def frame_is(self, seen: FrameReference, description: str) -> bool:
-        """Return whether the frame shows what is described."""
+        """Return whether the frame matches the description."""
         return await self.frame.ask(image=seen.image, description=description) >= 0.5
 
     async def span_is(self, sample: Sample, first: int, last: int, description: str) -> bool:
-        """Return whether the frames show what is described."""
+        """Return whether the frames match the description."""
         frames = sample.images[first : last + 1]
         return await self.span.ask(frames=frames, description=description) >= 0.5
 
@@ -145,7 +145,7 @@ class ModelReasoner:
 
     Args:
         scorer: The model.
-        prompt: With the fields ``question`` and ``reasoning``.
+        prompt: The prompt, with the fields ``question`` and ``reasoning``.
     """
 
     scorer: Scorer
@@ -157,7 +157,7 @@ class ModelReasoner:
         """Return the log-probability of each token of the answer.
 
         Raises:
-            ServiceError: If the scorer failed, or returned something that is no list of numbers.
+            ServiceError: If the scorer failed, or did not return a list of numbers.
         """
         text = self.prompt.format(question=sample.question, reasoning=reasoning)
         messages = (Message("user", (*sample.images, text)),)
@@ -169,7 +169,7 @@ class ModelReasoner:
 
 @dataclass(frozen=True)
 class ModelEquivalenceJudge:
-    """Asks a judge of equivalence.
+    """Asks a judge whether two answers are equivalent.
 
     The prompt of the judge has the fields ``question``, ``truth`` and ``answer``.
     """
@@ -177,7 +177,7 @@ class ModelEquivalenceJudge:
     judge: Judge[bool]
 
     async def are_equivalent(self, sample: Sample, answer: str, truth: str) -> bool:
-        """Return whether the answer means what the true answer means."""
+        """Return whether the answer has the same meaning as the true answer."""
         return await self.judge.ask(question=sample.question, truth=truth, answer=answer)
 
 
@@ -193,8 +193,8 @@ def read_pointing(
     Args:
         text: The reply.
         size: Width and height of the image, pixels.
-        coordinates: Of JSON points: ``"pixels"`` of the image (Qwen2.5-VL), or ``"relative1000"``,
-            from 0 to 1000 across and down (Qwen3-VL).
+        coordinates: Unit of JSON points: ``"pixels"`` of the image (Qwen2.5-VL), or
+            ``"relative1000"``, from 0 to 1000 in both directions (Qwen3-VL).
     """
     width, height = size
     places = [(float(x), float(y)) for x, y in _POINT_2D.findall(text)] + _json_points(text)
@@ -208,7 +208,7 @@ def read_pointing(
 
 
 def _json_points(text: str) -> list[Place]:
-    """Return the points of a JSON list such as ``[{"point": [3, 4]}]``, none if it is no such."""
+    """Return the points of a JSON list such as ``[{"point": [3, 4]}]``; of other texts, none."""
     try:
         found = json.loads(text.strip().strip("`").removeprefix("json"))
     except (ValueError, RecursionError):
@@ -224,7 +224,7 @@ def _json_points(text: str) -> list[Place]:
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) < 2**53  # a float holds it
+        return not isinstance(value, bool) and abs(value) < 2**53  # exact as a float
     return isinstance(value, float)
 
 

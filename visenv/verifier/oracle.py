@@ -1,7 +1,7 @@
-"""Exact teachers: they answer from the ground truth of a procedural world.
+"""Implements exact teachers, which answer from the ground truth of a procedural world.
 
-``noise`` makes them err at a known rate, as real teachers do. The errors are a function of the
-question and a seed, so that an episode is scored the same again.
+``noise`` is the rate of wrong verdicts, to simulate real teachers. The errors depend only on the
+question and a seed, so that scoring an episode again gives the same result.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from visenv.verifier.outcome import matches, options_of
 from visenv.verifier.teachers import Box, FrameReference, Place, Teachers
 
 _DOUBT = 1e-3
-"""Probability of an answer that the reasoning does not entail."""
+"""Probability of an answer that does not follow from the reasoning."""
 
 
 class WorldTruth(Protocol):
-    """Says what is where in a procedural sample, and what follows."""
+    """Describes the ground truth of a procedural sample: its things, its events and its answer."""
 
     def owners(self, frame: int) -> NDArray[np.int8]:
-        """Return the number of the thing that each pixel shows, -1 for none, [height, width]."""
+        """Return the number of the thing at each pixel, -1 for none, int8 ``[height, width]``."""
         ...
 
     def visible(self, frame: int) -> Sequence[int]:
-        """Return the numbers of the things of which at least one pixel is visible."""
+        """Return the numbers of the things with at least one visible pixel."""
         ...
 
     def named(self, frame: int, label: str) -> Sequence[int]:
-        """Return the numbers of the visible things that a label names."""
+        """Return the numbers of the visible things that match a label."""
         ...
 
     def box(self, frame: int, number: int) -> Box:
@@ -44,11 +44,11 @@ class WorldTruth(Protocol):
         ...
 
     def supports(self, first: int, last: int, description: str) -> bool:
-        """Return whether the frames from `first` to `last` show what is described."""
+        """Return whether the frames from `first` to `last` match the description."""
         ...
 
     def happens(self, frame: int, description: str) -> bool:
-        """Return whether what is described happens in a frame."""
+        """Return whether the event of the description happens in a frame."""
         ...
 
     def entailed(self, reasoning: str) -> str | None:
@@ -56,17 +56,17 @@ class WorldTruth(Protocol):
         ...
 
     def intervals(self) -> Sequence[tuple[int, int, str]]:
-        """Return the first and the last frame of each event, from 0, and what happens."""
+        """Return the first frame, the last frame (from 0) and the description of each event."""
         ...
 
 
 @dataclass(frozen=True)
 class TeacherNoise:
-    """Decides which questions are answered wrongly.
+    """Decides which questions get a wrong answer.
 
     Args:
         rate: Share of wrong answers, 0 to 1.
-        seed: Of the choice.
+        seed: Seed of the decisions.
     """
 
     rate: float = 0.0
@@ -79,14 +79,14 @@ class TeacherNoise:
         return self.draw(*question) < self.rate
 
     def draw(self, *question: object) -> float:
-        """Return a number from 0 to 1 that depends on the question and the seed alone."""
+        """Return a number from 0 to 1 that depends only on the question and the seed."""
         text = repr((self.seed, question)).encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2**64
 
 
 @dataclass(frozen=True)
 class OracleDetector:
-    """Returns the boxes of what a label names. Noise shifts a box by its own width."""
+    """Returns the boxes of the things that match a label. Noise shifts a box by its own width."""
 
     noise: TeacherNoise = TeacherNoise()
 
@@ -103,9 +103,11 @@ class OracleDetector:
 
 @dataclass(frozen=True)
 class OracleSegmenter:
-    """The mask of a box is the part inside it of the thing whose own box overlaps it most.
+    """Returns whether places lie in the masks of boxes or points.
 
-    The mask of a point is the thing that the pixel shows. Noise turns a verdict around.
+    The mask of a box is the part of a thing that is inside the box, for the thing whose own box
+    overlaps the given box most. The mask of a point is the thing at that pixel. Noise inverts a
+    verdict.
     """
 
     noise: TeacherNoise = TeacherNoise()
@@ -139,7 +141,7 @@ class OracleSegmenter:
         owners: NDArray[np.int8],
         prompt: Box | Place,
     ) -> tuple[int, Box]:
-        """Return the number of a thing, -2 for none, and the box to which its mask is cut."""
+        """Return the number of a thing, -2 for none, and the box that limits its mask."""
         height, width = owners.shape
         if len(prompt) == 2:
             x, y = math.floor(prompt[0]), math.floor(prompt[1])
@@ -154,7 +156,7 @@ class OracleSegmenter:
 
 @dataclass(frozen=True)
 class OraclePointingModel:
-    """Returns one pixel of each thing that a label names. Noise points elsewhere."""
+    """Returns one pixel of each thing that matches a label. Noise returns other pixels."""
 
     noise: TeacherNoise = TeacherNoise()
 
@@ -168,18 +170,18 @@ class OraclePointingModel:
 
 @dataclass(frozen=True)
 class OracleDescriptionJudge:
-    """Compares descriptions with the events of the world. Noise turns a verdict around."""
+    """Compares descriptions with the events of the world. Noise inverts a verdict."""
 
     noise: TeacherNoise = TeacherNoise()
 
     async def frame_is(self, seen: FrameReference, description: str) -> bool:
-        """Return whether the event that is described happens in the frame."""
+        """Return whether the described event happens in the frame."""
         truth = world_truth(seen.sample)
         struck = self.noise.strikes("frame", seen.sample.id, seen.frame, description)
         return truth.happens(seen.frame, description) != struck
 
     async def span_is(self, sample: Sample, first: int, last: int, description: str) -> bool:
-        """Return whether the span fits the event that is described."""
+        """Return whether the span matches the described event."""
         truth = world_truth(sample)
         struck = self.noise.strikes("span", sample.id, first, last, description)
         return truth.supports(first, last, description) != struck
@@ -187,14 +189,14 @@ class OracleDescriptionJudge:
 
 @dataclass(frozen=True)
 class OracleReasoner:
-    """Knows which answer a reasoning entails. Noise turns the verdict around."""
+    """Scores answers by the one that follows from the reasoning. Noise inverts the verdict."""
 
     noise: TeacherNoise = TeacherNoise()
 
     async def log_probabilities(
         self, sample: Sample, reasoning: str, answer: str
     ) -> Sequence[float]:
-        """Return ``[log 1]`` for the entailed answer, ``[log 0.001]`` for another."""
+        """Return ``[log 1]`` for the answer that follows, ``[log 0.001]`` for any other."""
         truth = world_truth(sample)
         entailed = truth.entailed(reasoning)
         follows = entailed is not None and matches(answer, entailed, options_of(sample))
@@ -207,7 +209,7 @@ def oracle_teachers(noise: float = 0.0, seed: int = 0) -> Teachers:
 
     Args:
         noise: Share of wrong verdicts of each teacher, 0 to 1.
-        seed: Of the wrong verdicts.
+        seed: Seed of the wrong verdicts.
     """
     shared = TeacherNoise(noise, seed)
     return Teachers(
@@ -224,7 +226,7 @@ def world_truth(sample: Sample) -> WorldTruth:
     """Return the ground truth of a procedural sample.
 
     Raises:
-        ConfigurationError: If the sample has another one, so that exact teachers know nothing.
+        ConfigurationError: If the ground truth of the sample is not a `WorldTruth`.
     """
     truth = sample.ground_truth
     if not hasattr(truth, "owners"):
@@ -237,7 +239,7 @@ def world_truth(sample: Sample) -> WorldTruth:
 
 
 def inner_pixel(truth: WorldTruth, frame: int, number: int) -> Place:
-    """Return the middle of the pixel of a thing that is closest to the mean of its pixels."""
+    """Return the center of the pixel of a thing that is closest to the mean of its pixels."""
     rows, columns = np.nonzero(truth.owners(frame) == number)
     distances = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
     best = int(distances.argmin())
@@ -245,7 +247,7 @@ def inner_pixel(truth: WorldTruth, frame: int, number: int) -> Place:
 
 
 def _overlap(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the intersection of two boxes over their union."""
+    """Return the intersection over union of two boxes."""
     across = min(first[2], second[2]) - max(first[0], second[0])
     down = min(first[3], second[3]) - max(first[1], second[1])
     if across <= 0 or down <= 0:

@@ -1,4 +1,4 @@
-"""Outcome score: whether an answer is right (Argos, eq. 6-8)."""
+"""Scores whether an answer is right (Argos, eq. 6-8)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ TOLERANCE = Decimal("0.05")
 """The largest relative error of a decimal."""
 
 _MOST_WORDS = 4
-"""Words of a short phrase, which is compared exactly; longer answers are judged."""
+"""Most words of a short phrase, which is compared exactly. A judge scores longer answers."""
 
 LETTER = re.compile(r"\(?([A-Za-z])(?:[).:]{1,2}\s?|\s|$)(.*)", re.DOTALL)
-"""An option by its letter, with or without its text: ``B``, ``(B)`` or ``B. red``."""
+"""Matches an option by its letter, with or without its text: ``B``, ``(B)`` or ``B. red``."""
 
 _NUMBER = re.compile(r"([+\-\u2212]?)(?=\.?\d)(\d{1,3}(?:,\d{3}){1,6}|\d{1,20})?(\.\d{1,20})?\s?%?")
 
 
 def answer_kind(sample: Sample) -> AnswerKind:
-    """Return how the answers of a sample are compared, from its options and accepted answers."""
+    """Return the kind of comparison for a sample, from its options and accepted answers."""
     if options_of(sample):
         return "choice"
     truth = sample.answers[0] if sample.answers else ""
@@ -41,8 +41,8 @@ async def outcome_score(
 ) -> float:
     """Return 1 if the answer is right, otherwise 0.
 
-    The judge is asked about open answers only; without one they are compared exactly. A longer
-    answer than `visenv.rewards.vqa.LONGEST_ANSWER` is wrong, and the judge does not see it.
+    The judge scores open answers only; if it is None, they are compared exactly. An answer longer
+    than `visenv.rewards.vqa.LONGEST_ANSWER` is wrong, and is not sent to the judge.
 
     Raises:
         ServiceError: If the judge failed.
@@ -70,9 +70,9 @@ def rule_score(sample: Sample, answer: str) -> float:
 def matches(answer: str, truth: str, options: Sequence[str] = ()) -> bool:
     """Return whether an answer matches a true answer.
 
-    Options match if both name the same one: by its letter, its text or both ("B. red"). Whole
-    numbers match exactly; decimals if ``|answer - truth| / max(|truth|, 1) <= 0.05``; other texts
-    if they are equal but for case, blanks and a final full stop.
+    Options match if both texts select the same one: by its letter, its text or both ("B. red").
+    Whole numbers match exactly. Decimals match if ``|answer - truth| / max(|truth|, 1) <= 0.05``.
+    Other texts match if they are equal except for case, blanks and a final full stop.
     """
     if options:
         chosen, right = option_named(answer, options), option_named(truth, options)
@@ -101,9 +101,9 @@ def options_of(sample: Sample) -> Sequence[str]:
 
 
 def option_named(answer: str, options: Sequence[str]) -> int | None:
-    """Return the number of the option that an answer names, from 0, or None.
+    """Return the index of the option that an answer selects, from 0, or None.
 
-    An answer names an option by its letter, its text or both.
+    An answer selects an option by its letter, its text or both.
     """
     given = _normalized(answer)
     texts = [_normalized(option) for option in options]
@@ -117,7 +117,7 @@ def option_named(answer: str, options: Sequence[str]) -> int | None:
 
 
 def _has_decimals(truth: str) -> bool:
-    """Return whether a number is written with decimals; a final full stop is none."""
+    """Return whether a number is written with decimals; a final full stop does not count."""
     return "." in truth.strip().removesuffix(".")
 
 

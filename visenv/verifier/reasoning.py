@@ -1,7 +1,7 @@
-"""Reasoning score: P(answer | question, reasoning, images) under a teacher (Argos, eq. 5).
+"""Computes P(answer | question, reasoning, images) under a teacher (Argos, eq. 5).
 
-A trace that merely states its answer scores high, whatever stands before that statement:
-`hide_answer` removes the sentences that state it.
+A reasoning that only states its answer gets a high score, whatever precedes that statement.
+`hide_answer` removes the sentences that state the answer.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ async def reasoning_score(
     mean: Mean = "geometric",
     mask_answer: bool = False,
 ) -> float:
-    """Return the probability of an answer after a reasoning, 0 to 1.
+    """Return the probability of an answer given a reasoning, 0 to 1.
 
     Args:
         sample: Question and images.
         reasoning: The reasoning of the response; an empty one scores 0.
         answer: The answer of the response; an empty one scores 0.
-        reasoner: The teacher.
+        reasoner: The teacher that scores the answer.
         mean: ``"geometric"`` is the mean probability of a token, which does not depend on the
             length of the answer; ``"product"`` is the probability of the answer.
         mask_answer: Whether sentences that state the answer are hidden from the teacher.
 
     Raises:
-        ServiceError: If the teacher failed, or returned something that is no log-probability.
+        ServiceError: If the teacher failed, or returned an invalid log-probability.
     """
     if not answer.strip() or not reasoning.strip():
         return 0.0
@@ -57,7 +57,8 @@ def probability(log_probabilities: Sequence[float], mean: Mean = "geometric") ->
     """Return the geometric mean, or the product, of token probabilities.
 
     Raises:
-        ServiceError: If there is none, or one is NaN or above 0 by more than rounding.
+        ServiceError: If the list is empty, or a value is NaN or above 0 by more than rounding
+            errors.
     """
     if not log_probabilities or not all(value <= 1e-3 for value in log_probabilities):
         raise ServiceError("reasoner", f"expected log-probabilities, got {log_probabilities!r:.80}")
@@ -68,10 +69,11 @@ def probability(log_probabilities: Sequence[float], mean: Mean = "geometric") ->
 def hide_answer(reasoning: str, answer: str, options: Sequence[str] = ()) -> str:
     """Return a reasoning without the sentences that state the answer.
 
-    A sentence states an answer if its text occurs in it as whole words, in upper or lower case. An
-    answer that names an option is stated by the text of that option, and by its letter as it is
-    written in a list: ``(B)``, ``B.``, ``B)`` or ``B:``. A letter alone is often the article "a".
-    Points are ignored: to point to a "red cup" does not state the answer "red".
+    A sentence states an answer if it contains the text of the answer as whole words, in upper or
+    lower case. If the answer selects an option, the sentence states it by the text of that option,
+    or by its letter as written in a list: ``(B)``, ``B.``, ``B)`` or ``B:``. A letter alone does
+    not count, because it is often the article "a". Points are ignored: a sentence that points to a
+    "red cup" does not state the answer "red".
 
     Args:
         reasoning: The reasoning.

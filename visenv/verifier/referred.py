@@ -1,4 +1,4 @@
-"""Records what a response refers to: points, frames and spans, and the scoring functions."""
+"""Defines events for the points, frames and spans of a response, and for its scoring functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Referred(NamedTuple):
         frames: Descriptions of single frames.
         spans: Descriptions of spans.
         dropped: The number of malformed points.
-        shown_size: Width and height of the image as the policy saw it, pixels.
-        reasoning: All of the response but the final answer.
+        shown_size: Width and height of the image that the policy received, pixels.
+        reasoning: The response without the final answer.
         native_size: Width and height of the image, native pixels; (0, 0) if not known.
     """
 
@@ -37,7 +37,7 @@ class Selected(NamedTuple):
     Attributes:
         turn: The number of the turn, from 0.
         functions: Their names (`visenv.verifier.selector`).
-        by: ``"rules"``, or the name of the model that chose.
+        by: ``"rules"``, or the name of the model that selected them.
     """
 
     turn: int
@@ -54,15 +54,16 @@ def refer(
     shown_size: tuple[int, int],
     relative: int | None = None,
 ) -> Referred:
-    """Return the event for what a response refers to.
+    """Return the event for the points, frames and spans of a response.
 
     Args:
         turn: The number of the turn, from 0.
         references: Points in the coordinates of the policy.
-        reasoning: All of the response but the final answer.
+        reasoning: The response without the final answer.
         native_size: Width and height of the image, native pixels.
-        shown_size: Width and height as shown.
-        relative: The extent of relative coordinates, such as 1000; None for pixels as shown.
+        shown_size: Width and height of the image that the policy received, pixels.
+        relative: The range of relative coordinates, such as 1000; None for pixels of the shown
+            image.
     """
     across, down = (relative, relative) if relative else shown_size
     points = tuple(

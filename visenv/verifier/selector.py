@@ -1,4 +1,4 @@
-"""Selector: which scoring functions apply to a response."""
+"""Selects the scoring functions that apply to a response."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ GROUNDING_FUNCTIONS = frozenset(("spatial", "spatial_chart", "temporal"))
 """The functions that score points and time anchors."""
 
 CHART_KINDS = frozenset(("chart", "map", "diagram", "table"))
-"""Words of the kind of a sample for which a pointing model replaces the detector."""
+"""If the kind of a sample contains one of these words, a pointing model replaces the detector."""
 
 CHART_SOURCES = frozenset(
     ("ai2d", "chartqa", "dvqa", "figureqa", "infographicvqa", "mapqa", "plotqa", "tabmwp")
 )
-"""Data sources with charts, maps, diagrams or tables alone, in lower case without separators."""
+"""Data sources that contain only charts, maps, diagrams or tables, in lower case without
+separators."""
 
 _OUTCOME: dict[AnswerKind, str] = {
     "choice": "exact",
@@ -40,36 +41,36 @@ class Selector(Protocol):
     """Chooses the scoring functions of a response."""
 
     async def select(self, sample: Sample, referred: Referred) -> Selected:
-        """Return the choice, which is logged with the episode."""
+        """Return the scoring functions; the episode logs them."""
         ...
 
 
 @dataclass(frozen=True)
 class RuleSelector:
-    """Chooses by rules from modality, answer type, data source and what was parsed."""
+    """Selects by rules, from modality, answer type, data source and the parsed references."""
 
     async def select(self, sample: Sample, referred: Referred) -> Selected:
-        """Return the choice."""
+        """Return the scoring functions."""
         return select_by_rules(sample, referred)
 
 
 @dataclass(frozen=True)
 class ModelSelector:
-    """Lets a model choose among the functions that can apply.
+    """Asks a model to select among the functions that can apply.
 
-    The model may leave out the reasoning alone. The outcome and the grounding always stay: the
-    model sees how many points a response has, and a response without points must not be paid as if
-    points did not apply.
+    The model can omit only the reasoning. Outcome and grounding are always scored: the model sees
+    the number of points of a response, and if it could omit the grounding of a response without
+    points, such responses would get higher rewards.
 
     Args:
-        judge: Its prompt has the fields ``question``, ``kind``, ``source``, ``points``, ``spans``
-            and ``functions``, and it reads with `read_functions`.
+        judge: The model. Its prompt has the fields ``question``, ``kind``, ``source``, ``points``,
+            ``spans`` and ``functions``, and its reply is read by `read_functions`.
     """
 
     judge: Judge[tuple[str, ...]]
 
     async def select(self, sample: Sample, referred: Referred) -> Selected:
-        """Return the choice."""
+        """Return the scoring functions."""
         possible = select_by_rules(sample, referred).functions
         chosen = await self.judge.ask(
             question=sample.question,
@@ -87,9 +88,10 @@ class ModelSelector:
 def select_by_rules(sample: Sample, referred: Referred) -> Selected:
     """Return the functions that apply by rules.
 
-    The first one compares the answer. Points apply to every sample with one image and the reasoning
-    to every response, also if there are none: to leave them out must not pay. Points do not apply
-    to a sample with several images, since a point does not say to which one it belongs.
+    The first one compares the answer. Points apply to every sample with one image, and the
+    reasoning to every response, even if the response has none, so that omitting them does not
+    increase the reward. Points do not apply to a sample with several images, because a point does
+    not say to which image it belongs.
     """
     functions = [_OUTCOME[answer_kind(sample)]]
     if is_video(sample):
@@ -101,7 +103,7 @@ def select_by_rules(sample: Sample, referred: Referred) -> Selected:
 
 
 def times_of(sample: Sample) -> Sequence[float]:
-    """Return the seconds of each frame of a video, none for images."""
+    """Return the time of each frame of a video in seconds; an empty list for images."""
     return getattr(sample.ground_truth, "times", ())
 
 
@@ -113,7 +115,7 @@ def is_video(sample: Sample) -> bool:
 def is_chart(sample: Sample) -> bool:
     """Return whether a sample shows a chart or a map.
 
-    It does if a word of its kind is one of `CHART_KINDS`, or its data source is one of
+    A sample shows a chart if a word of its kind is in `CHART_KINDS`, or its data source is in
     `CHART_SOURCES`.
     """
     words = set(re.findall(r"[a-z]+", sample.kind.casefold()))
@@ -128,10 +130,10 @@ def source_of(sample: Sample) -> str:
 
 
 def read_functions(text: str) -> tuple[str, ...]:
-    """Read a JSON list of function names; a reader for judges.
+    """Read a JSON list of function names, as a reader for judges.
 
     Raises:
-        ReplyError: If the text is anything else.
+        ReplyError: If the text is not such a list.
     """
     try:
         names = json.loads(text)

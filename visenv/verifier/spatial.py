@@ -1,4 +1,4 @@
-"""Spatial score: the share of points that lie on what their label names (Argos, eq. 1-3)."""
+"""Computes the share of points that lie on the thing that their label names (Argos, eq. 1-3)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from visenv.types import Sample
 from visenv.verifier.teachers import FrameReference, Place, Teachers
 
 MAX_POINTS = 64
-"""Points of a response that are looked up; further points are misses."""
+"""Most points of a response that are scored; further points count as misses."""
 
 
 async def spatial_score(
     sample: Sample, points: Sequence[Point], teachers: Teachers, *, chart: bool = False
 ) -> float:
-    """Return the mean of `point_scores` over the points of an image; 0 without any."""
+    """Return the mean of `point_scores` over the points of an image; 0 if there are no points."""
     scores = await point_scores(sample, [(0, point) for point in points], teachers, chart=chart)
     return sum(scores) / len(scores) if scores else 0.0
 
@@ -31,8 +31,9 @@ async def point_scores(
 ) -> list[float]:
     """Return 1 for each point whose pixel is in the masks of its label, otherwise 0.
 
-    The detector turns a label into boxes and the segmenter the boxes into masks, of which the union
-    counts. A point outside the image, without a label or without a frame is a miss.
+    The detector turns a label into boxes, and the segmenter turns the boxes into masks. A point is
+    a hit if it lies in the union of the masks. A point outside the image, without a label or
+    without a frame is a miss.
 
     Args:
         sample: The sample.
@@ -41,7 +42,7 @@ async def point_scores(
         chart: Whether the pointing model replaces the detector.
 
     Raises:
-        ServiceError: If a teacher failed, or returned something that is no verdict.
+        ServiceError: If a teacher failed, or returned an invalid verdict.
     """
     scores = [0.0] * len(points)
     groups: defaultdict[tuple[int, str], list[int]] = defaultdict(list)

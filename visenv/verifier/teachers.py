@@ -1,7 +1,7 @@
-"""The teachers that a verifier asks: detector, segmenter, pointing model, judges, reasoner.
+"""Defines the teachers of a verifier: detector, segmenter, pointing model, judges, reasoner.
 
-Each is a protocol of one method or two. `visenv.verifier.oracle` answers from the ground truth of a
-procedural world, `visenv.verifier.models` by models behind scorers.
+Each teacher is a protocol of one or two methods. `visenv.verifier.oracle` implements them from the
+ground truth of a procedural world, `visenv.verifier.models` with models behind scorers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Box = tuple[float, float, float, float]
 
 
 class FrameReference(NamedTuple):
-    """Names one image or frame of a sample.
+    """Identifies one image or frame of a sample.
 
     Attributes:
         sample: The sample.
@@ -43,7 +43,7 @@ class Detector(Protocol):
     """Turns a label into boxes."""
 
     async def boxes(self, seen: FrameReference, label: str) -> Sequence[Box]:
-        """Return the boxes of everything that the label names; none if there is nothing."""
+        """Return the boxes of all things that match the label; an empty list if there are none."""
         ...
 
 
@@ -64,24 +64,24 @@ class PointingModel(Protocol):
     """Turns a label into points, for charts and maps."""
 
     async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
-        """Return points on everything that the label names; none if there is nothing."""
+        """Return points on all things that match the label; an empty list if there are none."""
         ...
 
 
 class DescriptionJudge(Protocol):
-    """Scores what is said about frames and spans of a video."""
+    """Scores descriptions of frames and spans of a video."""
 
     async def frame_is(self, seen: FrameReference, description: str) -> bool:
-        """Return whether the frame shows what is described."""
+        """Return whether the frame matches the description."""
         ...
 
     async def span_is(self, sample: Sample, first: int, last: int, description: str) -> bool:
-        """Return whether the frames from `first` to `last`, from 0, show what is described."""
+        """Return whether the frames from `first` to `last`, from 0, match the description."""
         ...
 
 
 class Reasoner(Protocol):
-    """Says how strongly a reasoning supports an answer."""
+    """Scores how strongly a reasoning supports an answer."""
 
     async def log_probabilities(
         self, sample: Sample, reasoning: str, answer: str
@@ -91,10 +91,10 @@ class Reasoner(Protocol):
 
 
 class EquivalenceJudge(Protocol):
-    """Says whether two answers mean the same."""
+    """Decides whether two answers have the same meaning."""
 
     async def are_equivalent(self, sample: Sample, answer: str, truth: str) -> bool:
-        """Return whether the answer means what the true answer means."""
+        """Return whether the answer has the same meaning as the true answer."""
         ...
 
 
@@ -103,12 +103,12 @@ class Teachers:
     """Holds the teachers of a verifier.
 
     Attributes:
-        detector: For points on photographs.
-        segmenter: For all points.
-        pointing_model: For charts and maps; None uses the detector there, too.
-        description_judge: For frames and spans of videos; None leaves them out.
-        reasoner: For the reasoning; None leaves that term out.
-        equivalence_judge: For open answers; None compares them exactly.
+        detector: Finds boxes, for points on photographs.
+        segmenter: Finds masks, for all points.
+        pointing_model: Finds points on charts and maps; if None, the detector is used there, too.
+        description_judge: Judges frames and spans of videos; if None, they are not scored.
+        reasoner: Scores the reasoning; if None, that term does not apply.
+        equivalence_judge: Compares open answers; if None, they are compared exactly.
         are_local: Whether no teacher ever waits; a verification then takes microseconds.
     """
 
@@ -121,7 +121,7 @@ class Teachers:
     are_local: bool = False
 
     async def together(self, questions: Iterable[Awaitable[T]]) -> list[T]:
-        """Return the answers to all questions, which models are asked at the same time."""
+        """Return the answers to all questions; models are asked concurrently."""
         if self.are_local:
             return [await question for question in questions]
         return list(await asyncio.gather(*questions))
@@ -139,4 +139,4 @@ def run_local(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = finished.value
         return result
     coroutine.close()
-    raise RuntimeError("A teacher that is declared local has waited.")
+    raise RuntimeError("A teacher waited, but `are_local` is true.")

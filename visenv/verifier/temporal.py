@@ -1,4 +1,4 @@
-"""Temporal score: points in their frames, and descriptions of frames and spans (Argos, eq. 4)."""
+"""Scores points in their frames, and descriptions of frames and spans (Argos, eq. 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.verifier.spatial import point_scores
 from visenv.verifier.teachers import FrameReference, Teachers
 
 MAX_NOTES = 32
-"""Descriptions of frames, and of spans, that are judged; further ones score 0."""
+"""Most descriptions of frames, and most of spans, that are judged; further ones score 0."""
 
 Categories = Literal[2, 3]
 
@@ -31,8 +31,9 @@ async def temporal_score(
     Args:
         sample: The sample; its images are the frames.
         times: Seconds of each frame.
-        referred: What the response refers to.
-        teachers: For points, and the judge of descriptions; without one, only points count.
+        referred: The points, frames and spans of the response.
+        teachers: Detector and segmenter for points, and the judge of descriptions; without a judge,
+            only points are scored.
         categories: 3 are points, frames and spans (supplement D); 2 merge points and frames
             (section 3.1).
 
@@ -62,11 +63,12 @@ def mean_of_categories(
 
 
 def frame_number(frame: int | None, time: float | None, times: Sequence[float]) -> int | None:
-    """Return the number of a frame, from 0, or None if the video has no such frame.
+    """Return the index of a frame, from 0, or None if the video has no such frame.
 
     Args:
-        frame: The number as announced, from 1; it decides if there is a time, too.
-        time: Seconds; the nearest frame counts, up to half a step beyond the ends.
+        frame: The stated frame number, from 1; it takes precedence over `time`.
+        time: Seconds; selects the nearest frame, also up to half a frame interval before the first
+            or after the last frame.
         times: Seconds of each frame, increasing.
     """
     if frame is not None:
@@ -82,9 +84,9 @@ def frame_number(frame: int | None, time: float | None, times: Sequence[float]) 
 
 
 def span_frames(span: SpanNote, times: Sequence[float]) -> tuple[int, int] | None:
-    """Return the first and the last frame of a span, from 0, or None if it is not in the video.
+    """Return the indices of the first and last frame of a span; None if it is outside the video.
 
-    The end of an open span is the last frame. A reversed span is not in the video.
+    The end of an open span is the last frame. A reversed span counts as outside the video.
     """
     first = frame_number(span.start_frame, span.start_time, times)
     if span.end_frame is None and span.end_time is None:
@@ -129,8 +131,8 @@ async def _scores(
 
     Args:
         count: The number of descriptions.
-        verdicts: The pending verdicts by the place of the description.
-        teachers: Waits for the verdicts.
+        verdicts: The pending verdicts by the index of the description.
+        teachers: Awaits the verdicts.
     """
     scores = [0.0] * count
     found = await teachers.together(verdicts.values())

@@ -1,4 +1,4 @@
-"""Verifier: scores a response by the selected functions and the gate, for rewards and curation."""
+"""Scores a response with the selected functions and the gate, for rewards and curation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Verification(NamedTuple):
     """Holds the scores of a response.
 
     Attributes:
-        reward: What the gate makes of them, 0 to 1.
+        reward: The output of the gate for these terms, 0 to 1.
         terms: The terms by name; None for one that does not apply.
     """
 
@@ -43,14 +43,14 @@ class Verifier:
 
     Args:
         teachers: The teachers.
-        terms: Which of `TERMS` count; the accuracy always does.
+        terms: The names of the terms that count, from `TERMS`; the accuracy always counts.
         gate: Combines the terms.
-        empty: What a response without any point or anchor gets where they apply: ``"zero"``, or
-            ``"skip"``, which leaves the term out and so rewards ungrounded answers (an ablation).
-        categories: Of the temporal score.
-        mean: Of the reasoning score.
-        mask_answer: Whether the reasoner does not see sentences that state the answer.
-        outcome: The official score of a data set, in place of `outcome_score`.
+        empty: The score of a response without points or anchors, where they apply: ``"zero"``, or
+            ``"skip"``, which omits the term and thus rewards ungrounded answers (an ablation).
+        categories: Categories of the temporal score, see `temporal_score`.
+        mean: Mean of the reasoning score, see `reasoning_score`.
+        mask_answer: Whether sentences that state the answer are hidden from the reasoner.
+        outcome: The official score of a data set, which replaces `outcome_score`.
     """
 
     teachers: Teachers
@@ -72,10 +72,10 @@ class Verifier:
         """Return the scores of a response.
 
         Args:
-            sample: What it responds to.
-            referred: What it refers to.
-            answer: Its final answer, or None for a malformed response, which gets 0.
-            selected: The scoring functions; by rules if None.
+            sample: The sample of the response.
+            referred: The points, frames and spans of the response.
+            answer: The final answer, or None for a malformed response, which gets 0.
+            selected: The scoring functions; None selects them by rules.
 
         Raises:
             ServiceError: If a teacher failed beyond its retries.
@@ -124,9 +124,9 @@ class Verifier:
 
         Args:
             name: ``"spatial"``, ``"temporal"`` or ``"reasoning"``.
-            sample: What the response is about.
-            referred: What it refers to.
-            answer: Its final answer.
+            sample: The sample of the response.
+            referred: The points, frames and spans of the response.
+            answer: The final answer.
             functions: The selected scoring functions.
         """
         teachers = self.teachers
@@ -177,7 +177,7 @@ async def _term_of_episode(verifier: Verifier, name: str, context: RewardContext
 
 
 def referred_in(log: EventLog) -> Referred:
-    """Return what the last turn of an episode refers to."""
+    """Return the points, frames and spans of the last turn of an episode."""
     found = log.of_type(Referred)
     return found[-1] if found else Referred(0)
 

@@ -1,4 +1,4 @@
-"""The static report of a run: one page that works from a file, with no network."""
+"""Writes the static report of a run: a page that opens from a file, without a network."""
 
 from visenv.viewer.report import write_report
 

@@ -1,4 +1,4 @@
-"""JSON of bounded size: what a policy or a data set wrote may be endless, or not finite."""
+"""Bounds the size of JSON, because policies and data sets may contain long texts, or NaN."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 LONGEST_TEXT = 20_000
-"""Characters of one text on the page; of a longer one, the rest is counted."""
+"""Most characters of one text on the page; the page shows how many more there are."""
 
 DEEPEST = 16
-"""Levels of nested data on the page."""
+"""Most levels of nested data on the page."""
 
 
 def bounded(value: Any, depth: int = 0) -> Any:
-    """Return the value without NaN and infinity (None), endless texts and endless nesting."""
+    """Return the value with None for NaN and infinity, and with bounded texts and nesting."""
     if depth > DEEPEST:
         return "…"
     if isinstance(value, float):

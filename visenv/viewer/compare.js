@@ -1,8 +1,8 @@
-// Two sets of episodes against each other: of two runs, or of one.
+// Compares two sets of episodes, of two runs or of one.
 
 const chosen = { one: null, other: null };
 
-/** By default the same file of both runs; in one run its first and its last evaluation. */
+/** Return the default sets: the same file of both runs; in one run, its first and its last evaluation. */
 function defaultSets() {
   const sets = valuesOf("saved_in");
   if (data.runs.length > 1) {
@@ -49,7 +49,7 @@ function meansTable(one, other) {
 
 // ------------------------------------------------------------------ pairs
 
-/** Episodes of one environment, sample, seed and member, the largest differences first. */
+/** Pair the episodes with the same environment, sample, seed and member; the largest differences come first. */
 function pairsOf(one, other) {
   const { rows } = index.texts.pair ?? { rows: [] };
   const known = new Map(other.map((place) => [rows[place], place]));

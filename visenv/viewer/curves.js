@@ -1,9 +1,9 @@
-// The training curves, phase by phase; the chief ones first, the others folded away.
+// Draws the training curves by phase: the main ones first, the others collapsed.
 
 const CHIEF = ["reward", "metrics/accuracy", "metrics/hit", "metrics/zoomed", "terms/format", "entropy", "loss"];
 const LEFT = 40, RIGHT = 330, TOP = 10, BOTTOM = 128;
 
-/** Rows of metrics by phase. */
+/** Return the rows of metrics by phase. */
 function phasesOf(run) {
   const phases = new Map();
   for (const row of run.metrics) {
@@ -13,14 +13,14 @@ function phasesOf(run) {
   return phases;
 }
 
-/** The curves of the first run; those of the other run lie under them, in phases of the same name. */
+/** Draw the curves of the first run, with those of the other run below them in phases of the same name. */
 function showCurves() {
   const [run, other] = data.runs;
   byId("curves").hidden = !run.metrics.length;
   const others = other ? phasesOf(other) : new Map();
   const phases = [...phasesOf(run)];
   for (const [phase, rows] of phases) {
-    // A run with one phase may have its metrics under another name.
+    // The metrics of a run with one phase may have another phase name.
     const below = others.get(phase) ?? (phases.length === 1 && others.size === 1 ? [...others.values()][0] : []);
     byId("curves").append(...phaseCurves(phase, rows, below));
   }
@@ -66,7 +66,7 @@ function chart(name, rows, below) {
   return make("figure", { "data-curve": name }, make("figcaption", {}, name, value), picture);
 }
 
-/** Where steps and values lie. What is a share by its nature is drawn from 0 to 1, so that noise looks small. */
+/** Return the scales of steps and values. Shares are drawn from 0 to 1, so that noise looks small. */
 function scaleOf(name, points) {
   const values = points.map(([, value]) => value);
   let low = values.reduce((one, other) => Math.min(one, other)), high = values.reduce((one, other) => Math.max(one, other));
@@ -84,7 +84,7 @@ function scaleOf(name, points) {
   };
 }
 
-/** 1, 2 or 5 times a power of ten, so that two to five of them make the span. */
+/** Return 1, 2 or 5 times a power of ten, such that two to five of them cover the span. */
 function tickUnit(span) {
   const power = 10 ** Math.floor(Math.log10(span / 2));
   return [1, 2, 5, 10].map((each) => each * power).find((unit) => span / unit <= 4.5);
@@ -92,7 +92,7 @@ function tickUnit(span) {
 
 const short = (value) => String(Number(value.toPrecision(3)));
 
-/** The mean over a twelfth of the run around each point. */
+/** Return the mean around each point over a twelfth of the run. */
 function smoothed(points) {
   const reach = Math.floor(points.length / 24);
   const sums = [0];
@@ -103,7 +103,7 @@ function smoothed(points) {
   });
 }
 
-/** The caption tells the step under the pointer, and the last one when there is none. */
+/** Show the step under the pointer in the caption, or the last step without a pointer. */
 function followPointer(picture, caption, points, smooth, scale) {
   const dot = draw("circle", { class: "dot", r: 3, visibility: "hidden" });
   const last = caption.textContent;

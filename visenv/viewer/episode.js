@@ -1,4 +1,4 @@
-// One episode by itself: how it ended, what it was paid for, and its turns.
+// Shows one episode: how it ended, its reward, and its turns.
 
 async function showEpisode(place) {
   const view = byId("detail");
@@ -35,7 +35,7 @@ function verdict(episode) {
     ...(answers.length ? [item(answers.length > 1 ? "Accepted" : "Truth", make("pre", {}, answers.join("\n")))] : []));
 }
 
-/** The mean over the turns; null if nothing was learnt from the episode. */
+/** Return the mean over the turns; null if the episode was not used in training. */
 function advantageOf(episode) {
   const given = episode.turns.map((turn) => turn.advantage).filter((each) => typeof each === "number");
   return given.length ? mean(given) : null;
@@ -65,13 +65,13 @@ function asideOf(episode) {
 
 // ------------------------------------------------------------------ reward
 
-/** What a term pays: its value times its weight; null without a weight. */
+/** Return the contribution of a term, its value times its weight; null without a weight. */
 function paidBy(episode, name) {
   const weight = episode.weights[name];
   return typeof weight === "number" && typeof episode.terms[name] === "number" ? weight * episode.terms[name] : null;
 }
 
-/** The terms with their weights and what they pay, in rows that add up to the reward. */
+/** List the terms with weights and contributions, in rows that add up to the reward. */
 function rewardTable(episode) {
   const names = Object.keys(episode.terms);
   const weighed = names.some((name) => Object.hasOwn(episode.weights, name));

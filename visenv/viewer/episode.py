@@ -1,4 +1,4 @@
-"""One episode as the page shows it: turns, images under their names, boxes drawn on the source."""
+"""Converts an episode for the page: turns, named images, and boxes drawn on the source image."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from visenv.viewer.index import outcome
 from visenv.viewer.tokens import turn_tokens
 
 _FURTHEST = 1e9
-"""Pixels. A box that reaches further is none: a data set may have written any number."""
+"""Largest coordinate of a box in pixels. Boxes beyond it are invalid; a data set may contain any
+number."""
 
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
-"""The name of the image that follows, as the grammars write it."""
+"""Matches the name of the following image, as the grammars write it."""
 
 
 def episode_record(episode: Episode, images: str) -> dict[str, Any]:
-    """Return the episode in the form of the page, JSON-like but for NaN and infinity.
+    """Return the episode in the format of the page, JSON-like except for NaN and infinity.
 
     Args:
-        episode: What to show.
+        episode: The episode.
         images: Folder of its images, relative to the page.
     """
     answers = [event.answer for event in episode.events if isinstance(event, Answered)]
@@ -42,7 +43,7 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         **{name: getattr(episode, name) for name in plain},
         "id": episode.sample_id,
         "reason": episode.end_reason,
-        "seed": str(episode.seed),  # may exceed what a JavaScript number holds exactly
+        "seed": str(episode.seed),  # may be too large for an exact JavaScript number
         "env": episode.env_id,
         "outcome": outcome(episode),
         "answer": answers[-1] if answers else None,
@@ -77,7 +78,7 @@ def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
             "advantage": turn.advantage,
             **tokens.get(number, {}),
             "film": film(turn, images),
-            # That a turn was taken is seen from the turn.
+            # The turn itself shows that it was taken.
             "events": [event_to_json(each) for each in turn.events if type(each) is not TurnTaken],
         }
 
@@ -87,7 +88,7 @@ def _messages(messages: Sequence[Message], images: str) -> list[dict[str, Any]]:
 
 
 def _parts(message: Message, images: str) -> Iterator[dict[str, Any]]:
-    """Return texts, images under the name that the text before announces, and video frames."""
+    """Return texts, images with the name that the preceding text announces, and video frames."""
     before = ""
     for part in message.parts:
         if isinstance(part, str):
@@ -111,13 +112,14 @@ def _picture(image: Image, name: str, images: str) -> dict[str, Any]:
 
 
 def marks(episode: Episode) -> list[ImageMark]:
-    """Return the boxes that were cut out of images, and those of the truth.
+    """Return the boxes that were cropped from images, and the boxes of the ground truth.
 
-    A call cuts one box, ``detail["shown_box"]``, or several, each with a ``problem`` if it was
-    rejected: ``detail["boxes"]``.
+    A call crops one box, ``detail["shown_box"]``, or several, ``detail["boxes"]``, each with a
+    ``problem`` if it was rejected.
 
-    The truth is in native pixels. How large these are on the image as shown is known from a zoom
-    straight into it, which tells its box in both; without one, there is nothing to draw.
+    The ground truth is in native pixels. The scale to the shown image is known only after a zoom
+    into that image, which contains its box in both units. Otherwise, no box of the ground truth is
+    drawn.
     """
     zooms = [
         detail
@@ -148,13 +150,13 @@ def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterato
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCalled]:
-    """Return the calls that succeeded, and those that failed with boxes to show."""
+    """Return the calls that succeeded, and the failed calls that contain boxes."""
     calls = [event for event in events if isinstance(event, ToolCalled)]
     return [call for call in calls if call.ok or "boxes" in call.detail]
 
 
 def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the facts of each box of a call."""
+    """Return the details of each box of a call."""
     if "boxes" not in detail:
         return [detail]
     shared = {key: value for key, value in detail.items() if key != "boxes"}
@@ -162,7 +164,7 @@ def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return shown pixels per native pixel, across and down; None if the native box is unknown."""
+    """Return shown pixels per native pixel, in x and y; None if the native box is unknown."""
     shown, native = detail["shown_box"], detail.get("box", ())
     if not _box(native):
         return None
@@ -173,7 +175,7 @@ def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _box(value: object) -> bool:
-    """Return whether the value is a box with positive area; truths of all data sets come here."""
+    """Return whether the value is a box with positive area, for ground truths of all data sets."""
     return (
         isinstance(value, list | tuple)
         and len(value) == 4

@@ -1,4 +1,4 @@
-"""Facts of a run: what was trained or played, with which settings, versions and commit."""
+"""Collects the facts of a run: what was trained or played, its settings, versions and commit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _CHIEF = (
     *("command", "env", "option", "data", "policy", "policy_option", "model.name"),
     *("sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
 )
-"""Settings that the page shows at once, in this order; the others are folded."""
+"""Settings that the page always shows, in this order; the others are collapsed."""
 
 
 def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     """Return the facts of a run as texts by name.
 
     Args:
-        folder: Holds ``recipe.json`` (training) or ``run.json`` (rollout and evaluation), or
-            neither.
-        problems: Gets a text for each file that cannot be read.
+        folder: Folder with ``recipe.json`` (training) or ``run.json`` (rollout and evaluation), or
+            with neither.
+        problems: A text is appended for each file that cannot be read.
 
     Returns:
-        ``chief``, what one wants to know first, and ``settings``, every setting, nested ones under
-        dotted names.
+        ``chief``, the most important facts, and ``settings``, all settings, with dotted names for
+        nested ones.
     """
     recipe = with_new_names(_read(folder / "recipe.json", problems))
     run = _read(folder / "run.json", problems)
@@ -51,7 +51,7 @@ def _read(path: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _trained(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environments and the phases of a recipe, each in a line."""
+    """Return the environments and the phases of a recipe, each on one line."""
     environments = _mapping(recipe.get("environments")).values()
     phases = _mapping(recipe.get("phases"))
     facts = {
@@ -64,7 +64,7 @@ def _trained(recipe: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _session(session: Mapping[str, Any]) -> dict[str, str]:
-    """Return when and with what the last process played."""
+    """Return the start time and the software of the last process that played."""
     versions = _mapping(session.get("versions"))
     facts = {
         "started": str(session.get("started") or ""),
@@ -77,7 +77,7 @@ def _session(session: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the settings under dotted names; what is empty or None is left out."""
+    """Yield the settings with dotted names; empty values and None are omitted."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _flat(each, f"{name}.{key}" if name else str(key))

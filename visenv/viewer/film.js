@@ -1,4 +1,4 @@
-// Frames of a turn that the policy did not see, under a slider.
+// Shows frames of a turn that the policy did not see, with a slider.
 
 function hiddenFrames(film) {
   const last = film.times.length - 1;

@@ -1,4 +1,4 @@
-"""The frames of a turn that the policy did not see, as the page plays them."""
+"""Collects the frames of a turn that the policy did not see, for the page to play."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from visenv.types import ToolCalled, Turn, Video
 
 
 def film(turn: Turn, images: str) -> dict[str, Any] | None:
-    """Return the hidden frames of a turn with what happened at each, or None without any.
+    """Return the hidden frames of a turn and the action at each frame, or None if there are none.
 
     Args:
         turn: The turn; videos of equal length play side by side.
@@ -33,7 +33,7 @@ def film(turn: Turn, images: str) -> dict[str, Any] | None:
 
 
 def _files(video: Video, images: str, count: int) -> list[str]:
-    """Return the file of each frame; a shorter video stays at its last frame."""
+    """Return the file of each frame; the last frame of a shorter video is repeated."""
     files = [f"{images}/{frame.sha256}.png" for frame in video.frames]
     return files + files[-1:] * (count - len(files))
 
@@ -41,8 +41,8 @@ def _files(video: Video, images: str, count: int) -> list[str]:
 def _facts(turn: Turn, count: int) -> tuple[list[str], dict[str, bool]]:
     """Return a text for each frame, and the conditions of the goal after the turn.
 
-    A call's ``detail["actions"]`` are its actions and ``detail["goals"]`` the conditions; without
-    actions, each call is one text, with the reason if it failed.
+    A call's ``detail["actions"]`` contains its actions and ``detail["goals"]`` the conditions. A
+    call without actions gives one text, with the reason if the call failed.
     """
     texts: list[str] = []
     goals: dict[str, bool] = {}
@@ -58,7 +58,7 @@ def _facts(turn: Turn, count: int) -> tuple[list[str], dict[str, bool]]:
         found = call.detail.get("goals")
         if isinstance(found, dict):
             goals = {str(name): bool(held) for name, held in found.items()}
-    if len(texts) > count:  # fewer frames than actions: the last of them are shown
+    if len(texts) > count:  # fewer frames than actions: show the last actions
         texts = texts[-count:]
     return texts + [""] * (count - len(texts)), goals
 

@@ -1,4 +1,4 @@
-// Which episodes are shown, in which order. The state stands in the link.
+// Selects and sorts the episodes. The link contains the state.
 
 const SELECTS = [["outcome", "Outcome"], ["kind", "Kind"], ["tool", "Tool"], ["event", "Event"], ["env", "Environment"], ["saved_in", "Saved in"]];
 const LISTS = { tool: "tools", event: "events" };  // columns with several names for each episode
@@ -34,7 +34,7 @@ function filterChanged() {
 
 const fieldOf = (name) => filters.elements[name].value;
 
-/** Places of the episodes that fit, in the order that was chosen. */
+/** Return the indices of the matching episodes, in the selected order. */
 function fitting() {
   let places = EVERYONE;
   for (const [name] of SELECTS) if (fieldOf(name)) places = withText(places, LISTS[name] ?? name, fieldOf(name));
@@ -54,7 +54,7 @@ function withNumber(places, column, low, high) {
   return places.filter((place) => column[place] !== null && !(column[place] < low) && !(column[place] > high));
 }
 
-/** Until the texts of the turns have been loaded, the cells of the table are searched. */
+/** Search the cells of the table until the texts of the turns are loaded. */
 function withWords(places, words) {
   if (!words) return places;
   if (!textsAreThere() && !textsFailed) loadTexts(listEpisodes);

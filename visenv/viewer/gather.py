@@ -1,4 +1,4 @@
-"""Reads a run's folder: facts, metrics, results and episodes, and what of it cannot be read."""
+"""Reads a run's folder: facts, metrics, results and episodes, and the files that cannot be read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _EPISODES = (
 
 
 class SavedEpisode(NamedTuple):
-    """An episode of a run's folder.
+    """Holds an episode of a run's folder.
 
     Attributes:
         episode: The episode.
-        record: The episode as the page shows it.
-        saved_in: The file that it was read from, as the page calls it.
+        record: The episode in the format of the page.
+        saved_in: The file of the episode, as named on the page.
         line: Its line in that file, from 0.
     """
 
@@ -41,7 +41,7 @@ class SavedEpisode(NamedTuple):
 
 
 def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
-    """Return what the page shows of a run beside its episodes, JSON-like but for NaN and infinity.
+    """Return the data of a run besides its episodes, JSON-like except for NaN and infinity.
 
     Returns:
         ``name``; ``facts`` (`run_facts`); ``metrics`` (a row for each step, with its phase);
@@ -60,7 +60,7 @@ def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def episode_files(folder: Path) -> dict[str, Path]:
-    """Return the files of episodes in a run's folder, by what the page calls them."""
+    """Return the files of episodes in a run's folder, by their names on the page."""
     paths = [path for pattern in _EPISODES for path in sorted(folder.glob(pattern))]
     return {
         path.relative_to(folder).with_suffix("").as_posix().replace("/episodes/", "/"): path
@@ -74,16 +74,16 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
     Args:
         folder: The run's folder.
         page_folder: The folder of the page, to which the paths of images are relative.
-        problems: Gets a text for each file and each episode that cannot be read.
+        problems: A text is appended for each file and each episode that cannot be read.
     """
     for saved_in, path in episode_files(folder).items():
         beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
-        images = quote(os.fsencode(beside))  # a name may hold what ends a path in a link
+        images = quote(os.fsencode(beside))  # a name may contain special characters
         try:
             for line, episode in enumerate(read_episodes(path, check_pixels=False)):
                 try:
                     yield SavedEpisode(episode, episode_record(episode, images), saved_in, line)
-                except VisenvError as error:  # an image that is missing or broken
+                except VisenvError as error:  # a missing or broken image
                     problems.append(f"{path}, line {line + 1}: {error}")
         except DataError as error:
             problems.append(str(error))
@@ -104,12 +104,12 @@ def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Return every logged step, phases in the order in which they ended, or else by age.
+    """Return every logged step; phases are in the order in which they ended, otherwise by age.
 
     Args:
-        folder: A run with metrics of its own, or with a folder for each phase, or both.
+        folder: Folder of a run with its own metrics, or with a folder for each phase, or both.
         phases: The phases that have ended.
-        problems: Gets a text for each file with a line that cannot be read.
+        problems: A text is appended for each file with a line that cannot be read.
     """
 
     def age(path: Path) -> tuple[int, float]:
@@ -121,7 +121,7 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
     for path in (folder / "metrics.jsonl", *found):
         if not path.is_file():
             continue
-        # A run that is going on, or was killed, may have written half of the last line.
+        # A run that is still running, or was killed, may have written a part of the last line.
         whole, _, _ = path.read_bytes().rpartition(b"\n")
         for number, line in enumerate(whole.splitlines(), start=1):
             try:

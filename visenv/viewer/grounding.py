@@ -1,4 +1,4 @@
-"""Prepares what a response points to for the page: points, masks, and spans on a time bar."""
+"""Prepares the points and spans of a response for the page: points, masks, and a time bar."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from visenv.verifier.spatial import MAX_POINTS
 from visenv.verifier.temporal import MAX_NOTES, frame_number, span_frames
 
 _MASK_ROWS = 256
-"""Most rows of a mask on the page; of a larger one, every second row is drawn, and so on."""
+"""Most rows of a mask on the page; larger masks are drawn with every second row, or fewer."""
 
 
 class ImageMark(NamedTuple):
-    """A box, a point or a mask to draw on an image.
+    """Describes a box, a point or a mask to draw on an image.
 
     Attributes:
         image: The name under which the image was shown.
-        what: ``"zoom"`` (the policy cut it out), ``"rejected"`` (it was not cut out), ``"truth"``,
-            ``"mask"``, or of a point ``"hit"``, ``"miss"`` or, where no mask is known, ``"point"``.
-        label: What the legend says.
-        box: ``[left, top, right, bottom]`` in pixels of the image as shown, or None.
-        point: A point in the same pixels: the keypoint of a zoom, or what the response points to.
+        what: ``"zoom"`` (a crop of the policy), ``"rejected"`` (a refused crop), ``"truth"``,
+            ``"mask"``, or for a point ``"hit"``, ``"miss"`` or, if no mask is known, ``"point"``.
+        label: The text in the legend.
+        box: ``[left, top, right, bottom]`` in pixels of the shown image, or None.
+        point: A point in the same pixels: the keypoint of a zoom, or a point of the response.
         mask: The outline of a mask as an SVG path in the same pixels, or ``""``.
     """
 
@@ -42,11 +42,11 @@ class ImageMark(NamedTuple):
 
 
 class TimeLane(NamedTuple):
-    """A lane of the time bar: an event that the response names, or one of the ground truth.
+    """Describes a lane of the time bar: an event of the response, or of the ground truth.
 
     Attributes:
-        what: ``"hit"`` or ``"miss"``, ``"said"`` where the truth is not known, or ``"truth"``.
-        label: What happens.
+        what: ``"hit"`` or ``"miss"``, ``"said"`` if the ground truth is not known, or ``"truth"``.
+        label: Description of the event.
         first: The first frame, from 0.
         last: The last frame.
     """
@@ -58,9 +58,9 @@ class TimeLane(NamedTuple):
 
 
 def grounding_marks(episode: Episode) -> list[ImageMark]:
-    """Return the points of the last response, and the masks of what they name if they are known.
+    """Return the points of the last response, and the masks of their labels if they are known.
 
-    Masks are those of a procedural world. No more points are drawn than the verifier looks up.
+    Masks are known for procedural worlds. At most as many points are drawn as the verifier scores.
     """
     referred = _referred(episode)
     if referred is None or not all((*referred.native_size, *referred.shown_size)):
@@ -83,7 +83,7 @@ def grounding_marks(episode: Episode) -> list[ImageMark]:
 
 
 def lanes(episode: Episode) -> list[TimeLane]:
-    """Return what the last response says to happen when, and what happens in the world."""
+    """Return the events that the last response states, and the events of the ground truth."""
     referred, times = _referred(episode), _times(episode)
     if referred is None or not times:
         return []
@@ -112,7 +112,7 @@ def _referred(episode: Episode) -> Referred | None:
 
 
 def _times(episode: Episode) -> Sequence[float]:
-    """Return the times of the one video of an episode; none if it has no video, or several."""
+    """Return the times of the only video of an episode; empty if it has no video or several."""
     videos = episode.videos
     return videos[0].times if len(videos) == 1 else ()
 
@@ -131,7 +131,7 @@ def _truth(episode: Episode) -> WorldTruth | None:
 
 
 def _scale(referred: Referred) -> tuple[float, float]:
-    """Return shown pixels per native pixel, across and down."""
+    """Return shown pixels per native pixel, in x and y."""
     (across, down), (width, height) = referred.shown_size, referred.native_size
     return across / width, down / height
 
@@ -168,11 +168,11 @@ def _masks(
 
 
 def mask_path(mask: NDArray[np.bool_], scale: tuple[float, float] = (1.0, 1.0)) -> str:
-    """Return a mask as an SVG path, a rectangle for each run of pixels in a row.
+    """Return a mask as an SVG path, with a rectangle for each run of pixels in a row.
 
     Args:
         mask: bool ``[height, width]``.
-        scale: Shown pixels per pixel of the mask, across and down.
+        scale: Shown pixels per pixel of the mask, in x and y.
     """
     step = math.ceil(mask.shape[0] / _MASK_ROWS)
     pieces: list[str] = []
@@ -186,7 +186,7 @@ def mask_path(mask: NDArray[np.bool_], scale: tuple[float, float] = (1.0, 1.0)) 
 
 
 def _image_name(frame: int, is_video: bool) -> str:
-    """Return the name under which the page shows an image that no text announces."""
+    """Return the name on the page of an image that no text announces."""
     return f"frame {frame + 1}" if is_video else "image"
 
 

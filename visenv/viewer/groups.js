@@ -1,9 +1,9 @@
-// The list of groups, and the members of one side by side.
+// Lists the groups, and shows the members of one side by side.
 
 const GROUP_ORDERS = [["", "as saved"], ["-spread", "spread ↓"], ["spread", "spread ↑"], ["-mean", "mean reward ↓"], ["mean", "mean reward ↑"]];
 const groupState = { order: "", differing: false, page: 0 };
 
-/** A group with its rewards; aborted members and rewards that are not finite are left out of the mean. */
+/** Return a group with its rewards; the mean omits aborted members and rewards that are not finite. */
 function groupFacts([key, members]) {
   const rewards = members.map((place) => numberOf("reward", place));
   const known = rewards.filter((reward) => reward !== null);
@@ -56,7 +56,7 @@ function groupRow(group, several) {
   return row;
 }
 
-/** A dot for each member, from the lowest to the highest reward of the run. */
+/** Draw a dot for each member, between the lowest and the highest reward of the run. */
 function rewardDots({ members }) {
   const [low, high] = rewardRange();
   const layer = draw("svg", { class: "dots", viewBox: "0 0 104 14" }, draw("line", { class: "axis", x1: 2, x2: 102, y1: 7, y2: 7 }));
@@ -93,7 +93,7 @@ async function showPair(one, other, labels) {
   await sideBySide(crumbs, [one, other], labels);
 }
 
-/** Episodes in columns. What differs from the reference is marked. */
+/** Show episodes in columns, with marked differences from the reference. */
 async function sideBySide(crumbs, places, labels, reference = bestOf(places)) {
   const view = byId("detail");
   const route = location.hash;
@@ -110,7 +110,7 @@ function bestOf(places) {
   return rewards.indexOf(Math.max(...rewards));
 }
 
-/** A row for each fact in which members differ; those that all share stand below in a line. */
+/** Add a row for each fact in which members differ; facts that all members share are in one line below. */
 function memberTable(episodes, places, labels) {
   const rewards = places.map((place) => numberOf("reward", place));
   const middleReward = mean(rewards.filter((reward) => reward !== null));
@@ -136,7 +136,7 @@ function memberTable(episodes, places, labels) {
 
 const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(value) }, signed(value)));
 
-/** Terms as they are paid where weights are known, so that the rows add up to the reward. */
+/** Return weighted terms if the weights are known, so that the rows add up to the reward. */
 function termRows(episodes) {
   const names = [...new Set(episodes.flatMap(({ terms }) => Object.keys(terms)))];
   return names.map((name) => {
@@ -148,7 +148,7 @@ function termRows(episodes) {
   });
 }
 
-/** A column for each member and a row for each turn, so that the same turns stand beside each other. */
+/** Add a column for each member and a row for each turn, so that the same turns are side by side. */
 function memberTurns(episodes, places, labels, reference, again) {
   const longest = Math.max(...episodes.map(({ turns }) => turns.length));
   const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, rewardText(episodes[member].outcome, episodes[member].reward)),

@@ -1,7 +1,7 @@
-"""The index of all episodes: a column for each fact that the page sorts and filters by.
+"""Builds the index of all episodes: a column for each value by which the page sorts and filters.
 
-Texts repeat, so that a text column holds numbers of the texts in its list. The index of 20,000
-episodes stays at a few megabytes, and a filter is a loop over arrays.
+Texts occur several times, so that a text column contains indices into a list of its texts. The
+index of 20,000 episodes has a few megabytes, and a filter is a loop over arrays.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from visenv.types import Answered, Episode, ToolCalled, TurnTaken
 from visenv.viewer.bounded import LONGEST_TEXT
 
 LONGEST_CELL = 200
-"""Characters of a text in the table; of a longer one, the head and the tail are shown."""
+"""Most characters of a text in the table; of a longer text, the start and the end are shown."""
 
 _TAIL = 110
 
 
 class TextColumn:
-    """A column of texts, or of tuples of texts, each distinct value stored once."""
+    """Holds a column of texts, or of tuples of texts; each distinct value is stored once."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
@@ -35,9 +35,9 @@ class TextColumn:
         self._rows.append(self._codes.setdefault(value, len(self._codes)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return ``values`` in alphabetical order and, for each episode, the place of its value.
+        """Return ``values`` in alphabetical order and, for each episode, the index of its value.
 
-        Sorting by the column is then sorting by ``rows``, which needs no comparison of texts.
+        Sorting by ``rows`` then sorts the column without comparing texts.
         """
         values = sorted(self._codes, key=lambda value: (str(value).lower(), str(value)))
         places = {self._codes[value]: place for place, value in enumerate(values)}
@@ -45,7 +45,7 @@ class TextColumn:
 
 
 class EpisodeIndex:
-    """Collects the columns, an episode at a time."""
+    """Collects the columns, one episode at a time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -55,11 +55,13 @@ class EpisodeIndex:
         self._metrics: dict[str, list[float | None]] = {}
 
     def add(self, episode: Episode, saved_in: str, line: int) -> None:
-        """Add an episode; of an aborted one no reward, terms or metrics, so that no mean counts it.
+        """Add an episode.
+
+        Reward, terms and metrics of an aborted episode are omitted from all means.
 
         Args:
             episode: The episode.
-            saved_in: The file that it was read from, as the page calls it.
+            saved_in: The file of the episode, as named on the page.
             line: Its line in that file, from 0.
         """
         for name, text in _texts(episode, saved_in).items():
@@ -87,9 +89,9 @@ class EpisodeIndex:
 
 
 def outcome(episode: Episode) -> str:
-    """Return how an episode ended; right or wrong if it is finished and has an accuracy.
+    """Return how an episode ended: right or wrong if it finished and has an accuracy.
 
-    A task without an accuracy may have a success, such as those of a robot.
+    If a task has a success instead of an accuracy, such as a robot task, the success is used.
     """
     if episode.status != "terminated":
         return episode.status
@@ -100,7 +102,7 @@ def outcome(episode: Episode) -> str:
 
 
 def searched_text(episode: Episode) -> str:
-    """Return what the text filter searches, in lower case: sample, question, answers and turns."""
+    """Return the searchable text, in lower case: sample, question, answers, turns."""
     asked = [episode.sample_id, episode.question, _answer(episode), *episode.answers]
     parts = [*asked, *(turn.text for turn in episode.turns)]
     return "\n".join(part[:LONGEST_TEXT] for part in parts).lower()
@@ -154,13 +156,13 @@ def _answer(episode: Episode) -> str:
 
 
 def _accepted(answers: Sequence[str]) -> str:
-    """Return the accepted answers, each once: ten people often say the same."""
+    """Return the different accepted answers; the answers of ten people are often equal."""
     once = list(dict.fromkeys(answers))
     return ", ".join(once[:3]) + (", …" if len(once) > 3 else "")
 
 
 def cell(text: str) -> str:
-    """Return a text for a cell of the table: a judgment often stands at the end of an answer."""
+    """Return a text for a cell of the table with its end, where judgments often are."""
     text = text.strip()
     if len(text) <= LONGEST_CELL:
         return text
@@ -172,13 +174,13 @@ def _once(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _pair(episode: Episode) -> str:
-    """Return what an episode shares with that of another policy on the same sample."""
+    """Return a key that an episode shares with episodes of other policies on the same sample."""
     same = (episode.env_id, episode.sample_id, episode.seed, episode.index, episode.member)
     return hashlib.blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def _short(number: float | None) -> float | None:
-    """Return a number with six digits, which are enough for a table; None if it is not finite."""
+    """Return a number with six digits, which suffice for a table; None if it is not finite."""
     if number is None or not math.isfinite(number):
         return None
     return number if isinstance(number, int) else float(f"{number:.6g}")

@@ -1,4 +1,4 @@
-// The keyboard.
+// Handles the keyboard.
 
 const KEYS = [
   ["j, ↓", "next row"], ["k, ↑", "previous row"], ["Enter", "open the row"], ["n, →", "next episode, group or page"], ["p, ←", "previous episode, group or page"],
@@ -20,7 +20,7 @@ function moveRow(by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
-/** Press the button that leads on, or back, in the view that is shown. */
+/** Press the button for the next or previous item of the visible view. */
 function pressStep(place) {
   const steps = document.querySelectorAll(".view:not([hidden]) .crumbs button, .view:not([hidden]) :is(#pages, #group-pages) button");
   steps[place]?.click();
@@ -39,7 +39,7 @@ const ACTIONS = {
   "/": () => { go(listLink()); setTimeout(() => filters.elements.text.focus()); },
 };
 
-/** Arrows up and down scroll a transcript; in a list they move the row. */
+/** Scroll a transcript with the arrows up and down, or move the row of a list. */
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
   if (/^(input|select|textarea)$/i.test(event.target.tagName)) {

@@ -1,4 +1,4 @@
-// The table of episodes: columns that tell episodes apart, a page at a time.
+// Shows the table of episodes: columns with different values, one page at a time.
 
 const PAGE = 50;
 
@@ -30,7 +30,7 @@ function groupCell(place) {
 
 const valueOf = ({ name }, place) => (index.texts[name] ? index.texts[name].rows[place] : numbers(name)[place]);
 
-/** A column in which all episodes have one value tells nothing apart. */
+/** Return whether all episodes have the same value in a column, which is then omitted. */
 const constant = (() => {
   const known = new Map();
   return (column) => {
@@ -42,7 +42,7 @@ const constant = (() => {
   };
 })();
 
-/** Whether each file holds episodes of one environment: then its name is enough. */
+/** Return whether each file contains episodes of only one environment; the file name then suffices. */
 function fileTellsEnv() {
   const together = new Set(EVERYONE.map((place) => `${index.texts.saved_in.rows[place]} ${index.texts.env.rows[place]}`));
   return together.size === valuesOf("saved_in").length;
@@ -97,7 +97,7 @@ function headCell(column) {
   return make("th", { "aria-sort": now, class: column.number || column.digits !== undefined ? "number" : "" }, press);
 }
 
-/** Numbers begin with the largest, texts with the first; a third press undoes it. */
+/** Sort numbers from the largest, texts from the first; a third press resets the order. */
 function sortBy({ name }) {
   const order = index.texts[name] ? [name, `-${name}`, ""] : [`-${name}`, name, ""];
   chooseOrder(order[(order.indexOf(state.sort) + 1) % 3]);

@@ -1,4 +1,4 @@
-// The views and the links to them.
+// Switches between the views, and handles the links to them.
 
 const TABS = [
   ["overview", "Overview", ""],
@@ -18,13 +18,13 @@ function show(name, draw_) {
   if (draw_) draw_();
 }
 
-/** Draw a view once; its own controls draw it again. */
+/** Draw a view once; the controls of the view redraw it. */
 function once(name, draw_) {
   show(name, filled.has(name) ? null : draw_);
   filled.add(name);
 }
 
-/** A run with curves begins with the overview, another one with its episodes. */
+/** Start with the overview if the run has curves, otherwise with its episodes. */
 const first = () => (data.runs.some((run) => run.metrics.length || run.results.length) || !index.count ? "overview" : "episodes");
 
 function route() {
@@ -81,7 +81,7 @@ function start() {
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
   route();
-  // The texts are there before somebody searches, unless they are very large.
+  // Load the texts before somebody searches, unless they are very large.
   if (parts.bytes_of_texts <= EAGER_BYTES) (window.requestIdleCallback ?? setTimeout)(() => loadTexts());
 }
 

@@ -1,4 +1,4 @@
-// The facts of a run and its results.
+// Shows the facts of a run and its results.
 
 function showProblems() {
   byId("problems").hidden = !data.problems.length;
@@ -15,7 +15,7 @@ function showFacts() {
   }));
 }
 
-/** What is counted comes before what was set. */
+/** Return the facts of a run: counts come before settings. */
 function factsOf(run) {
   const first = data.runs.slice(0, data.runs.indexOf(run)).reduce((sum, each) => sum + each.episodes, 0);
   const places = EVERYONE.slice(first, first + run.episodes);
@@ -30,7 +30,7 @@ function factsOf(run) {
   return { ...counted, ...chief };
 }
 
-/** Each saved file: what its episodes came to, with a link to them. */
+/** List the saved files with their mean results and links to their episodes. */
 function showSaved() {
   const sets = valuesOf("saved_in");
   if (!sets.length) return;
@@ -62,14 +62,14 @@ function showResults() {
   table.append(make("tbody", {}, ...results.map((row) => make("tr", {}, ...columns.map((column) => resultCell(row[column.name], column))))));
 }
 
-/** How to show a column: a count has whole numbers only, a share lies between 0 and 1 and gets a bar. */
+/** Return how to format a column: a count has only whole numbers; a share is between 0 and 1 and gets a bar. */
 function resultColumn(name, results) {
   const values = results.map((row) => middle(row[name])).filter((value) => typeof value === "number");
   const count = values.every(Number.isInteger) && !results.some((row) => Array.isArray(row[name]));
   return { name, count, text: !values.length, share: !count && values.every((value) => value >= 0 && value <= 1) };
 }
 
-/** The value of a result, of a mean with its interval as of a plain number. */
+/** Return the value of a result, which is a plain number or a mean with its interval. */
 const middle = (value) => (Array.isArray(value) ? value[0] : value);
 
 function resultCell(value, { count, share }) {
@@ -87,7 +87,7 @@ function factTable(title, facts) {
   return make("table", { class: "facts" }, ...(title ? [make("caption", {}, title)] : []), make("tbody", {}, ...rows));
 }
 
-/** Lists of objects, such as every sign of a scene, one object a line. */
+/** Format lists of objects, such as the signs of a scene, with one object per line. */
 function factValue(value) {
   if (value === null) return number(null);
   const nested = Array.isArray(value) && value.some((each) => each !== null && typeof each === "object" && !Array.isArray(each));
@@ -95,7 +95,7 @@ function factValue(value) {
   return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
 }
 
-/** A value as text: objects as name: value, lists in brackets. */
+/** Return a value as text: objects as name: value, lists in brackets. */
 function inWords(value) {
   if (value === null) return "none";
   if (Array.isArray(value)) return `[${value.map(inWords).join(", ")}]`;

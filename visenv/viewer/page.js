@@ -1,10 +1,10 @@
 "use strict";
-// What all views use: elements, numbers, the theme.
+// Contains the functions that all views use: elements, numbers, the theme.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 
-/** A number as a person reads it; what was NaN or infinite comes as null and is said so. */
+/** Format a number; null is a value that was NaN or infinite, and is shown as such. */
 function number(value) {
   if (value === null || value === undefined) return "not finite";
   if (Number.isInteger(value)) return String(value);
@@ -12,17 +12,17 @@ function number(value) {
   return size >= 1000 ? value.toFixed(0) : size >= 0.01 ? value.toFixed(3) : value.toPrecision(2);
 }
 
-/** The reward of an episode; an aborted one has none. */
+/** Return the reward of an episode; an aborted one has none. */
 const rewardText = (outcome, reward) => (outcome === "aborted" ? "–" : number(reward));
 
-/** A number with its sign, for differences and advantages; what is left of rounding counts as nothing. */
+/** Format a number with its sign, for differences and advantages; rounding errors are shown as 0. */
 const signed = (value) => (Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
 
 const seconds = (value) => (value >= 100 ? `${value.toFixed(0)} s` : value >= 1 ? `${value.toFixed(1)} s` : value >= 0.001 ? `${(value * 1000).toFixed(0)} ms` : "<1 ms");
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** An element with children. Texts are only ever text: a policy may have written them. */
+/** Return an element with children. Texts are only inserted as text, because a policy may have written them. */
 function make(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }

@@ -1,14 +1,14 @@
-// Images and videos, with what was cut out of them and what was pointed to.
+// Shows images and videos, with their crops and points.
 
 const SMALLEST = 240, LARGEST = 420, FRAME = 150;
 
-/** The frames of a video side by side, under a bar that shows what happens when. */
+/** Show the frames of a video side by side, below a bar with the times of events. */
 function filmStrip(frames, marks, lanes) {
   const strip = make("div", { class: "frames" }, ...frames.map((frame) => picture(frame, marks, FRAME)));
   return make("div", { class: "film" }, ...(lanes.length ? [timeBar(frames, lanes)] : []), strip);
 }
 
-/** One lane for each event; a frame is as wide as the others, whatever its time. */
+/** Draw one lane for each event; all frames have the same width, whatever their times. */
 function timeBar(frames, lanes) {
   const share = (count) => `${100 * count / frames.length}%`;
   const rows = lanes.map(({ what, label, first, last }) => {
@@ -20,7 +20,7 @@ function timeBar(frames, lanes) {
   return make("div", { class: "timebar" }, ...rows, make("div", { class: "lane" }, make("span", { class: "track ticks" }, ...ticks), make("span", {}, "seconds")));
 }
 
-/** An image under its name, with the boxes that were cut out of it, and what was pointed to. */
+/** Show an image with its name, the boxes of its crops, and the points. */
 function picture(part, marks, smallest = SMALLEST) {
   const width = Math.min(Math.max(part.width, smallest), LARGEST);
   const image = make("img", { src: part.image, width, height: Math.round(width * part.height / part.width), alt: part.name, loading: "lazy" });

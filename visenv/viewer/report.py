@@ -1,13 +1,13 @@
-"""Writes what a run holds into a page, with its episodes in parts beside it.
+"""Writes the results of a run to a page, and its episodes to parts in a folder next to the page.
 
 ::
 
     report.html         the page: facts, curves, results, and the index of all episodes
     report/             the episodes and the searched texts, which the page loads on demand
 
-Images are the PNG files that the episodes were saved with, named by relative paths. Text that a
-policy or a data set wrote reaches the page as JSON and is only ever shown as text; the policy of
-the page forbids it the network, and every script but its own and those that its own loads.
+Images are the PNG files of the saved episodes, with relative paths. Texts of policies and data sets
+are embedded as JSON and only ever shown as text. The content security policy of the page forbids
+the network, and all scripts except its own and those that its own scripts load.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from visenv.viewer.index import EpisodeIndex, searched_text
 from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, ReportWriter
 
 PARTS = "report"
-"""The folder of the parts, beside the page."""
+"""Name of the folder of the parts, next to the page."""
 
 SCRIPTS = (
     *("page.js", "store.js", "overview.js", "curves.js", "film.js", "picture.js", "turn.js"),
     *("episode.js", "filters.js", "list.js", "words.js", "groups.js", "compare.js", "keys.js"),
     "main.js",
 )
-"""In the order they run in."""
+"""Scripts of the page, in the order in which they run."""
 
 STYLES = ("page.css", "list.css", "episode.css", "group.css")
 
@@ -43,17 +43,17 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
     """Write ``report.html`` and ``report/`` into a run's folder.
 
     Args:
-        folder: Holds any of ``recipe.json`` or ``run.json``, ``metrics.jsonl``, ``results.json`` or
-            ``summary.json``, ``episodes.jsonl``, ``episodes/*.jsonl``, ``evaluation/*.jsonl``, and
-            metrics and episodes once more in a folder for each phase.
-        compare: The folder of another run to compare with. Its images stay where they are.
+        folder: Folder with any of ``recipe.json`` or ``run.json``, ``metrics.jsonl``,
+            ``results.json`` or ``summary.json``, ``episodes.jsonl``, ``episodes/*.jsonl``,
+            ``evaluation/*.jsonl``, and metrics and episodes in a folder for each phase.
+        compare: Folder of another run to compare with. Its images are not copied.
 
     Returns:
-        The page's path. A file that cannot be read is named on the page, the rest is shown. Until
-        the new report is complete, the one before stays as it is.
+        The path of the page. The page names the files that could not be read. An earlier report is
+        kept until the new one is complete.
 
     Raises:
-        RunError: If there is no such folder, or it holds nothing to report.
+        RunError: If the folder does not exist, or contains nothing to report.
     """
     folder = Path(folder)
     runs = [folder] if compare is None else [folder, Path(compare)]
@@ -90,8 +90,8 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
 def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise RunError(
-            f"There is no run folder {folder}. Give what training wrote, for example runs/<name>, "
-            "or the --out folder of rollout or eval."
+            f"There is no run folder {folder}. Give the folder of a training run, for example "
+            "runs/<name>, or the --out folder of rollout or eval."
         )
 
 
@@ -111,7 +111,10 @@ def _add(store: ReportWriter, index: EpisodeIndex, saved: SavedEpisode, label: s
 
 
 def _page(data: dict[str, Any]) -> str:
-    """Return the page; its policy names the hashes of its own script and style."""
+    """Return the page.
+
+    Its content security policy contains the hashes of its own script and style.
+    """
     script = "\n".join(_asset(name) for name in SCRIPTS)
     style = "\n".join(_asset(name) for name in STYLES)
     fills = {
@@ -119,7 +122,7 @@ def _page(data: dict[str, Any]) -> str:
         "style-hash": _hash(style),
         "style": style,
         "script": script,
-        "data": _embed(data),  # the last: what the data hold is not searched for places to fill
+        "data": _embed(data),  # last, because placeholders in the data must not be filled
     }
     page = _asset("page.html")
     for name, text in fills.items():
@@ -132,7 +135,7 @@ def _hash(text: str) -> str:
 
 
 def _embed(data: dict[str, Any]) -> str:
-    """Return JSON that may stand inside a script element whatever texts it holds."""
+    """Return JSON that is safe inside a script element, for all texts."""
     text = json.dumps(bounded(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -1,4 +1,4 @@
-// The index of all episodes, and the parts that are loaded on demand.
+// Holds the index of all episodes, and loads the parts on demand.
 
 const index = data.index;
 const parts = data.parts;
@@ -9,7 +9,7 @@ const textOf = (name, place) => index.texts[name].values[index.texts[name].rows[
 const numberOf = (name, place) => index.numbers[name][place];
 const valuesOf = (name) => index.texts[name]?.values ?? [];
 
-/** A number column by name: of the episode, "terms/…" or "metrics/…". */
+/** Return a column of numbers by name: of the episode, "terms/…" or "metrics/…". */
 function numbers(name) {
   if (name.startsWith("terms/")) return index.terms[name.slice(6)];
   if (name.startsWith("metrics/")) return index.metrics[name.slice(8)];
@@ -21,7 +21,7 @@ function numbers(name) {
 const waiting = new Map();
 const loaded = new Map();
 
-/** Called by each part, with JSON in a string. */
+/** Receive a part, which calls this function with JSON in a string. */
 function receive(kind, number, packed) {
   const key = `${kind}-${number}`;
   waiting.get(key)?.(JSON.parse(packed));
@@ -44,7 +44,7 @@ function loadPart(kind, number) {
   return loaded.get(key);
 }
 
-/** The whole episode at a place of the index. */
+/** Return the whole episode at an index. */
 async function episodeAt(place) {
   const number = Math.floor(place / parts.episodes);
   const rows = await loadPart("episodes", number);
@@ -61,7 +61,7 @@ const textParts = Math.ceil(index.count / parts.texts);
 let loading = null;
 let textsFailed = false;
 
-/** Load all searched texts, a part at a time; `tell` hears of each. */
+/** Load all searched texts, one part at a time; call `tell` after each. */
 function loadTexts(tell = () => {}) {
   loading ??= (async () => {
     for (let number = 0; number < textParts; number += 1) {
@@ -77,18 +77,18 @@ function loadTexts(tell = () => {}) {
 
 const textsAreThere = () => searched.length === index.count;
 
-/** Places of the episodes of each file. */
+/** Return the indices of the episodes of each file. */
 const files = new Map(valuesOf("saved_in").map((name) => [name, []]));
 for (const place of EVERYONE) files.get(textOf("saved_in", place)).push(place);
 
-/** How the episodes ended that count: an aborted one says nothing about the policy. */
+/** Return how the episodes ended, without aborted ones, which are no result of the policy. */
 const countedOutcomes = (places) => places.map((place) => textOf("outcome", place)).filter((outcome) => outcome !== "aborted");
 
 const placesIn = (savedIn) => files.get(savedIn) ?? [];
 
 // ------------------------------------------------------------------ groups and links
 
-/** Places of the members of each group, in the order in which the groups were saved. */
+/** Return the indices of the members of each group, in the order in which the groups were saved. */
 const groups = (() => {
   const found = new Map();
   for (const place of EVERYONE) {
@@ -103,7 +103,7 @@ const groups = (() => {
 const groupKey = (place) => `${textOf("saved_in", place)}/${numberOf("group", place)}`;
 const severalMembers = [...groups].filter(([, members]) => members.length > 1);
 
-/** A link names the file and the line, so that it outlives a report that is written again. */
+/** Return a link with file and line, which stays valid if the report is written again. */
 const episodeLink = (place) => `#/episode/${encodeURIComponent(textOf("saved_in", place))}/${numberOf("line", place)}`;
 const groupLink = (key) => `#/group/${key.split("/").map(encodeURIComponent).join("%2F")}`;
 

@@ -1,7 +1,8 @@
-"""The files beside the page: episodes and searched texts in parts, which the page loads on demand.
+"""Writes the files of a report: episodes and searched texts in parts, loaded on demand.
 
-A page that was opened from a file may not read other files, but may run scripts. So each part is a
-script of one call, whose arguments are JSON in a string: nothing in it can become code.
+A page that was opened from a file may not read other files, but it may run scripts. Each part is
+therefore a script with one call, whose arguments are JSON in a string, so that no text can become
+code.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ TEXTS_IN_PART = 1000
 class ReportWriter:
     """Writes the parts of a report, as a context manager.
 
-    The parts of the report before are removed when the block ends well. When it raises, the new
-    ones are removed, and the page of the report before still finds its own.
+    If the block ends without an error, the parts of the previous report are removed. If it raises,
+    the new parts are removed, and the previous report remains valid.
 
     Args:
-        folder: Gets ``episodes-<token>-<number>.js`` and ``texts-<token>-<number>.js``.
+        folder: Folder for ``episodes-<token>-<number>.js`` and ``texts-<token>-<number>.js``.
 
     Attributes:
-        token: Stands in the names of the parts, so that a page never reads those of another report.
-        bytes_of_texts: Size of the searched texts.
+        token: Part of the file names, so that a page never reads the parts of another report.
+        bytes_of_texts: Size of the searched texts in bytes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,14 +51,14 @@ class ReportWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the parts of other reports, or after an error those of this one."""
+        """Remove the parts of other reports, or after an error the parts of this one."""
         for part in (*self._folder.glob("episodes-*.js"), *self._folder.glob("texts-*.js")):
             own = part.name.split("-")[1] == self.token
             if own == (error is not None):
                 part.unlink()
 
     def add(self, record: dict[str, Any], text: str) -> None:
-        """Add an episode as the page shows it, and the text in which the page searches."""
+        """Add an episode in the format of the page, and its searchable text."""
         self._episodes.append(bounded(record))
         self._texts.append(text)
         if len(self._episodes) == EPISODES_IN_PART:
@@ -66,7 +67,7 @@ class ReportWriter:
             self._flush("texts", self._texts)
 
     def close(self) -> None:
-        """Write the parts that are not full."""
+        """Write the parts that are not yet full."""
         for kind, rows in (("episodes", self._episodes), ("texts", self._texts)):
             if rows:
                 self._flush(kind, rows)

@@ -1,4 +1,4 @@
-"""Tokens of a turn as the page shows them: how many, and how likely the policy found them."""
+"""Collects the tokens of a turn for the page: their number and their log-probabilities."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 from visenv.types import Episode
 
 MOST_POINTS = 160
-"""Most log-probabilities of one turn on the page; of more tokens, runs show their lowest."""
+"""Most log-probabilities of one turn on the page; for more tokens, each run of them shows its
+minimum."""
 
 
 def turn_tokens(episode: Episode) -> dict[int, dict[str, Any]]:
-    """Return the facts of the sampled tokens of each turn, by the number of the turn.
+    """Return statistics of the sampled tokens of each turn, by the number of the turn.
 
     Returns:
-        ``tokens`` (sampled, without the prefill); and if log-probabilities are known, ``mean`` and
-        ``lowest`` of them (natural log) and ``logprobs``, at most `MOST_POINTS`, in order.
+        ``tokens`` (number of sampled tokens, without the prefill). If log-probabilities are known,
+        also ``mean`` and ``lowest`` (natural log), and ``logprobs``, at most `MOST_POINTS`, in
+        order.
     """
     facts: dict[int, dict[str, Any]] = {}
     for segment in episode.segments:

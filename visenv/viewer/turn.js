@@ -1,4 +1,4 @@
-// One message, one turn of the policy: its text, its tokens, its time, its credit and its events.
+// Shows one message or one turn of the policy: its text, tokens, time, advantage and events.
 
 const SURE = 4;  // nats; a token less likely than that fills the bar
 
@@ -20,7 +20,7 @@ function turnBubble(turn, place) {
     ...(turn.events.length ? [eventList(turn.events)] : []));
 }
 
-/** What is not known of a turn is left out. */
+/** Show the facts of a turn; unknown ones are omitted. */
 function turnHead(turn, place) {
   const fact = (name, value, title) => make("span", { class: "fact", title }, make("i", {}, name), ` ${value}`);
   const head = make("b", {}, make("span", {}, `policy, turn ${place + 1}`));
@@ -37,7 +37,7 @@ function turnHead(turn, place) {
 
 const sign = (value) => (value > 1e-9 ? "up" : value < -1e-9 ? "down" : "even");
 
-/** A bar for each token, the higher the less likely it was. */
+/** Draw a bar for each token; it is higher for a less likely token. */
 function likelihoods({ logprobs, tokens }) {
   const layer = draw("svg", { class: "likelihoods", viewBox: `0 0 ${logprobs.length} 10`, preserveAspectRatio: "none", style: `width: ${Math.min(160, 3 * logprobs.length)}px` },
     draw("title", {}, logprobs.length === tokens ? "each token: the higher, the less likely" : "runs of tokens: the lowest log-probability of each"));
@@ -60,7 +60,7 @@ function eventLine(event) {
   return make("li", failed(event) ? { class: "failed" } : {}, make("b", {}, event.event), ...told.flatMap(([name, value]) => eventFact(name, value)));
 }
 
-/** Code keeps its lines: an argument of several lines stands by itself. */
+/** Keep the lines of code: an argument of several lines gets its own block. */
 function eventFact(name, value) {
   const lines = typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value).filter(([, each]) => typeof each === "string" && each.includes("\n")) : [];
   const rest = lines.length ? Object.fromEntries(Object.entries(value).filter(([key]) => !lines.some(([one]) => one === key))) : value;

@@ -1,10 +1,10 @@
-// Which words of a text are not in another one, in order: the longest common subsequence.
+// Finds the words of a text that are not in another one, in order, by the longest common subsequence.
 
 const MOST_WORDS = 700;  // of texts that differ in more, the middle is marked as a whole
 
 const wordsOf = (text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 
-/** The text in pieces, each with whether it differs from the reference. */
+/** Return the pieces of a text, and whether each differs from the reference. */
 function differing(text, reference) {
   const words = wordsOf(text), others = wordsOf(reference);
   let head = 0, tail = 0;
@@ -16,7 +16,7 @@ function differing(text, reference) {
   const pieces = [];
   for (const [place, word] of words.entries()) {
     const last = pieces[pieces.length - 1];
-    // A space between two words that differ belongs to them.
+    // A space between two different words counts as different.
     const differs = flags[place] || (/^\s+$/.test(word) && flags[place - 1] && flags[place + 1]);
     if (last && last.differs === Boolean(differs)) last.text += word;
     else pieces.push({ text: word, differs: Boolean(differs) });
@@ -24,7 +24,7 @@ function differing(text, reference) {
   return pieces;
 }
 
-/** Places of the words that both have. */
+/** Return the indices of the words that both texts have. */
 function commonWords(words, others) {
   const kept = new Set();
   if (!words.length || !others.length || words.length > MOST_WORDS || others.length > MOST_WORDS) return kept;
@@ -43,5 +43,5 @@ function commonWords(words, others) {
   return kept;
 }
 
-/** A text in which what differs from the reference is marked. */
+/** Return a text with marked differences from the reference. */
 const marked = (text, reference) => differing(text, reference).map(({ text: piece, differs }) => (differs ? make("mark", {}, piece) : piece));

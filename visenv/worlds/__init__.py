@@ -1,1 +1,1 @@
-"""Procedural worlds that several families use."""
+"""Contains the procedural worlds that several families use."""

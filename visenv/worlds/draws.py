@@ -1,4 +1,4 @@
-"""Draws from lists, as procedural worlds make them."""
+"""Draws random items from lists, for procedural worlds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """Return one of the options; `Generator.choice` would first make an array of them."""
+    """Return a random option; unlike `Generator.choice`, do not convert the options to an array."""
     return options[int(rng.integers(len(options)))]
 
 

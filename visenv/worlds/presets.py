@@ -1,4 +1,4 @@
-"""Presets of procedural worlds: a preset by name, with some of its fields changed."""
+"""Finds the preset of a procedural world by name, and changes some of its fields."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def changed_preset(
 
     Args:
         presets: The presets by name, instances of one dataclass.
-        name: The name of one of them.
-        changes: New values of its fields; a list stands for a tuple, as in a recipe.
-        what: What an error calls a preset, for example ``"preset of scenes"``.
-        field: What an error calls a field.
+        name: The name of the preset.
+        changes: New values of its fields; a list is converted to a tuple, as recipes have no
+            tuples.
+        what: The name of a preset in errors, for example ``"preset of scenes"``.
+        field: The name of a field in errors.
 
     Raises:
-        UnknownNameError: If there is no such preset or field; names the nearest.
-        ConfigurationError: If a value has another type than its field.
+        UnknownNameError: If there is no such preset or field; the message suggests the nearest
+            name.
+        ConfigurationError: If the type of a value differs from the type of its field.
     """
     if name not in presets:
         raise UnknownNameError(what, str(name), presets)

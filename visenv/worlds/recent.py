@@ -1,4 +1,4 @@
-"""Samples made lately in this process: a group of episodes with one seed makes one scene."""
+"""Caches recent samples of this process, because the episodes of a group share one scene."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _MOST_BYTES = 256 * 2**20
 
 
 class RecentSamples:
-    """Remembers samples by what made them, up to 256 MiB of pixels.
+    """Caches samples by the state that generated them, up to 256 MiB of pixels.
 
-    A generator whose sample is found here is left in the state that making it would have left.
+    If a sample is in the cache, the generator is set to the state that it has after making the
+    sample.
     """
 
     def __init__(self) -> None:
@@ -30,11 +31,11 @@ class RecentSamples:
         rng: np.random.Generator,
         make: Callable[[np.random.Generator], Sample],
     ) -> Sample:
-        """Return the sample of that maker and generator state, and make it if it is not known.
+        """Return the sample of that maker and generator state; make it if it is not in the cache.
 
         Args:
-            maker: What the sample depends on besides `rng`.
-            rng: The generator, advanced as `make` advances it.
+            maker: A key for everything that the sample depends on, except `rng`.
+            rng: The generator; it is advanced as `make` advances it.
             make: Makes the sample.
         """
 
@@ -52,4 +53,4 @@ def _bytes_of(known: tuple[Sample, dict[str, Any]]) -> int:
 
 
 RECENT = RecentSamples()
-"""The one of this process: there are many environments, and few scenes in use at a time."""
+"""The cache of this process, shared by its environments, which use few scenes at a time."""

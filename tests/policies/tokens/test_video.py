@@ -306,7 +306,7 @@ def test_fingerprint_knows_the_settings_of_videos(policy: Any) -> None:
 
 @pytest.mark.parametrize(
     ("lacking", "why"),
-    [("template", "does not show a part of the type 'video'"), ("processor", "torchvision")],
+    [("template", "ignores message parts of the type 'video'"), ("processor", "torchvision")],
 )
 def test_checkpoint_that_cannot_show_videos_shows_frames(
     qwen3: Any,

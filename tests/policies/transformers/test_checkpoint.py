@@ -180,8 +180,8 @@ def test_model_of_another_architecture_is_refused_at_the_start(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("token", "why"),
     [
-        ("<|image_pad|>", r"does not know '<\|image_pad\|>', which stands for an image"),
-        ("<|vision_start|>", r"The chat template writes '<\|vision_start\|>', which the tokenizer"),
+        ("<|image_pad|>", r"no special token '<\|image_pad\|>' for images"),
+        ("<|vision_start|>", r"The chat template writes '<\|vision_start\|>', which is not"),
     ],
 )
 def test_tokenizer_without_the_special_tokens_is_refused_at_the_start(

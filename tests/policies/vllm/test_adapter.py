@@ -131,10 +131,10 @@ def test_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
     name = next(iter(right.weights))
     other = name.replace(name.split(".")[-3], "other_proj")
     wrong = right._replace(weights={**right.weights, other: right.weights[name].clone()})
-    with pytest.raises(PolicyError, match="vLLM does not take this adapter"):
+    with pytest.raises(PolicyError, match="vLLM rejects this adapter"):
         vllm.load_adapter(wrong, 2)
     assert vllm.stale
-    with pytest.raises(PolicyError, match="has not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         exam.play(vllm, [0])
     with pytest.raises(PolicyError, match="lacks the weights that the adapter changes"):
         send(vllm, trained, 3, weights=False)

@@ -144,7 +144,7 @@ def test_server_that_was_started_anew_is_refused_until_it_has_the_weights(
         client.submit(REQUEST).result(10)
     assert client.stale
     assert client.lost
-    with pytest.raises(PolicyError, match="not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         client.submit(REQUEST).result(10)
 
 
@@ -263,7 +263,7 @@ def test_error_of_the_trainer_is_reported(connect: Callable[..., ServerClient]) 
 
     client = connect()
     wrong = WeightUpdate(MANIFEST, broken(), torch.float32, packs=False)
-    with pytest.raises(PolicyError, match="giving them failed with RuntimeError"):
+    with pytest.raises(PolicyError, match="reading them failed with RuntimeError"):
         client.load(wrong, 1)
     client.load(delivery(1.0), 2)
     assert client.submit(REQUEST).result(10).version == 2

@@ -155,7 +155,7 @@ def test_tokenizer_without_the_special_tokens_is_refused(
         ]
 
     folder = altered(qwen3_folder, tmp_path / "plain", "tokenizer.json", forget)
-    with pytest.raises(PolicyError, match=r"does not know '<\|image_pad\|>'"):
+    with pytest.raises(PolicyError, match=r"no special token '<\|image_pad\|>'"):
         VLLMPolicy(folder)
 
 

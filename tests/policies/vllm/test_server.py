@@ -201,7 +201,7 @@ def test_wrong_weights_are_refused_until_they_are_right(served: Any, qwen3: Any,
     with pytest.raises(PolicyError, match=r"missing, model\.visual\.pos_embed\.weight"):
         served.load(given.items(), 7)
     assert served.stale
-    with pytest.raises(PolicyError, match="has not the present weights"):
+    with pytest.raises(PolicyError, match="lacks the current weights"):
         exam.play(served, [0], sampling=GREEDY)
     given["model.visual.pos_embed.weight"] = missing
     served.load(given.items(), 8)
@@ -241,7 +241,7 @@ def test_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> N
     shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
     served._most["images"] = 9
     try:
-        with pytest.raises(PolicyError, match=r"does not take this prompt: .*8"):
+        with pytest.raises(PolicyError, match=r"rejects this prompt: .*8"):
             talk.alone(served, 0, shown, sampling=GREEDY)
     finally:
         served._most["images"] = 8
@@ -330,7 +330,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     assert all(isinstance(each, PolicyError) for each in ended[:2]), ended
     if not served.server.alive:
         served._client()
-    with pytest.raises(PolicyError, match=r"not hold the weights of version 5|not the present"):
+    with pytest.raises(PolicyError, match=r"not hold the weights of version 5|lacks the current"):
         talk.alone(guest, 0, [talk.shown("a")], sampling=GREEDY)
     assert guest.stale
     guest.load(given.items(), 6)
@@ -347,7 +347,7 @@ def test_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_ne
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
     assert served.stale  # a new server would begin with the checkpoint's weights
-    with pytest.raises(PolicyError, match=r"gives no answer|died"):
+    with pytest.raises(PolicyError, match=r"does not answer|died"):
         talk.alone(served, 0, [talk.shown("a")])
     served.load(qwen3.network.model.state_dict().items(), 9)
     assert not served.stale

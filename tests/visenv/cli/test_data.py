@@ -117,7 +117,7 @@ def test_step_done_again_works_on_nothing(
     assert main(["data", *words]) == 0
     assert journal.read_bytes() == before
     assert main(["data", *words, "--seed", "1"]) == 1
-    assert "was begun with negatives" in capsys.readouterr().err
+    assert "was written with negatives" in capsys.readouterr().err
 
 
 def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:

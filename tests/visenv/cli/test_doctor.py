@@ -57,7 +57,7 @@ def test_machine_that_grants_too_little_is_told(
     assert main(["doctor"]) == 1
     said = capsys.readouterr()
     assert "landlock        refused  not there" in said.out
-    assert said.err.startswith("visenv: This machine does not grant what it takes")
+    assert said.err.startswith("visenv: This machine cannot run untrusted code safely")
     assert "Missing: landlock (not there)." in said.err
 
 

@@ -74,7 +74,7 @@ def test_document_that_cannot_be_opened_is_left_out(
     said = capsys.readouterr().out
     assert "3 pages embedded, 1 documents" in said
     assert "left out: The document 'broken'" in said
-    assert "left out: 'logo' is no document" in said
+    assert "left out: 'logo' is not a document" in said
     document = FolderLibrary(tmp_path).document("mixed")
     assert list(open_ranker(f"text:{index}").rank(document, "bread", 1)) == [2]
 

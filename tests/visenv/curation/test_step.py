@@ -115,7 +115,7 @@ HOSTILE: list[tuple[bytes, str]] = [
     (b'{"id": "", "number": 2}', "no id"),
     (b'{"id": true, "number": 2}', "no id"),
     (b'{"id": ["a"], "number": 2}', "no id"),
-    (b'{"id": "good", "number": 2}', "the id 'good' stands on line 1 already"),
+    (b'{"id": "good", "number": 2}', "the id 'good' is already used on line 1"),
     (b'{"id": "words", "number": "two"}', "no number"),
     (b'{"id": "\xff\xfe"}', "not JSON"),
     (b"[" * 100_000, "not JSON"),
@@ -483,5 +483,5 @@ def test_row_as_a_place() -> None:
     for row in ({"seed": -1}, {"seed": True}, {"index": "3"}, {"seed": 1, "member": "x"}):
         with pytest.raises(DataError, match="must be an integer of at least 0"):
             place_of(row)
-    with pytest.raises(DataError, match="a place has"):
+    with pytest.raises(DataError, match="a place must have"):
         place_of({"id": "a"})

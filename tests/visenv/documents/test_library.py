@@ -168,7 +168,7 @@ def test_page_numbers(stem: str, expected: tuple[str, int] | None) -> None:
 
 def test_empty_subfolder_is_no_document(root: Path) -> None:
     (root / "empty").mkdir()
-    with pytest.raises(DataError, match="'empty' is no document"):
+    with pytest.raises(DataError, match="'empty' is not a document"):
         FolderLibrary(root).document("empty")
     with pytest.raises(DataError, match="no document"):
         PageImages("none", {})

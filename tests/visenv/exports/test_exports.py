@@ -305,7 +305,7 @@ def test_exports_of_a_missing_or_broken_image_keep_its_episode(
     assert write_parquet(tmp_path, tmp_path / "e.parquet") == 1
     (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
     assert [each["bytes"] is None for each in row["images"]] == [True, False, False]
-    assert "An image is left out of the export" in caplog.text
+    assert "An image is omitted from the export" in caplog.text
 
 
 @pytest.mark.parametrize("write", [write_inspect_logs, write_parquet])

@@ -65,7 +65,7 @@ def test_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
 ) -> None:
     sealed(tmp_path)
     given = np.tile(VECTORS[::-1], (2, 1))[:rows]
-    with pytest.raises(DataError, match=f"was to have 4 vectors, and gave {rows}"):
+    with pytest.raises(DataError, match=f"must have 4 vectors, got {rows}"):
         write_seal(tmp_path, StoreSeal("words", 2, GROUPS, "layout"), [given])
     assert held(SealedVectors(tmp_path), "a")[0] == [1, 0]
 

@@ -94,11 +94,11 @@ def test_programs_are_refused_with_too_few_layers_unless_a_person_insists() -> N
     refused, unsafe = report("auto", "unsafe", by=container("namespaces", "landlock"))
     assert refused["kind"] == "ConfigurationError"
     assert refused["refused"] == (
-        "This machine does not grant what it takes to run untrusted code: a seccomp "
+        "This machine cannot run untrusted code safely. Required are a seccomp "
         "filter, no new privileges, and either a private root in namespaces or Landlock. Missing: "
         "private root in namespaces (unshare: Operation not permitted), landlock "
-        "(landlock_create_ruleset: Operation not permitted). `visenv doctor` says more; "
-        "LocalBackend(unsafe=True) runs programs all the same."
+        "(landlock_create_ruleset: Operation not permitted). Run `visenv doctor` for "
+        "details. LocalBackend(unsafe=True) runs programs without the missing layers."
     )
     assert unsafe["mode"] == "none"
     assert unsafe["size"] == [3, 2]

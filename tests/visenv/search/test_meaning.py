@@ -78,7 +78,7 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     with pytest.raises(DataError, match=r"holds float32 \[2, 3\]"):
         MeaningSearch(tmp_path)
     (tmp_path / MANIFEST).write_text("[]")
-    with pytest.raises(DataError, match=r"sealed\.json is no manifest"):
+    with pytest.raises(DataError, match=r"sealed\.json is not a manifest"):
         MeaningSearch(tmp_path)
     write_seal(tmp_path, StoreSeal(Encoder().name, 384, {"d": [0]}, "layout"), [])
     with pytest.raises(DataError, match="none of passages"):

@@ -63,7 +63,7 @@ def test_line_that_is_no_record_is_named(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "web.jsonl"
     RecordedSearch(file, Counting()).search("a", 1)
     file.write_bytes(line + file.read_bytes())
-    with pytest.raises(DataError, match=r"web\.jsonl:1 is no recorded search"):
+    with pytest.raises(DataError, match=r"web\.jsonl:1 is not a recorded search"):
         RecordedSearch(file)
 
 
@@ -103,5 +103,5 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 def test_line_nested_too_deep_is_a_data_error(tmp_path: Path) -> None:
     file = tmp_path / "web.jsonl"
     file.write_text("[" * 100_000 + "\n")
-    with pytest.raises(DataError, match="is no recorded search"):
+    with pytest.raises(DataError, match="is not a recorded search"):
         RecordedSearch(file)

@@ -110,10 +110,10 @@ def test_broken_index_is_named(tmp_path: Path, articles: list[Passage]) -> None:
     with pytest.raises(DataError, match="visenv search build"):
         WordSearch(tmp_path)
     (tmp_path / FILE).write_bytes(b"")
-    with pytest.raises(DataError, match="no index that can be read"):
+    with pytest.raises(DataError, match="is not a readable index"):
         WordSearch(tmp_path)
     (tmp_path / FILE).write_bytes(b"SQLite format 3\x00" + bytes(range(256)) * 40)
-    with pytest.raises(DataError, match="no index that can be read"):
+    with pytest.raises(DataError, match="is not a readable index"):
         WordSearch(tmp_path)
     build(tmp_path, articles)
     connection = sqlite3.connect(tmp_path / FILE)
@@ -151,7 +151,7 @@ def test_facts_that_do_not_fit_are_named(
     tmp_path: Path, articles: list[Passage], statement: str
 ) -> None:
     _damage(tmp_path, articles, statement)
-    with pytest.raises(DataError, match="no index that can be read"):
+    with pytest.raises(DataError, match="is not a readable index"):
         WordSearch(tmp_path)
 
 

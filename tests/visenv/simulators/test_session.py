@@ -57,7 +57,7 @@ def test_failed_episode_is_followed_by_one_on_another_host(session: SimulatorSes
     first = session.host
     with pytest.raises(ServiceError, match="ended with status 7"):
         session.act({"do": "die"})
-    with pytest.raises(ServiceError, match="no episode goes on"):
+    with pytest.raises(ServiceError, match="no episode is in progress"):
         session.act({})
     assert session.reset({"from": 2}).facts == {"count": 2}
     assert session.host is not first

@@ -1,21 +1,21 @@
-"""Runs in the sandbox's server process: the standard library and relative imports only.
+"""Contains the code of the sandbox's server process: standard library and relative imports only.
 
-The server is a fresh interpreter that loads this package by its folder, not as part of visenv, so
-that nothing of visenv (its rewards, its configuration, its secrets) is ever in its memory.
+The server is a new interpreter that loads this package by its folder, not as a part of visenv.
+Nothing of visenv (rewards, configuration, secrets) is ever in its memory.
 
 ======================  ===========================================================
-`main`                  the order of start-up, and the first message to the client
-`preload`               what is imported once
-`probe`                 which layers of isolation this machine grants
-`libraries`             which files a program may read: the interpreter's, no others
+`main`                  the start of the server, and the first message to the client
+`preload`               imports packages once
+`probe`                 the layers of isolation that this machine has
+`libraries`             the files that a program may read: only those of the interpreter
 `namespaces`, `root`    the layers that make the host invisible
-`landlock`, `seccomp`   the layers that refuse what is not named
-`scratch`               directories for programs where there are no namespaces
-`lockdown`              a process puts all of them on itself, in the one right order
-`server`                forks a cell for each program, reaps and kills
-`cell`                  the life of a forked process: wait, lock, run, report
-`program`               running the code, its traceback, the image it wrote
+`landlock`, `seccomp`   the layers that refuse everything not listed
+`scratch`               directories for programs without namespaces
+`lockdown`              applies all layers to a process, in the right order
+`server`                forks a cell for each program, kills and reaps it
+`cell`                  the forked process: waits, restricts itself, runs, reports
+`program`               runs the code; its traceback and its output image
 `wire`                  the messages between client, server and cell
-`kernel`, `syscalls`    Linux calls Python has no name for, and their numbers
+`kernel`, `syscalls`    Linux calls without a Python function, and their numbers
 ======================  ===========================================================
 """

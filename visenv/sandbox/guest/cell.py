@@ -1,7 +1,7 @@
-"""The life of a cell: a fork of the server that runs one program and ends.
+"""Implements a cell: a fork of the server that runs one program and ends.
 
-It is made before it is needed, so that a program does not wait for it. Until the program's first
-line everything here is trusted; after `lockdown.apply` nothing is.
+A cell is made in advance, so that a program does not wait for it. All code up to the program's
+first line is trusted; after `lockdown.apply`, no code is trusted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Any, NamedTuple, NoReturn
 from . import kernel, landlock, lockdown, namespaces, program, seccomp, wire
 from .root import WORKSPACE
 
-_KEPT = 100  # where the request socket is, so that what comes with the program begins at 3
+_KEPT = 100  # of the request socket, so that the program's descriptors start at 3
 
 
 class CellSettings(NamedTuple):
-    """Holds what every cell of a server has in common.
+    """Holds the settings that all cells of a server share.
 
     Attributes:
-        namespaces: Whether it has its own, with a file system for its files.
-        landlock: Whether its files are guarded by Landlock.
-        seccomp: Whether its system calls are filtered.
+        namespaces: Whether a cell has its own namespaces, with a file system for its files.
+        landlock: Whether Landlock restricts its files.
+        seccomp: Whether seccomp filters its system calls.
         proc: A descriptor of /proc.
-        libraries: Paths it may read.
-        scratch: Where its files are when it has no file system of its own.
-        capabilities: Those it needs to read the libraries.
-        address_space: Bytes of it the server takes.
+        libraries: Paths that it may read.
+        scratch: Directory of its files, if it has no file system of its own.
+        capabilities: Capabilities that it needs to read the libraries.
+        address_space: Bytes of address space that the server uses.
     """
 
     namespaces: bool
@@ -50,13 +50,13 @@ class CellSettings(NamedTuple):
 
 
 def live(setting: CellSettings, request: socket.socket, output: int, name: str) -> NoReturn:
-    """Wait for a program, run it, end.
+    """Wait for a program, run it, and end the process.
 
     Args:
-        setting: Of the server.
-        request: Where the program comes from.
-        output: Where its standard output and error go.
-        name: Of this cell, and of its directory.
+        setting: Settings of the server.
+        request: Socket from which the program is received.
+        output: Descriptor for its standard output and error.
+        name: Name of this cell and of its directory.
     """
     try:
         request = _alone(setting, request, output)
@@ -73,13 +73,13 @@ def live(setting: CellSettings, request: socket.socket, output: int, name: str) 
         lockdown.apply(lock, asked["limits"])
         os.write(request.fileno(), wire.begun())
         request.close()
-    except BaseException as error:  # noqa: BLE001  whatever it was, the client must hear of it
+    except BaseException as error:  # noqa: BLE001  every failure is reported to the client
         _give_up(request, error)
     program.run(code, names, f"{work}/{asked['output']}", asked["limits"])
 
 
 def _alone(setting: CellSettings, request: socket.socket, output: int) -> socket.socket:
-    """Cut every tie to the server; of its descriptors one socket is kept, at 100."""
+    """Detach from the server: close its descriptors except one socket, which becomes number 100."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -103,7 +103,7 @@ def _prepare(setting: CellSettings, name: str) -> tuple[str, lockdown.LockdownRu
     else:
         work = f"{setting.scratch}/{name}"
         Path(work).mkdir(0o700)
-        own = work, landlock.CHANGE  # nothing limits how many files it makes: so it makes none
+        own = work, landlock.CHANGE  # no limit on their number, so no new files
     files = None
     if setting.landlock:
         rules = landlock.ruleset([*lockdown.library_rules(setting.libraries), own])
@@ -121,21 +121,21 @@ def _prepare(setting: CellSettings, name: str) -> tuple[str, lockdown.LockdownRu
 
 
 def _renew() -> None:
-    """Give the interpreter streams, arguments, a random state and an environment of its own."""
+    """Reset the interpreter's streams, arguments, random state and environment variables."""
     sys.stdin = os.fdopen(0, encoding="utf-8")
     sys.stdout = sys.stderr = os.fdopen(
         1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv, sys.orig_argv = [""], ["python"]
-    random.seed(0)  # a fork would be seeded again; numpy's is as the server left it
+    random.seed(0)  # a fork reseeds `random`; the state of numpy is the server's
     os.environ.clear()
     os.environ.update(PATH="/usr/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1")
     gc.enable()
 
 
 def _enter(work: str, own_files: bool, asked: Mapping[str, Any]) -> None:
-    """Make the program's directory what it may be and go there."""
+    """Prepare the program's directory and change to it."""
     limits = asked["limits"]
     if own_files:
         size = limits["disk_bytes"] + asked["input_bytes"]
@@ -151,9 +151,9 @@ def _enter(work: str, own_files: bool, asked: Mapping[str, Any]) -> None:
 def _take(
     asked: Mapping[str, Any], descriptors: Sequence[int], work: str
 ) -> tuple[str, dict[str, Any], int]:
-    """Return the program's text, its arrays by name, and the bytes mapped for them.
+    """Return the program's text, its arrays by name, and the number of bytes mapped for them.
 
-    Only the memory files for its results stay open.
+    Only the memory files of its results stay open.
     """
     results, (code, *inputs) = descriptors[:3], descriptors[3:]
     if results != [wire.REPORT, wire.PIXELS, wire.FILE]:
@@ -173,9 +173,9 @@ def _take(
 
 
 def _array(source: int, shape: Sequence[int]) -> Any:
-    """Return the pixels in a memory file, without a copy: a page is copied when it is written to.
+    """Return the pixels in a memory file without a copy; writing to a page copies that page.
 
-    Not by `mmap`, which keeps a descriptor of the file.
+    `mmap` is not used, because it keeps a descriptor of the file.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
-"""The Linux calls that the standard library has no function for, by ctypes.
+"""Calls functions of Linux that the standard library does not have, by ctypes.
 
-Constants are those of the kernel's headers, named as there: ``linux/sched.h`` (CLONE_*),
-``linux/mount.h`` (MS_*, MNT_*), ``linux/prctl.h`` (PR_*), ``linux/capability.h`` (CAP_*).
+The constants have the names of the kernel's headers: ``linux/sched.h`` (CLONE_*), ``linux/mount.h``
+(MS_*, MNT_*), ``linux/prctl.h`` (PR_*), ``linux/capability.h`` (CAP_*).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KEYCTL_JOIN_SESSION_KEYRING = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-# The same calls without letting go of the interpreter's lock: what `clone` needs.
+# The same library, but its calls keep the interpreter's lock, which `clone` requires.
 _locked_libc = ctypes.PyDLL(None, use_errno=True)
 _locked_libc.syscall.restype = ctypes.c_long
 
@@ -57,43 +57,43 @@ def _checked(result: int, what: str) -> int:
 
 
 def _words(arguments: tuple[Any, ...]) -> list[Any]:
-    """Convert arguments for the kernel: a bare Python int would be passed as 32 bits."""
+    """Convert arguments for the kernel; ctypes passes a plain Python int as 32 bits."""
     return [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
 
 
 def syscall(name: str, *arguments: Any) -> int:
-    """Make a call by its name in `syscalls.TABLE`.
+    """Make a system call by its name in `syscalls.TABLE`.
 
     Args:
         name: The call.
         *arguments: ints, bytes (passed by address), ctypes objects or None.
 
     Raises:
-        OSError: If it fails.
+        OSError: If the call fails.
     """
     number = syscalls.number(name)
     return _checked(_libc.syscall(ctypes.c_long(number or -1), *_words(arguments)), name)
 
 
 def prctl(option: int, *arguments: Any) -> None:
-    """Change something about this process.
+    """Change an attribute of this process.
 
     Raises:
-        OSError: If it is refused.
+        OSError: If the kernel refuses.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
     _checked(_libc.prctl(option, *_words(padded)), f"prctl {option}")
 
 
 def unshare(kinds: int) -> None:
-    """Leave some of the namespaces this process is in."""
+    """Move this process from its namespaces of these kinds to new ones."""
     syscall("unshare", kinds)
 
 
 def mount(
     source: str, target: str, kind: str | None, flags: int, options: str | None = None
 ) -> None:
-    """Mount, or change a mount."""
+    """Mount a file system, or change a mount."""
     words = [None if word is None else word.encode() for word in (source, target, kind, options)]
     try:
         syscall("mount", words[0], words[1], words[2], flags, words[3])
@@ -102,20 +102,20 @@ def mount(
 
 
 def unmount(target: str) -> None:
-    """Detach a mount and what is under it; it ends when it is no longer used."""
+    """Detach a mount and everything below it; the kernel removes it when it is no longer used."""
     syscall("umount2", target.encode(), MNT_DETACH)
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Make `new` the root and put what was the root at `old`."""
+    """Make `new` the root directory, and move the previous root to `old`."""
     syscall("pivot_root", new.encode(), old.encode())
 
 
 def fork_into(kinds: int) -> int:
     """Fork a child into new namespaces of these kinds; return 0 in the child.
 
-    A child that is to be process 1 of a new pid namespace must be born there: `unshare` would put
-    only its own children in. The process must have one thread.
+    The child becomes process 1 of a new pid namespace only if it is created there; `unshare` moves
+    only the later children of the caller. The process must have one thread.
     """
     python = ctypes.pythonapi
     python.PyOS_BeforeFork()
@@ -134,33 +134,33 @@ def fork_into(kinds: int) -> int:
 
 
 def effective_capabilities(proc: int) -> int:
-    """Return this process's effective capabilities as bits, read through a descriptor of /proc."""
+    """Return the effective capabilities of this process as bits, by a descriptor of /proc."""
     file = os.open("self/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(file, encoding="ascii", errors="replace") as lines:
         return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
 
 
 def bound_capabilities() -> None:
-    """Make it impossible to get back a capability that is dropped."""
+    """Empty the bounding set, so that dropped capabilities cannot be regained."""
     capability = 0
     while _libc.prctl(PR_CAPBSET_DROP, *_words((capability, 0, 0, 0))) == 0:
-        capability += 1  # until past the last one, or at once without the right to do it
+        capability += 1  # ends after the last capability, or at once without permission
 
 
 def keep_capabilities(kept: int = 0) -> None:
-    """Drop every capability that is not a bit of `kept`.
+    """Drop every capability whose bit is not set in `kept`.
 
     Raises:
         OSError: If the kernel refuses.
     """
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     low, high = kept & 0xFFFF_FFFF, kept >> 32
-    # Effective, permitted, inheritable; the low half of each, then the high one. What is not
-    # permitted and inheritable leaves the ambient set too.
+    # Effective, permitted, inheritable: first the lower half of each, then the upper half.
+    # Capabilities that are not permitted and inheritable also leave the ambient set.
     syscall("capset", header, struct.pack("=6I", low, low, 0, high, high, 0))
 
 
 def leave_keyring() -> None:
-    """Begin an empty session keyring, where the kernel has any and allows it."""
-    with contextlib.suppress(OSError):  # seccomp refuses programs every use of keys
+    """Start an empty session keyring, if the kernel has keyrings and permits it."""
+    with contextlib.suppress(OSError):  # seccomp also refuses all calls of programs that use keys
         syscall("keyctl", _KEYCTL_JOIN_SESSION_KEYRING, None)

@@ -1,8 +1,8 @@
-"""Landlock: which files a process may touch, decided by the kernel (5.13 on) without privileges.
+"""Restricts which files a process may use, by Landlock: Linux 5.13 or newer, without privileges.
 
-Rights are those of ``linux/landlock.h``. A ruleset names the rights it handles; each that no rule
-grants is then refused. It sees the opening and the making of files. It does not see stat, readlink,
-chdir, chmod or utime: seccomp refuses all of these but stat.
+Rights have the names of ``linux/landlock.h``. A ruleset handles a set of rights; the kernel refuses
+each handled right that no rule grants. Landlock controls opening and making files. It does not
+control stat, readlink, chdir, chmod or utime; seccomp refuses all of these except stat.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 READ = READ_FILE | READ_DIR
 CHANGE = READ | WRITE_FILE | TRUNCATE
-"""Read and write what is there, and make nothing."""
+"""Rights to read and write existing files, without making any."""
 OWN = CHANGE | MAKE_DIR | MAKE_REG | REMOVE_DIR | REMOVE_FILE | REFER
-"""Everything with files and directories; no links, devices, sockets or pipes."""
+"""All rights for files and directories, but not for links, devices, sockets or pipes."""
 
 _NET = 0b11  # ABI 4: bind and connect of TCP
-_SCOPE = 0b11  # ABI 6: abstract sockets and signals, to processes outside
+_SCOPE = 0b11  # ABI 6: abstract sockets and signals, to outside processes
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 
 def abi() -> int:
-    """Return the ABI version of the kernel, 0 without Landlock."""
+    """Return the ABI version of the kernel, 0 if it has no Landlock."""
     try:
         return kernel.syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
     except OSError:
@@ -44,19 +44,19 @@ def abi() -> int:
 
 
 def described(version: int) -> str:
-    """Return a description of what a version guards."""
+    """Return a description of the protections of an ABI version."""
     since = {1: "files", 3: "truncation", 4: "TCP", 5: "devices", 6: "signals"}
     return f"ABI {version}: {', '.join(word for first, word in since.items() if version >= first)}"
 
 
 def ruleset(grants: Iterable[tuple[str, int]]) -> int:
-    """Return a descriptor of a ruleset that grants these rights at and below these paths.
+    """Return a descriptor of a ruleset that grants these rights at these paths and below.
 
     Args:
-        grants: Paths and rights; a path that is not there is left out.
+        grants: Paths and rights; paths that do not exist are omitted.
 
     Raises:
-        OSError: If there is no Landlock.
+        OSError: If the kernel has no Landlock.
     """
     version = abi()
     handled = _handled(version)
@@ -69,7 +69,10 @@ def ruleset(grants: Iterable[tuple[str, int]]) -> int:
 
 
 def enforce(descriptor: int) -> None:
-    """Put a ruleset on this thread and all it will start; needs ``no_new_privs``."""
+    """Apply a ruleset to this thread and to all threads and processes that it starts.
+
+    Needs ``no_new_privs``.
+    """
     kernel.syscall("landlock_restrict_self", descriptor, 0)
 
 

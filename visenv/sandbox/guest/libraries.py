@@ -1,8 +1,8 @@
-"""Finds the files of the host that a program may read: what its imports need, no more.
+"""Finds the files of the host that a program may read: only those that its imports need.
 
-Not all of site-packages: it may hold data sets with their answers, or files that name private
-paths. Only packages that are loaded when the server starts are there, with the whole of the
-standard library and the directories of the shared libraries in use.
+Programs cannot read all of site-packages, which may contain data sets with answers, or files with
+private paths. They can read the packages that are loaded when the server starts, the whole standard
+library, and the directories of the shared libraries in use.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# Not /dev/zero: mapped, it is memory that no limit counts; see `seccomp`.
+# Without /dev/zero: mapping it allocates memory that no limit counts; see `seccomp`.
 DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
 
 _INSTALLED = ("site-packages", "dist-packages")
 _SYSTEM = ("/etc/ld.so.cache", "/usr/share/fonts")
-_LINKS = ("/lib", "/lib64", "/lib32")  # to places under /usr, on most systems
+_LINKS = ("/lib", "/lib64", "/lib32")  # links into /usr on most systems
 
 
 class Libraries(NamedTuple):
-    """Lists what is shown of the host, read-only. All paths are absolute and without links.
+    """Lists the visible paths of the host, read-only. All paths are absolute and without links.
 
     Attributes:
         paths: Directories and files, none inside another.
         packages: Directories and files inside site-packages.
-        hidden: Directories under `paths` that must seem empty but for `packages`.
-        aliases: Links to any of these: path and target.
+        hidden: Directories under `paths` that must appear empty except for `packages`.
+        aliases: Links to any of these paths: link and target.
     """
 
     paths: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Libraries(NamedTuple):
 
 
 def find(proc: int) -> Libraries:
-    """Return the libraries of this process, which must have loaded all that it offers.
+    """Return the libraries of this process, which must have loaded all packages for programs.
 
     Args:
         proc: A descriptor of /proc.
@@ -60,14 +60,14 @@ def find(proc: int) -> Libraries:
 
 
 def search_path() -> list[str]:
-    """Return `sys.path` for programs: the standard library; other packages are loaded already."""
+    """Return `sys.path` for programs: the standard library. Other packages are already loaded."""
     standard = _standard()
     wanted = {*standard, *(f"{path}/lib-dynload" for path in standard)}
     return [path for path in sys.path if path in wanted]
 
 
 def without_hidden(libraries: Libraries) -> list[str]:
-    """Return the libraries as paths with nothing hidden below them."""
+    """Return paths of the libraries that contain no hidden paths."""
     exact = list(libraries.packages)
     left = list(libraries.paths)
     while left:
@@ -82,8 +82,8 @@ def without_hidden(libraries: Libraries) -> list[str]:
 def read_all(paths: Iterable[str]) -> None:
     """Read a byte of every file at and below these paths, and list every directory.
 
-    Most file systems note when a file was read, unless that was noted less than a day ago. A first
-    reading that a program makes would be seen by other programs (finding C5).
+    Most file systems record the time of the last access, if the recorded time is older than a day.
+    Without this function, other programs could observe the first access by a program (finding C5).
     """
     left = [Path(path) for path in paths]
     while left:
@@ -101,7 +101,7 @@ def _standard() -> set[str]:
 
 
 def _modules() -> Iterator[str]:
-    """Return the files of imported modules, except these modules themselves."""
+    """Return the files of imported modules, without the modules of this package."""
     own = f"{__package__}."
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -110,7 +110,7 @@ def _modules() -> Iterator[str]:
 
 
 def _mapped(proc: int) -> Iterator[str]:
-    """Return the shared libraries, which are mapped into memory."""
+    """Return the paths of the shared libraries that are mapped into memory."""
     maps = os.open("self/maps", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(maps, encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -120,7 +120,7 @@ def _mapped(proc: int) -> Iterator[str]:
 
 
 def _granted(file: str) -> str:
-    """Return the path to show for this file: its package, its library directory or itself."""
+    """Return the path to grant for this file: its package, its library directory or itself."""
     parts = file.split("/")
     for place in _INSTALLED:
         if place in parts:

@@ -1,4 +1,7 @@
-"""A process gives up what a program may not have. Every step is for good; their order matters."""
+"""Restricts a process before it runs a program.
+
+All steps are irreversible, and their order matters.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ _STACK_BYTES = 8 << 20
 
 
 class LockdownRules(NamedTuple):
-    """Holds what is locked beyond limits and privileges, which always are.
+    """Holds the restrictions besides limits and privileges, which are always restricted.
 
     Attributes:
-        files: A Landlock ruleset; None where the kernel has no Landlock.
-        calls: A seccomp filter; None where the kernel has none.
-        threads: Whether threads can be started: only where something counts them.
-        capabilities: Those it keeps, a bit each.
-        address_space: Bytes of it the process has before the program runs.
+        files: A Landlock ruleset; None if the kernel has no Landlock.
+        calls: A seccomp filter; None if the kernel has no seccomp.
+        threads: Whether threads can be started; only true if their number is limited.
+        capabilities: Capabilities that the process keeps, as bits.
+        address_space: Bytes of address space in use before the program runs.
     """
 
     files: int | None
@@ -32,17 +35,17 @@ class LockdownRules(NamedTuple):
 
 
 def apply(lock: LockdownRules, limits: Mapping[str, int]) -> None:
-    """Put everything on the calling process.
+    """Apply all restrictions to the calling process.
 
     Args:
-        lock: Which layers.
+        lock: The layers to apply.
         limits: ``cpu_seconds``, ``memory_bytes``, ``disk_bytes``, ``descriptors``, ``threads``.
 
     Raises:
         OSError: If the kernel refuses a step.
     """
     _limit(lock, limits)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # no other process may look into this one
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # no other process may inspect this one
     kernel.keep_capabilities(lock.capabilities)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if lock.files is not None:
@@ -53,14 +56,15 @@ def apply(lock: LockdownRules, limits: Mapping[str, int]) -> None:
 
 
 def library_rules(paths: Sequence[str]) -> list[tuple[str, int]]:
-    """Return Landlock rules to read libraries and to use the devices."""
+    """Return Landlock rules that permit reading libraries and using the devices."""
     rules = [(path, landlock.READ) for path in paths]
     return rules + [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in DEVICES]
 
 
 def _limit(lock: LockdownRules, limits: Mapping[str, int]) -> None:
     values = {
-        # At the hard limit the kernel kills. A signal at a lower soft limit could be ignored.
+        # The kernel kills the process at the hard limit. A program could ignore the signal of a
+        # lower soft limit.
         resource.RLIMIT_CPU: limits["cpu_seconds"],
         resource.RLIMIT_AS: lock.address_space + limits["memory_bytes"],
         resource.RLIMIT_FSIZE: limits["disk_bytes"],

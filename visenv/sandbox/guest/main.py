@@ -1,4 +1,4 @@
-"""The server process from its first line to its loop."""
+"""Starts the server process, up to its loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .server import CellServer
 
 
 def main(control: int) -> None:
-    """Start, report the result to the client, serve.
+    """Start the server, report the result to the client, and serve.
 
     Args:
         control: Descriptor of the socket to the client. Its first message has ``isolation``
@@ -30,7 +30,7 @@ def main(control: int) -> None:
     configuration = wire.decode(wire.receive(channel)[0])
     try:
         setting, hello = _start(configuration)
-    except Exception:  # noqa: BLE001  the client raises it
+    except Exception:  # noqa: BLE001  the client raises the error
         wire.send(channel, wire.encode({"error": traceback.format_exc()[-4000:]}))
         return
     wire.send(channel, wire.encode(hello))
@@ -39,7 +39,7 @@ def main(control: int) -> None:
 
 
 def _start(configuration: Mapping[str, Any]) -> tuple[CellSettings | None, dict[str, Any]]:
-    """Return the setting, None if layers are missing, and the hello message for the client."""
+    """Return the settings, None if layers are missing, and the hello message for the client."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     proc = namespaces.open_proc()
     findings = probe.probe(proc)
@@ -69,14 +69,14 @@ def _start(configuration: Mapping[str, Any]) -> tuple[CellSettings | None, dict[
     kernel.leave_keyring()
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if setting.namespaces:
-        seccomp.cached_program(1, private=True)  # made once: a cell is process 1 of its own
+        seccomp.cached_program(1, private=True)  # cached here: every cell is process 1
         namespaces.leave_host(proc, lambda: root.build(found, proc))
         return setting, hello
     return setting._replace(capabilities=_confine(setting, found)), hello
 
 
 def _mode(configuration: Mapping[str, Any], layers: set[str]) -> str | None:
-    """Return the strongest way to run programs that is available and was not excluded."""
+    """Return the strongest isolation that is available and not excluded by the configuration."""
     wanted, unsafe = configuration["isolation"], configuration["unsafe"]
     if {probe.SECCOMP, probe.PRIVILEGES} <= layers or unsafe:
         for mode, needed in (("namespaces", probe.NAMESPACES), ("landlock", probe.LANDLOCK)):
@@ -94,7 +94,7 @@ def _private(found: libraries.Libraries) -> list[str]:
 
 
 def _die_first(proc: int) -> None:
-    """Let the kernel kill a sandbox before the training process when memory runs out."""
+    """Let the kernel kill a sandbox before the training process if memory runs out."""
     with contextlib.suppress(OSError):
         file = os.open("self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
         with os.fdopen(file, "w", encoding="ascii") as score:
@@ -102,10 +102,12 @@ def _die_first(proc: int) -> None:
 
 
 def _confine(setting: CellSettings, found: libraries.Libraries) -> int:
-    """Put on the server what cells inherit from it; returns the capabilities they must keep.
+    """Apply the restrictions that cells inherit from the server.
 
-    Without namespaces: an ordinary user instead of root, and Landlock, which here can name the
-    libraries exactly. A cell adds a second ruleset, with its own directory and no other's.
+    Return the capabilities they must keep.
+
+    Without namespaces, these are an ordinary user instead of root, and Landlock, which can list the
+    libraries exactly here. Each cell adds a second ruleset, for its own directory only.
     """
     kept = 0
     if os.geteuid() == 0 and not probe.in_child(namespaces.become_nobody):
@@ -120,9 +122,9 @@ def _confine(setting: CellSettings, found: libraries.Libraries) -> int:
 
 
 def _needed_to_read(paths: tuple[str, ...]) -> int:
-    """Return the capability that an ordinary user lacks to read the libraries, if any.
+    """Return the capability that an ordinary user needs to read the libraries, or 0.
 
-    Landlock decides what is read, and it is not overruled by capabilities.
+    Landlock still restricts the files; capabilities do not override it.
     """
 
     def read_all() -> None:
@@ -134,7 +136,7 @@ def _needed_to_read(paths: tuple[str, ...]) -> int:
 
 
 def _address_space(proc: int) -> int:
-    """Return the bytes that this process has mapped."""
+    """Return the size of the address space of this process, bytes."""
     file = os.open("self/statm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(file, encoding="ascii") as numbers:
         return int(numbers.read().split()[0]) * resource.getpagesize()

@@ -1,9 +1,9 @@
-"""Namespaces: the host's processes, mounts, networks and names are not refused but not there.
+"""Creates namespaces, in which the processes, mounts, networks and names of the host do not exist.
 
-The server leaves the host's once, and gives up every privilege; each cell is then born into
-namespaces of its own. Both work for root and for an ordinary user. Root first builds the private
-root with its own rights, then becomes `NOBODY`; an ordinary user gets the rights it takes from a
-user namespace, over nothing but that namespace.
+The server leaves the namespaces of the host once and drops all privileges. Each cell is then
+created in its own namespaces. This works for root and for an ordinary user. Root first builds the
+private root with its own rights, then becomes `NOBODY`. An ordinary user gets the required rights
+from a user namespace; they apply only to that namespace.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Callable
 from . import kernel
 
 NOBODY = 65534
-"""The user and group a program runs as: as the kernel sees it where root starts the server, and
-as it sees itself everywhere."""
+"""User and group of a program: for the kernel, if root starts the server; inside the namespace,
+always."""
 
 _SERVER = (
     kernel.CLONE_NEWNS
@@ -27,22 +27,26 @@ _SERVER = (
     | kernel.CLONE_NEWCGROUP
 )
 CELL = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
-"""A user namespace for each cell: limits on the number of its threads count in there."""
+"""Each cell has its own user namespace, because the limit on threads is counted per user
+namespace."""
 
 
 def open_proc() -> int:
-    """Return a descriptor of /proc, for a process that will lose access to it."""
+    """Return a descriptor of /proc, for a process that will lose access to /proc."""
     return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def privileged(proc: int) -> bool:
-    """Return whether this process is root with root's rights, which it may lack in a container."""
+    """Return whether this process is root with root's rights.
+
+    In a container, root may lack them.
+    """
     needed = 1 << kernel.CAP_SYS_ADMIN | 1 << kernel.CAP_SETUID
     return os.geteuid() == 0 and kernel.effective_capabilities(proc) & needed == needed
 
 
 def leave_host(proc: int, build_root: Callable[[], None]) -> None:
-    """Leave the host's namespaces, build the private root, and give up all privileges.
+    """Leave the host's namespaces, build the private root, and drop all privileges.
 
     Raises:
         OSError: If the kernel refuses a step.
@@ -62,25 +66,25 @@ def leave_host(proc: int, build_root: Callable[[], None]) -> None:
 
 
 def become_nobody(*, kept_capabilities: int = 0) -> None:
-    """Go from root to an ordinary user; there is no way back."""
+    """Change from root to an ordinary user; this is irreversible."""
     if kept_capabilities:
         kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
-    # A process that changed its user may not write its own /proc/self/uid_map unless it says so.
+    # A process that changed its user may write its own /proc/self/uid_map only if it is dumpable.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
 
 
 def map_nobody(proc: int, user: int, group: int) -> None:
-    """Map the one user and group of a new user namespace to `NOBODY`.
+    """Map the only user and group of a new user namespace to `NOBODY`.
 
     Args:
         proc: A descriptor of /proc.
-        user: Its number outside.
-        group: Its number outside.
+        user: The user number outside the namespace.
+        group: The group number outside the namespace.
     """
-    _write(proc, "setgroups", "deny")  # or the kernel refuses the group map to an ordinary user
+    _write(proc, "setgroups", "deny")  # required before an ordinary user writes the group map
     _write(proc, "uid_map", f"{NOBODY} {user} 1")
     _write(proc, "gid_map", f"{NOBODY} {group} 1")
 

@@ -1,4 +1,4 @@
-"""Imports packages once, in the server, so that no program waits for them."""
+"""Imports packages once, in the server, so that programs do not wait for imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from .syscalls import names
 
-# What programs that treat images import without its being one of the packages to load.
+# Modules that programs for images often import, besides the packages to load.
 _STANDARD = names("""
     base64 collections copy csv datetime fractions functools glob hashlib io itertools json math
     operator os pathlib random re shutil statistics string struct sys tempfile textwrap time
@@ -25,7 +25,7 @@ _PARTS = {
 
 
 def load(packages: Sequence[str]) -> None:
-    """Import packages and the standard library, and let them do once what they do at first use.
+    """Import packages and the standard library, and trigger their first-use initialization.
 
     Raises:
         ImportError: If there is no such package.
@@ -39,7 +39,7 @@ def load(packages: Sequence[str]) -> None:
     if "PIL.Image" in modules:
         modules["PIL.Image"].init()
     if "numpy.random" in modules:
-        modules["numpy.random"].seed(0)  # the same for every program
+        modules["numpy.random"].seed(0)  # the same state for every program
     gc.collect()
-    gc.freeze()  # a collection in a cell would write to, and so copy, all these pages
+    gc.freeze()  # garbage collection in a cell would write to and copy these pages
     gc.disable()

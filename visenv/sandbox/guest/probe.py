@@ -1,4 +1,4 @@
-"""Tests which layers of isolation exist here: each is tried, in a process that then ends."""
+"""Tests which layers of isolation this machine has: tries each one in a process that then ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .libraries import Libraries
 
 
 class LayerStatus(NamedTuple):
-    """A layer, whether it can be had, and its version or why not."""
+    """Holds the name of a layer, whether it is available, and its version or the reason why not."""
 
     layer: str
     there: bool
@@ -58,7 +58,7 @@ def probe(proc: int) -> list[LayerStatus]:
 
 
 def in_child(act: Callable[[], object]) -> str:
-    """Do something in a fork; returns what went wrong, empty if nothing did."""
+    """Run a function in a forked child; return the error, empty if there was none."""
     said, say = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:

@@ -1,7 +1,8 @@
-"""Run a program and report: its last value, its traceback, the image it wrote.
+"""Runs a program and reports its last value, its traceback and its output image.
 
-All of this runs behind the lock, in the same process as the program, which can therefore make it
-say anything. It is believed in nothing: the client checks every number and copies bounded bytes.
+This code runs after the lockdown, in the same process as the program, which can manipulate every
+result. The client therefore trusts none of it: it checks every number and copies a bounded number
+of bytes.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import Any, NoReturn
 from . import wire
 
 SOURCE = "<program>"
-"""The file name of the program in its traceback."""
+"""The file name of the program in its tracebacks."""
 
 PREDEFINED = {"cv2": "cv2", "np": "numpy", "Image": "PIL.Image"}
-"""Names a program has without importing them, if the server has loaded the module."""
+"""Names that a program can use without importing them, if the server has loaded the module."""
 
 _FRAMES = 8
 
@@ -42,19 +43,19 @@ Image.open(io.BytesIO(content)).load()
 
 
 def rehearse() -> None:
-    """Do what programs do, while there is none: a new process pays for every page at first use."""
+    """Run typical operations before a program arrives, because first use of a page costs time."""
     _outcome(_REHEARSAL, {})
-    bytearray(_ROOM)  # now that it is let go of, the C library maps nothing of that size any more,
-    b"".ljust(_ROOM, b"\1")  # but takes it from memory that it keeps: with its pages, after this
+    bytearray(_ROOM)  # after freeing this, the C library no longer uses mmap for this size,
+    b"".ljust(_ROOM, b"\1")  # but its heap, whose pages are present after this line
 
 
 def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, int]) -> NoReturn:
-    """Run the program, report, end the process.
+    """Run the program, report the result, and end the process.
 
     Args:
-        code: Its text.
-        names: Values it has by name.
-        output: Where it writes its image.
+        code: The text of the program.
+        names: Predefined values by name.
+        output: The path of its output image.
         limits: ``image_pixels``, ``file_bytes``.
     """
     try:
@@ -64,7 +65,7 @@ def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, i
         usage = resource.getrusage(resource.RUSAGE_SELF)
         cpu = int(1e6 * (usage.ru_utime + usage.ru_stime))
         os.pwrite(wire.REPORT, report._replace(cpu=cpu, memory=usage.ru_maxrss).pack(), 0)
-        os.closerange(1, 3)  # the end of the output is what the client waits for
+        os.closerange(1, 3)  # the client waits for the end of the output
     finally:
         os._exit(0)
 
@@ -74,24 +75,24 @@ def _outcome(code: str, names: Mapping[str, Any]) -> tuple[bytes, bytes]:
     try:
         value = _execute(code, names)
         return b"" if value is None else _encoded(repr(value)), b""
-    except BaseException as error:  # noqa: BLE001  whatever a program raises is what it came to
+    except BaseException as error:  # noqa: BLE001  every exception of a program is its result
         return b"", _encoded(_told(error))
 
 
 def _told(error: BaseException) -> str:
-    """Return the text of an exception, whose class may not be able to show it."""
+    """Return the text of an exception, whose class may fail to format it."""
     try:
         if isinstance(error, SystemExit):
             return "" if error.code in (None, 0) else f"SystemExit: {error.code}"
         return _traceback(error)
     except MemoryError:
         return "MemoryError"
-    except BaseException:  # noqa: BLE001  the program's own code, again
+    except BaseException:  # noqa: BLE001  this calls code of the program
         return "The program raised an exception that cannot be shown."
 
 
 def _flush() -> None:
-    """Write what is still in the streams, if the program left any."""
+    """Flush the streams, if the program did not replace or close them."""
     for name in ("__stdout__", "stdout"):
         with contextlib.suppress(BaseException):
             vars(sys)[name].flush()
@@ -106,14 +107,14 @@ def _execute(code: str, names: Mapping[str, Any]) -> Any:
     scope.update(names)
     tree = ast.parse(code, SOURCE)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, SOURCE, "exec"), scope)  # noqa: S102  this is what the sandbox is for
+    exec(compile(tree, SOURCE, "exec"), scope)  # noqa: S102  the purpose of the sandbox
     if not isinstance(last, ast.Expr):
         return None
     return eval(compile(ast.Expression(last.value), SOURCE, "eval"), scope)  # noqa: S307
 
 
 def _traceback(error: BaseException) -> str:
-    """Return the traceback as the interpreter prints it, from the program's first frame on."""
+    """Return the traceback as the interpreter prints it, from the program's first frame."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != SOURCE:
         trace = trace.tb_next
@@ -126,7 +127,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _collected(output: str, limits: Mapping[str, int]) -> wire.ProgramReport:
-    """Return the image file that the program wrote, with its pixels, in the memory files."""
+    """Write the output image's file and pixels to the memory files, and return the report."""
     try:
         file = os.open(output, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -140,7 +141,7 @@ def _collected(output: str, limits: Mapping[str, int]) -> wire.ProgramReport:
             return wire.ProgramReport(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
         content = os.read(file, size)
         return _decoded(content, limits) if content else wire.ProgramReport()
-    except BaseException as error:  # noqa: BLE001  a decoder's, or what the program made of it
+    except BaseException as error:  # noqa: BLE001  the decoder's, or that of code which the program replaced
         return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
     finally:
         os.close(file)
@@ -151,7 +152,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
     import PIL.Image
 
     warnings.simplefilter("ignore")
-    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit has a better message
+    PIL.Image.MAX_IMAGE_PIXELS = None  # the limit below has a better message
     with PIL.Image.open(io.BytesIO(content)) as opened:
         width, height = opened.size
         if width * height > limits["image_pixels"]:
@@ -162,21 +163,24 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
         target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)
         _decode(opened, content, target)
         del target
-        memory.close()  # what is still mapped cannot be sealed
+        memory.close()  # a mapped file cannot be sealed
     with _mapped(wire.FILE, len(content)) as memory:
         memory[:] = content
     return wire.ProgramReport(height=height, width=width, file=len(content))
 
 
 def _decode(opened: Any, content: bytes, target: Any) -> None:
-    """Decode into `target`: OpenCV needs half the time of Pillow for a JPEG, and one copy less."""
+    """Decode into `target`.
+
+    For a JPEG, OpenCV takes half the time of Pillow, with one copy less.
+    """
     import numpy as np
 
     cv2 = sys.modules.get("cv2")
     if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB":
         target[:] = np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
         return
-    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION  # as Pillow, and all of visenv
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION  # as Pillow and visenv do
     bgr = cv2.imdecode(np.frombuffer(content, np.uint8), flags)
     if bgr is None or bgr.shape != target.shape:
         raise OSError("not a JPEG that can be decoded")
@@ -184,5 +188,5 @@ def _decode(opened: Any, content: bytes, target: Any) -> None:
 
 
 def _mapped(memory: int, size: int) -> mmap.mmap:
-    """Map the memory: `os.write` would count against the program's limit on file sizes."""
+    """Map the memory, because `os.write` would count towards the program's limit on file sizes."""
     return mmap.mmap(memory, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)

@@ -1,6 +1,6 @@
-"""A private root: an empty file system in memory with the libraries in it, all of it read-only.
+"""Builds a private root: a file system in memory that contains only the libraries, read-only.
 
-No /proc, /sys, /etc, /home, /root or /tmp: a program that looks for the host finds nothing.
+It has no /proc, /sys, /etc, /home, /root or /tmp, so that a program finds no data of the host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import kernel
 from .libraries import DEVICES, Libraries
 
 WORKSPACE = "/sandbox/work"
-"""Where each program gets a file system of its own."""
+"""Mount point of each program's own file system."""
 
 _OLD = "/old"
 _FLAGS = {
@@ -25,16 +25,18 @@ _FLAGS = {
 
 
 def build(libraries: Libraries, proc: int) -> None:
-    """Make the root and move into it. Needs a mount namespace of our own, with rights in it.
+    """Build the root and move into it.
+
+    The caller must have its own mount namespace, with rights in it.
 
     Args:
-        libraries: What is shown of the host.
-        proc: A descriptor of /proc, which has no name afterwards.
+        libraries: The paths of the host that are visible.
+        proc: A descriptor of /proc, which is not visible afterwards.
 
     Raises:
         OSError: If the kernel refuses a step.
     """
-    # What happens to our mounts must not spread to the host's namespace.
+    # Changes of these mounts must not propagate to the host's namespace.
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     _become_root(next(path for path in ("/tmp", "/run", "/mnt", "/var") if Path(path).is_dir()))
     for path in libraries.paths:
@@ -69,7 +71,7 @@ def _become_root(place: str) -> None:
 
 
 def _show(path: str) -> None:
-    """Bind a file or directory of the host to its own path."""
+    """Bind a file or directory of the host at its own path."""
     source, here = Path(_OLD + path), Path(path)
     if source.is_dir():
         here.mkdir(parents=True, exist_ok=True)
@@ -86,9 +88,9 @@ def _link(path: Path, target: str) -> None:
 
 
 def _make_read_only(proc: int) -> None:
-    """Remount everything, with what came along inside the bound directories.
+    """Remount everything read-only, with the mounts inside the bound directories.
 
-    Flags a mount has already are named again: a user namespace may not take them away.
+    The existing flags of a mount are set again, because a user namespace may not remove them.
     """
     table = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(table, encoding="utf-8", errors="surrogateescape") as lines:

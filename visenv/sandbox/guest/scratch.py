@@ -1,4 +1,4 @@
-"""Makes directories for programs when the machine grants them no file system of their own."""
+"""Makes directories for programs, if the machine does not permit a file system for each program."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SECONDS_TO_LOCK = 60.0
 
 
 def make() -> str:
-    """Return a directory, in memory if it can be, which the client removes.
+    """Return a directory, in memory if possible, which the client removes later.
 
-    Those left by clients and servers that were killed are removed here: their locks are free.
+    Directories of clients and servers that were killed are removed here: nobody holds their locks.
     """
     parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
-    fcntl.flock(os.open(made, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)  # while we live
+    fcntl.flock(os.open(made, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)  # until this process ends
     for old in Path(made).parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             _remove_if_left(old)
@@ -30,7 +30,10 @@ def make() -> str:
 
 
 def _is_roomy(directory: Path) -> bool:
-    """Return whether the directory is writable and has space; a container may have 64 MB."""
+    """Return whether the directory is writable and has space.
+
+    In a container it may have only 64 MB.
+    """
     return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 1 << 30
 
 

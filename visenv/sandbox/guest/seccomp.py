@@ -1,17 +1,17 @@
-"""The system calls a program may make. What is not named here is refused.
+"""Filters system calls: a program may make only the calls that are listed here.
 
-The filter is classic BPF (``linux/filter.h``), put together here: no compiler and no library.
-Most calls are allowed by their number. A few are allowed for some arguments only, by their lower 32
-bits, which is what the kernel reads of them. Refusals are of five kinds:
+The filter is classic BPF (``linux/filter.h``), which is assembled here without a compiler or a
+library. Most calls are allowed by number. A few are allowed only with certain arguments; the filter
+compares the lower 32 bits, which are those that the kernel reads. There are five kinds of refusal:
 
-- pretended: 0, and nothing is done. Modes and times of files: `shutil.copy` sets them and would
-  fail otherwise, and Landlock does not guard them.
-- no link: to read a link, without namespaces; Landlock does not see it, and links of the host
-  would be read. The C library goes on as with a file that is none.
-- not supported: extended attributes, which copying tries and does without.
-- unknown: ``clone3`` (glibc then uses ``clone``, whose flags are in a register, to be seen) and
-  everything newer than this list, so that libraries fall back.
-- forbidden: all else.
+- pretended: returns 0 and does nothing, for modes and times of files. `shutil.copy` sets them and
+  would fail otherwise, and Landlock does not control them.
+- no link: reading a link without namespaces fails as for a file that is no link. Landlock does not
+  control this call, which could read links of the host.
+- not supported: extended attributes, which copying does not require.
+- unknown: ``clone3`` (glibc then uses ``clone``, whose flags are visible in a register) and all
+  calls newer than this list, so that libraries use older ones.
+- forbidden: all other calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from . import kernel, syscalls
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, operand: a ``struct sock_filter``."""
 
-# Codes: a class, a size or operation, and where the operand comes from, added up.
+# Codes: the sum of a class, a size or operation, and the source of the operand.
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS: a word of struct seccomp_data
 _EQUAL, _AT_LEAST, _ANY_BIT = 0x15, 0x35, 0x45  # BPF_JMP | BPF_JEQ, BPF_JGE, BPF_JSET | BPF_K
 _AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
@@ -37,7 +37,7 @@ _RETURN = 0x06  # BPF_RET | BPF_K
 # struct seccomp_data: int nr; __u32 arch; __u64 instruction_pointer; __u64 args[6].
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 
-# SECCOMP_RET_* of linux/seccomp.h; an errno is in the lower 16 bits.
+# SECCOMP_RET_* of linux/seccomp.h; the lower 16 bits contain an errno.
 _ALLOW: Instruction = (_RETURN, 0, 0, 0x7FFF_0000)
 _KILL: Instruction = (_RETURN, 0, 0, 0x8000_0000)
 _ERRNO = 0x0005_0000
@@ -65,8 +65,8 @@ UNSUPPORTED = syscalls.names("""
     setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
 """)
 
-# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. No locks: a lock on a library file
-# would be seen by other programs and by the host. No leases, owners, seals or pipe sizes.
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. No locks: other programs and the
+# host would see a lock on a library file. No leases, owners, seals or pipe sizes.
 _FCNTL = (0, 1, 2, 3, 4, 1030)
 # TCGETS (isatty), TIOCGWINSZ (terminal size), FIONBIO (os.set_blocking), FIONCLEX and FIOCLEX
 # (inheritable descriptors).
@@ -74,37 +74,37 @@ _IOCTL = (0x5401, 0x5413, 0x5421, 0x5450, 0x5451)
 # PR_SET_NAME and PR_GET_NAME: names of threads.
 _PRCTL = (15, 16)
 # MADV_NORMAL to MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE. Not MADV_MERGEABLE, which
-# would let a program find out what pages others have.
+# would reveal the pages of other programs.
 _MADVISE = (0, 1, 2, 3, 4, 8, 14, 15)
-# The clocks everybody has. Others are of processes and of devices.
+# The clocks of the system. Other numbers are clocks of processes and of devices.
 _CLOCKS = range(12)
-# No flag, O_NONBLOCK, O_CLOEXEC, both. O_EXCL would make a pipe for the kernel's notifications.
+# No flag, O_NONBLOCK, O_CLOEXEC, both. O_EXCL would make a pipe for kernel notifications.
 _PIPES = (0, 0o4000, 0o2000000, 0o2004000)
-# What pthread_create of glibc passes to clone: CLONE_VM | FS | FILES | SIGHAND | THREAD | SYSVSEM |
+# Flags of clone in glibc's pthread_create: CLONE_VM | FS | FILES | SIGHAND | THREAD | SYSVSEM |
 # SETTLS | PARENT_SETTID | CHILD_CLEARTID; musl adds CLONE_DETACHED.
 _THREAD = (0x003D_0F00, 0x007D_0F00)
-# FUTEX_WAIT, FUTEX_WAIT_BITSET and that with FUTEX_CLOCK_REALTIME: how the C library waits for the
-# end of a thread. To wake a thread takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
-# same for all programs, and they would ring each other up by it.
+# FUTEX_WAIT, FUTEX_WAIT_BITSET and the latter with FUTEX_CLOCK_REALTIME: the C library uses them to
+# wait for the end of a thread. Waking a thread requires FUTEX_PRIVATE_FLAG: all programs share the
+# pages of libraries, and could signal each other by a word on such a page.
 _WAITS, _FUTEX_PRIVATE = (0, 9, 9 | 256), 128
-# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that another process has reserved.
+# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, which uses pages reserved by another process.
 _MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x4_0000
-_TMPFILE = 0o20000000  # __O_TMPFILE; O_TMPFILE has O_DIRECTORY too
+_TMPFILE = 0o20000000  # __O_TMPFILE; O_TMPFILE also contains O_DIRECTORY
 
 _X32 = 0x4000_0000  # __X32_SYSCALL_BIT
 _ACCESS_MODE = 3  # O_ACCMODE
 
 
 def program(own_pid: int, *, private: bool) -> bytes:
-    """Return the filter as the kernel takes it, 8 bytes an instruction.
+    """Return the filter in the format of the kernel, 8 bytes for each instruction.
 
     Args:
-        own_pid: The only process that signals can be sent to; `abort` sends one.
-        private: Whether the process is in namespaces of its own: only there are threads counted,
-            the name of the host is not the host's, and a change of directory finds out nothing.
+        own_pid: The only process that may receive signals; `abort` sends one.
+        private: Whether the process has its own namespaces. Only then are threads limited, is the
+            host name not that of the host, and does changing the directory reveal nothing.
 
     Raises:
-        OSError: If the architecture has no table of calls.
+        OSError: If there is no table of calls for the architecture.
     """
     machine = syscalls.machine()
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, machine.audit)]
@@ -121,7 +121,7 @@ def program(own_pid: int, *, private: bool) -> bytes:
     code += _each(["mmap"], _mapping())
     code += _each(["open"], _opening(1))
     code += _each(["openat"], _opening(2))
-    # With a mode it would set room aside that no limit on the size of files counts.
+    # With another mode, it would reserve space that no limit on file sizes counts.
     code += _each(["fallocate"], _one_of(1, (0,)))
     code += _each(["fcntl"], _one_of(1, _FCNTL))
     code += _each(["ioctl"], _one_of(1, _IOCTL))
@@ -138,13 +138,15 @@ def program(own_pid: int, *, private: bool) -> bytes:
 
 
 class _Program(ctypes.Structure):
-    """Mirrors ``struct sock_fprog``: how many instructions, and where."""
+    """Mirrors ``struct sock_fprog``: the number of instructions, and their address."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
 
 def install(code: bytes) -> None:
-    """Put a filter on this thread, for good; it needs ``no_new_privs`` or a capability.
+    """Apply a filter to this thread.
+
+    This is irreversible and needs ``no_new_privs`` or a capability.
 
     Raises:
         OSError: If the kernel has no seccomp filters or refuses this one.
@@ -155,29 +157,29 @@ def install(code: bytes) -> None:
 
 
 def _each(names: Iterable[str], body: list[Instruction]) -> list[Instruction]:
-    """Return `body`, which always returns, for each of these calls that exists here."""
+    """Return `body`, which always returns, for each of these calls that this architecture has."""
     numbers = [number for name in names if (number := syscalls.number(name)) is not None]
     return [step for number in numbers for step in ((_EQUAL, 0, len(body), number), *body)]
 
 
 def _argument(index: int, *, upper: bool = False) -> Instruction:
-    """Load half of an argument; both architectures keep the lower half first."""
+    """Load half of an argument; on both architectures, the lower half comes first."""
     return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index + 4 * upper)
 
 
 def _one_of(index: int, values: Iterable[int]) -> list[Instruction]:
-    """Allow the call when the argument is one of these."""
+    """Allow the call if the argument is one of these values."""
     tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _ALLOW)]
     return [_argument(index), *tests, _FORBIDDEN]
 
 
 def _waking() -> list[Instruction]:
-    """Allow every futex of this process, and to wait for others."""
+    """Allow all private futexes of this process, and waiting for shared ones."""
     return [_argument(1), (_ANY_BIT, 0, 1, _FUTEX_PRIVATE), _ALLOW, *_one_of(1, _WAITS)]
 
 
 def _mapping() -> list[Instruction]:
-    """Refuse memory that stays, in no process's address space, when most of it is unmapped."""
+    """Refuse memory that stays allocated, but in no address space, after most of it is unmapped."""
     return [
         _argument(3),
         (_ANY_BIT, 0, 1, _MAP_HUGETLB),
@@ -190,10 +192,10 @@ def _mapping() -> list[Instruction]:
 
 
 def _opening(flags: int) -> list[Instruction]:
-    """Refuse files without a name, and to open for reading and empty the file all the same.
+    """Refuse opening files without a name, and opening for reading with O_TRUNC.
 
-    Landlock counts the first as writing to what is there, and nothing counts them. Before its
-    ABI 3 it lets O_RDONLY | O_TRUNC through, as reading.
+    Landlock treats a file without a name as writing to an existing file, and no limit counts such
+    files. Before ABI 3, Landlock permits O_RDONLY | O_TRUNC as reading.
     """
     return [
         _argument(flags),
@@ -209,11 +211,11 @@ def _opening(flags: int) -> list[Instruction]:
 
 
 def _reading_own_limits() -> list[Instruction]:
-    """Allow ``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
+    """Allow ``prlimit64(0, which, NULL, &old)``, which getrlimit of the C library uses."""
     must_be_zero = (_argument(0), _argument(2), _argument(2, upper=True))
     tests = [step for load in must_be_zero for step in (load, (_EQUAL, 1, 0, 0), _FORBIDDEN)]
     return [*tests, _ALLOW]
 
 
 cached_program = lru_cache(maxsize=8)(program)
-"""`program`, kept: it is the same for every process 1."""
+"""`program` with a cache, because the filter is the same for every process 1."""

@@ -1,7 +1,7 @@
-"""The fork server's loop: one thread that makes cells, kills and reaps them.
+"""Implements the loop of the fork server: one thread makes cells, kills them and reaps them.
 
-It never sees a program, an image or an output: those pass between client and cell. So the memory
-every cell is copied from holds nothing of those before it.
+The server never receives a program, an image or an output; client and cell exchange them directly.
+The memory from which every cell is copied therefore contains no data of earlier cells.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from . import cell, kernel, namespaces, wire
 
 
 class _Running(NamedTuple):
-    """A cell that has not been reaped: its life socket and its name."""
+    """Holds the life socket and the name of a cell that has not been reaped."""
 
     life: socket.socket
     name: str
 
 
 class CellServer:
-    """Serves one client until it goes, then the cells that are left.
+    """Serves one client until the client ends, then waits for the remaining cells.
 
     Args:
         control: The socket to the client.
-        setting: What cells have in common.
+        setting: Settings that all cells share.
     """
 
     def __init__(self, control: socket.socket, setting: cell.CellSettings) -> None:
         self._control = control
         self._setting = setting
-        self._cells: dict[int, _Running] = {}  # by process
+        self._cells: dict[int, _Running] = {}  # by process id
         self._killed: set[int] = set()
-        self._woken, waker = socket.socketpair()  # written to when a child ends
+        self._woken, waker = socket.socketpair()  # receives a byte when a child ends
         waker.setblocking(False)
         self._waker = waker
         self._open = True
@@ -51,7 +51,7 @@ class CellServer:
             if self._woken.fileno() in ready:
                 self._reap()
             for pid, running in self._cells.items():
-                if running.life.fileno() in ready:  # the client has let go of it
+                if running.life.fileno() in ready:  # the client has closed its end
                     os.kill(pid, signal.SIGKILL)
                     self._killed.add(pid)
             if self._open and self._control.fileno() in ready:
@@ -78,8 +78,8 @@ class CellServer:
             wire.send(self._control, wire.FAILED + str(error).encode())
 
     def _spawn(self) -> None:
-        """Fork a cell and give the client the other ends of what it is connected to."""
-        name = os.urandom(16).hex()  # a program that could guess it would see sizes of files
+        """Fork a cell, and send the client the other ends of its sockets and its pipe."""
+        name = os.urandom(16).hex()  # unguessable, because it would reveal file sizes
         theirs, life = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asks, request = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         printed, output = os.pipe2(os.O_CLOEXEC)
@@ -104,7 +104,7 @@ class CellServer:
             running = self._cells.pop(pid)
             self._killed.discard(pid)
             end = wire.CellEnd(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
-            with contextlib.suppress(OSError):  # unless the client is not waiting for it
+            with contextlib.suppress(OSError):  # the client may not wait for it
                 wire.send(running.life, end.pack())
             running.life.close()
             if not self._setting.namespaces:

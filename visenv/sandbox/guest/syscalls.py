@@ -1,7 +1,7 @@
-"""Numbers of the Linux system calls that are named here, for x86-64 and 64-bit ARM.
+"""Lists the numbers of Linux system calls for x86-64 and 64-bit ARM.
 
-From the kernel's own headers: ``asm/unistd_64.h`` and ``asm-generic/unistd.h``; None is a call the
-architecture does not have. ARM began with the table of newer calls only: it has ``openat`` and no
+The numbers are those of the kernel's headers ``asm/unistd_64.h`` and ``asm-generic/unistd.h``; None
+is a call that the architecture does not have. ARM has only the newer calls: ``openat``, but no
 ``open``.
 """
 
@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 
 class Architecture(NamedTuple):
-    """Holds what a seccomp filter must know about an architecture.
+    """Holds the properties of an architecture for a seccomp filter.
 
     Attributes:
         column: Its column in `TABLE`.
-        audit: ``AUDIT_ARCH_*`` of ``linux/audit.h``: what the kernel says a call was made as.
-        x32: Whether numbers from 0x40000000 name the same calls a second time, as on x86-64.
+        audit: ``AUDIT_ARCH_*`` of ``linux/audit.h``, by which the kernel identifies the kind of a
+            call.
+        x32: Whether the numbers from 0x40000000 are a second set of the same calls, as on x86-64.
     """
 
     column: int
@@ -32,11 +33,11 @@ MACHINES = {
 }
 
 NEWEST = 469
-"""``file_setattr`` (Linux 6.17). What is above did not exist when this was written."""
+"""``file_setattr`` (Linux 6.17). Higher numbers did not exist when this was written."""
 
 # fmt: off
 TABLE: dict[str, tuple[int | None, int | None]] = {
-    # reading and writing what is open
+    # reading and writing open files
     "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66),
     "pread64": (17, 67), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
     "lseek": (8, 62),
@@ -62,14 +63,14 @@ TABLE: dict[str, tuple[int | None, int | None]] = {
     # memory
     "mmap": (9, 222), "munmap": (11, 215), "mprotect": (10, 226), "mremap": (25, 216),
     "madvise": (28, 233), "msync": (26, 227), "brk": (12, 214),
-    # threads, signals and the end
+    # threads, signals and exit
     "clone": (56, 220), "clone3": (435, 435), "futex": (202, 98), "set_robust_list": (273, 99),
     "rseq": (334, 293), "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "sigaltstack": (131, 132), "tgkill": (234, 131), "alarm": (37, None), "setitimer": (38, 103),
     "getitimer": (36, 102), "restart_syscall": (219, 128), "exit": (60, 93),
     "exit_group": (231, 94), "prctl": (157, 167),
-    # who and when
+    # identities and times
     "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getuid": (102, 174),
     "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "getresuid": (118, 148),
     "getresgid": (120, 150), "getgroups": (115, 158), "uname": (63, 160), "getrlimit": (97, 163),
@@ -77,7 +78,7 @@ TABLE: dict[str, tuple[int | None, int | None]] = {
     "gettimeofday": (96, 169), "clock_gettime": (228, 113), "clock_getres": (229, 114),
     "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "getrandom": (318, 278),
     "getcpu": (309, 168),
-    # what the server itself needs and no program gets
+    # calls for the server only
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "unshare": (272, 97),
     "setns": (308, 268), "chroot": (161, 51), "capset": (126, 91), "keyctl": (250, 219),
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
@@ -87,7 +88,7 @@ TABLE: dict[str, tuple[int | None, int | None]] = {
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in a text, the most readable form of a long list."""
+    """Return the names in a text, which is a readable form of a long list."""
     return tuple(text.split())
 
 
@@ -105,5 +106,5 @@ def machine() -> Architecture:
 
 
 def number(name: str) -> int | None:
-    """Return the number of a call on this architecture, None if it has none."""
+    """Return the number of a call on this architecture, None if it does not exist there."""
     return TABLE[name][machine().column]

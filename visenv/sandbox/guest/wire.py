@@ -1,17 +1,19 @@
-"""The messages between client, server and cell, and the names both sides use.
+"""Defines the messages between client, server and cell, and the names that both sides use.
 
-Three sockets, all of kind SEQPACKET, so that a message arrives whole:
+There are three sockets of kind SEQPACKET, so that each message arrives as a whole:
 
-- control, client and server: the client asks for a cell (`SPAWN`); the server answers with `CELL`
-  and three descriptors: the cell's *request* and *life* sockets and the end of its output pipe.
-- request, client and cell: the program with its images, once; then when it begins (`begun`), and
-  the cell closes its end before a line of the program runs.
-- life, client and server: the client closes it to have the cell killed; the server sends how the
-  cell ended. No cell holds it, so no program can forge an end.
+- control, between client and server: the client requests a cell (`SPAWN`); the server answers with
+  `CELL` and three descriptors: the cell's *request* socket, its *life* socket and the end of its
+  output pipe.
+- request, between client and cell: the client sends the program with its images, once. The cell
+  answers when the program begins (`begun`), and closes its end before the first line of the
+  program.
+- life, between client and server: the client closes it to kill the cell; the server sends how the
+  cell ended. No cell has this socket, so that programs cannot forge the message.
 
-What a program leaves behind (its result, its image) is in three memory files that the client made:
-`REPORT`, `PIXELS`, `FILE`. When the output pipe is at its end and a report is there, the client
-seals them; from then on it does not matter how long the process takes to die.
+The result and the image of a program are in three memory files, which the client made: `REPORT`,
+`PIXELS`, `FILE`. When the output pipe has ended and a report exists, the client seals them; it does
+not wait for the end of the process.
 """
 
 from __future__ import annotations
@@ -27,14 +29,15 @@ from typing import Any, NamedTuple
 SPAWN = b"spawn"
 CELL = b"cell"
 FAILED = b"failed: "
-"""The server could not start a cell, or the cell could not be set up: followed by why."""
+"""Start of a message that the server could not start a cell or the cell could not be set up; the
+reason follows."""
 
 REPORT, PIXELS, FILE = 3, 4, 5
-"""The descriptors a program has besides 0, 1 and 2."""
+"""Descriptors of a program besides 0, 1 and 2."""
 
 REPORT_BYTES = 1 << 18
 RESULT_BYTES, ERROR_BYTES, PROBLEM_BYTES = 1 << 16, 1 << 16, 1 << 10
-"""Most bytes of a report, and of each text in it, UTF-8."""
+"""Most bytes of a report, and of each text in it, in UTF-8."""
 
 _MESSAGE_BYTES = 1 << 16
 _DESCRIPTORS = 64
@@ -44,12 +47,12 @@ _REPORT = struct.Struct("=3I5Q")
 
 
 class CellEnd(NamedTuple):
-    """Says how a cell ended.
+    """Describes how a cell ended.
 
     Attributes:
-        status: As `os.wait4` gives it.
-        cpu: CPU seconds it took, its making and end with them.
-        memory: Most resident kilobytes.
+        status: The status from `os.wait4`.
+        cpu: CPU time in seconds, with the start and the end of the process.
+        memory: Peak resident memory in kilobytes.
     """
 
     status: int
@@ -67,17 +70,17 @@ class CellEnd(NamedTuple):
 
 
 class ProgramReport(NamedTuple):
-    """Holds what a program's process reports. The program could have written any of it.
+    """Holds the report of a program's process. The program could have written any part of it.
 
     Attributes:
         result: `repr` of its last expression.
-        error: The traceback, empty if it came to its end.
-        problem: Why there is no image though there is a file.
-        height: Of the image; 0 without one.
-        width: Of the image.
-        file: Bytes of the image file.
-        cpu: Microseconds of CPU time it took.
-        memory: Most resident kilobytes.
+        error: The traceback, empty if the program ended normally.
+        problem: Why a file at the output path is not used as the image.
+        height: Height of the image; 0 without an image.
+        width: Width of the image.
+        file: Size of the image file in bytes.
+        cpu: CPU time in microseconds.
+        memory: Peak resident memory in kilobytes.
     """
 
     result: bytes = b""
@@ -90,13 +93,13 @@ class ProgramReport(NamedTuple):
     memory: int = 0
 
     def pack(self) -> bytes:
-        """Return the content of the memory file, with texts cut to their limits."""
+        """Return the content of the memory file, with texts truncated to their limits."""
         texts = (
             self.result[:RESULT_BYTES],
             self.error[-ERROR_BYTES:],
             self.problem[:PROBLEM_BYTES],
         )
-        sizes = [len(text) + 1 for text in texts]  # 0 is what the file holds before it is written
+        sizes = [len(text) + 1 for text in texts]  # the file contains 0 before it is written
         return _REPORT.pack(*sizes, *self[3:]) + b"".join(texts)
 
     @classmethod
@@ -122,7 +125,10 @@ def send(to: socket.socket, message: bytes, descriptors: Sequence[int] = ()) -> 
 
 
 def receive(source: socket.socket) -> tuple[bytes, list[int]]:
-    """Return the next message and its descriptors, to be closed; empty after the last."""
+    """Return the next message and its descriptors, which the caller closes.
+
+    Empty after the last one.
+    """
     room = socket.CMSG_LEN(_DESCRIPTORS * array.array("i").itemsize)
     message, ancillary, _, _ = source.recvmsg(_MESSAGE_BYTES, room, socket.MSG_CMSG_CLOEXEC)
     descriptors = array.array("i")
@@ -133,7 +139,7 @@ def receive(source: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def begun() -> bytes:
-    """Return the message that a program starts now; all processes share the clock."""
+    """Return the message that a program starts now; all processes share this clock."""
     return _BEGUN.pack(time.monotonic())
 
 
@@ -141,7 +147,7 @@ def began(message: bytes) -> float:
     """Return the start time, in seconds of `time.monotonic`.
 
     Raises:
-        ValueError: With what the message says instead.
+        ValueError: If the message is another one; the error contains it.
     """
     if len(message) != _BEGUN.size:
         why = message.removeprefix(FAILED).decode("utf-8", "replace")
@@ -151,7 +157,7 @@ def began(message: bytes) -> float:
 
 
 def encode(value: dict[str, Any]) -> bytes:
-    """Return a message of named values; lone surrogates are kept as escapes."""
+    """Return a message with named values; lone surrogates are escaped."""
     return json.dumps(value).encode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""A procedural world of documents of several pages, and questions about them."""
+"""Generates documents of several pages, and questions about them."""
 
 from visenv.worlds.reports.library import ReportsLibrary
 

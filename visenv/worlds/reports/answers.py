@@ -1,8 +1,9 @@
-"""Long answers to questions about a report, and values that are plausibly wrong.
+"""Writes long answers to questions about a report, and plausible wrong values.
 
-A wrong answer is worded by the same rules as a right one and has the same length: it differs in one
-or two of number, name, year and direction, which are taken from elsewhere in the report. Nothing
-tells which is right but the report: of four values none is the odd one out or the middle one.
+A wrong answer is worded by the same rules as a right one and has the same length. It differs in one
+or two of number, name, year and direction, and its values occur elsewhere in the report. Only the
+report shows which answer is right: among four values, the right one is not always the odd one out
+or the middle one.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _CLOSINGS = (
 def responder(
     report: Report, topic: str, place: str, claims: Sequence[str]
 ) -> Callable[[np.random.Generator, str], str]:
-    """Return a function that phrases an answer: an opening, a claim with the value, a closing.
+    """Return a function that words an answer: an opening, a claim with the value, a closing.
 
     Args:
-        report: What is answered from.
-        topic: What the answer is about.
-        place: What holds the evidence, for example ``"table"``.
-        claims: Sentences with ``{}`` where the value goes.
+        report: The report of the question.
+        topic: The topic of the answer.
+        place: The name of the exhibit that holds the evidence, for example ``"table"``.
+        claims: Sentences with ``{}`` in place of the value.
     """
     return partial(_respond, {"company": report.company, "topic": topic, "place": place}, claims)
 
@@ -55,7 +56,7 @@ def _respond(
 
 
 def others(rng: np.random.Generator, right: object, found: Iterable[object]) -> tuple[str, ...]:
-    """Return up to three of the values found that differ from the right one, in random order."""
+    """Return up to three found values that differ from the right one, in random order."""
     different = dict.fromkeys(str(each) for each in found if each != right)
     return tuple(shuffled(rng, list(different))[:_MOST_WRONG])
 
@@ -63,26 +64,26 @@ def others(rng: np.random.Generator, right: object, found: Iterable[object]) -> 
 def crossed(
     rng: np.random.Generator, words: tuple[str, str], numbers: tuple[int, int], form: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Return a right value of a word and a number, and the three other combinations of two each.
+    """Return the right value, made of a word and a number, and the three other combinations.
 
     Args:
-        rng: Orders the others.
-        words: The right one and the other.
-        numbers: The right one and the other.
-        form: Puts word and number together, ``"{} by {}"``.
+        rng: Orders the other combinations at random.
+        words: The right word and the wrong one.
+        numbers: The right number and the wrong one.
+        form: Format string for word and number, for example ``"{} by {}"``.
     """
     right, *rest = (form.format(word, number) for word in words for number in numbers)
     return right, tuple(shuffled(rng, rest))
 
 
 def different_places(rng: np.random.Generator, values: Sequence[int]) -> tuple[int, int]:
-    """Return two places whose values differ, or two others where all are equal.
+    """Return two indices whose values differ; if all values are equal, two different indices.
 
-    Either order is as likely, so that of the two values neither is more often the first one.
+    Both orders are equally likely, so that no value is first more often.
 
     Args:
-        rng: Draws them.
-        values: Two or more.
+        rng: Draws the indices.
+        values: At least two values.
     """
     while True:
         one, two = rng.permutation(len(values))[:2].tolist()

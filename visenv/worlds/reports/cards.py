@@ -1,9 +1,9 @@
-"""Documents for a model of a million parameters: pages that it can read in a view of 96 px.
+"""Generates documents for a model of a million parameters, with pages for views of 96 px.
 
-A page is a square with its number at the top and a panel of stripes in one color. The stripes are
-1 px of 3 in the panel, and what is between them is chosen so that 3 px have the same mean whatever
-the color is: shrunk to a third, as a thumbnail of an overview with three pages in a row, every
-panel is the same plain gray. The answer is on the page and nowhere else.
+A page is a square with its number at the top and a panel of stripes in one color. In the panel, 1
+px of 3 belongs to a stripe. The color between the stripes is chosen so that the mean of 3 px does
+not depend on the color of the stripe: in a thumbnail of a third of the size, as in an overview with
+three pages in a row, every panel is the same gray. Only the page itself shows the answer.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas
 
 PAGES = (5, 9)
-"""Fewest and most pages: three in a row of the overview, also of one as square as can be."""
+"""Fewest and most pages: an overview has three pages in a row, also if it is as square as
+possible."""
 
 SIDE = 96
-"""Side of a page, points; in a view of 96 px a point is a pixel."""
+"""Side of a page in points; in a view of 96 px, a point is a pixel."""
 
 PANEL = (12, 24, 84, 84)
-"""``[left, top, right, bottom]`` of the stripes, points: multiples of the period, 3."""
+"""``[left, top, right, bottom]`` of the stripes in points; multiples of the period, 3."""
 
 GRAY = 110
 """Mean level of every panel."""
@@ -46,7 +47,7 @@ _STREAM = 0xCA4D
 
 
 class StripedPage(NamedTuple):
-    """A page: the color of its stripes, and whether they are upright."""
+    """Describes a page: the color of its stripes, and whether they are vertical."""
 
     color: str
     upright: bool
@@ -80,7 +81,7 @@ def draw_cards(cards: Cards) -> bytes:
 
 
 def _draw_stripes(canvas: Canvas, card: StripedPage) -> None:
-    """Draw the stripes as one path, because PDFium widens a lone rectangle to whole pixels."""
+    """Draw the stripes as one path, because PDFium widens a single rectangle to whole pixels."""
     left, top, right, bottom = PANEL
     stripe = COLORS[card.color]
     canvas.setFillColorRGB(*((3 * GRAY - level) / 2 / 255 for level in stripe))
@@ -97,7 +98,7 @@ def _draw_stripes(canvas: Canvas, card: StripedPage) -> None:
 
 
 def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestion:
-    """Return a question about one page; wrong colors are those of other pages first."""
+    """Return a question about one page; the wrong colors start with those of other pages."""
     page = int(rng.integers(len(cards)))
     right = cards[page].color
     elsewhere = others(rng, right, (card.color for card in cards))

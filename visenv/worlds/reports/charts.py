@@ -1,4 +1,4 @@
-"""Charts of a report, as reportlab drawings: their values are in the drawing and in no text."""
+"""Draws the charts of a report with reportlab; their values occur in no text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from reportlab.graphics.shapes import Drawing, Path
 
 WIDTH, HEIGHT = 483, 260
-"""Points, axes and labels included."""
+"""Size in points, with axes and labels."""
 
 _LEFT, _BOTTOM, _TOP_LEVEL = 34, 24, 13 * STEP
 _SMALL: dict[str, Any] = {"fontName": "Helvetica", "fontSize": 9}
@@ -47,7 +47,7 @@ def curve_chart(curve: Curve, accent: str) -> Drawing:
 
 
 def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
-    """Draw a chart with a grid line every `STEP`; return the middles of the labels' columns."""
+    """Draw a chart with a grid line every `STEP`; return the center x of each label's column."""
     from reportlab.graphics.shapes import Drawing, String
 
     drawing = Drawing(WIDTH, HEIGHT)
@@ -64,7 +64,7 @@ def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
 
 
 def _grid(levels: range, color: str) -> Path:
-    """Draw lines at these levels as one path, several times faster than separate lines."""
+    """Draw lines at these levels as one path, which is several times faster than separate lines."""
     from reportlab.graphics.shapes import Path
     from reportlab.lib.colors import HexColor
 

@@ -1,4 +1,4 @@
-"""Draws a report: a PDF by reportlab, with a real text layer."""
+"""Draws a report as a PDF with a text layer, by reportlab."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_report(report: Report) -> bytes:
 
 
 def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
-    """Draw the cover; without `names` it leaves out the board and the date."""
+    """Draw the cover; without `names`, omit the board and the date."""
     canvas.setFillColor(report.accent)
     canvas.rect(0, HEIGHT - 250, WIDTH, 250, stroke=0, fill=1)
     canvas.setFillColor("#ffffff")
@@ -59,7 +59,7 @@ def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
 
 
 def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
-    """Draw the title of a section below a rule."""
+    """Draw a rule, and the title of a section below it."""
     canvas.setFillColor(report.accent)
     canvas.rect(MARGIN, HEIGHT - 70, INNER, 3, stroke=0, fill=1)
     canvas.setFont("Helvetica-Bold", 19)
@@ -97,7 +97,7 @@ def _facts(section: Section) -> str:
 
 
 def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> float:
-    """Draw the exhibit below `top`; return its lower edge."""
+    """Draw the exhibit below `top`; return the y of its lower edge."""
     from reportlab.graphics import renderPDF
 
     exhibit = section.exhibit
@@ -117,7 +117,7 @@ def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> 
 
 
 def draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
-    """Draw a table below `top`, its first row as a head; return its lower edge."""
+    """Draw a table below `top`, with its first row as header; return the y of its lower edge."""
     from reportlab.lib.colors import HexColor
     from reportlab.platypus import Table as DrawnTable
 
@@ -137,7 +137,7 @@ def draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: floa
 
 
 def _draw_text(canvas: Canvas, text: str, top: float) -> float:
-    """Set a paragraph whose first base line is at `top`; return where a next one would begin."""
+    """Draw a paragraph with its first baseline at `top`; return the baseline of the next one."""
     from reportlab.lib.utils import simpleSplit
 
     lines = simpleSplit(text, "Helvetica", _TEXT, INNER)

@@ -1,4 +1,4 @@
-"""The documents of a preset by name: written and drawn when asked for, a few of them kept."""
+"""Finds the documents of a preset by name; writes and draws them on demand, and caches some."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SEEDS = 10**9
 """Every seed below this has a document."""
 
 DOCUMENTS = (0, 10_000)
-"""Seeds of the documents that are drawn by default: the first, and the one after the last."""
+"""Range of the seeds of the documents that are drawn by default; the end is exclusive."""
 
 _KEPT = 64
 
 
 class ReportGenre(NamedTuple):
-    """A kind of document.
+    """Describes a kind of document.
 
     Attributes:
-        prefix: What names begin with; the seed follows.
-        write: What the document of a seed says.
-        draw: That as a PDF.
-        outline: What an overview shows of it, as a PDF; None shows the pages themselves, whose
-            thumbnails tell nothing.
+        prefix: The start of each name, followed by the seed.
+        write: Returns the content of the document of a seed.
+        draw: Returns that content as a PDF.
+        outline: Returns the PDF that an overview shows; None shows thumbnails of the pages
+            themselves, which must not reveal answers.
     """
 
     prefix: str
@@ -49,10 +49,10 @@ GENRES = {
 
 
 class ReportsLibrary:
-    """A `Library` of the documents of every seed: ``report-31`` is made from its name alone.
+    """Implements `Library` with a document for every seed: ``report-31`` is made from its name alone.
 
-    The documents used last are kept, 64 of them with their text and drawing and 128 MiB of rendered
-    pages. Pickles; the caches travel empty.
+    The documents used last are cached: 64 with their text and drawing, and 128 MiB of rendered
+    pages. The library can be pickled, without its caches.
 
     Args:
         preset: A key of `GENRES`.
@@ -74,10 +74,10 @@ class ReportsLibrary:
         return f"{self._genre.prefix}{seed}"
 
     def document(self, name: str) -> Document:
-        """Return the document of that name; the same object while it is in the cache.
+        """Return the document of that name; it is the same object while it is in the cache.
 
         Raises:
-            DataError: If no document is called so; says how they are called.
+            DataError: If no document has that name; the message describes valid names.
         """
         found = re.fullmatch(rf"{self._genre.prefix}(0|[1-9][0-9]{{0,8}})(\.pdf)?", name)
         if found is None:

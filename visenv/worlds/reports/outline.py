@@ -1,8 +1,7 @@
-"""The outline of a report: every page with its title and layout, and without what is said on it.
+"""Draws the outline of a report: every page with its title and layout, but without its content.
 
-It is what an overview shows of a report. Where a page has text the outline has lines of one length,
-and its tables and charts are empty, so that no reader of its pixels, at whatever size, learns
-anything that a question asks for.
+An overview of a report shows the outline. It has lines of equal length in place of text, and empty
+tables and charts. Its pixels therefore do not reveal, at any size, the answer to a question.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LEADING, _LINE = 15, 5
 
 
 def draw_outline(report: Report) -> bytes:
-    """Return the outline as a PDF; what is asked for leaves no trace in it."""
+    """Return the outline as a PDF, which does not depend on any answer."""
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()
@@ -53,7 +52,7 @@ def _outline_section(canvas: Canvas, report: Report, section: Section) -> None:
 
 
 def _draw_lines(canvas: Canvas, count: int, top: float) -> float:
-    """Draw gray lines in place of text; return where the next one would be."""
+    """Draw gray lines in place of text; return the y of the next line."""
     canvas.setFillColor("#c4c4c4")
     for line in range(count):
         canvas.rect(MARGIN, top - line * _LEADING, INNER, _LINE, stroke=0, fill=1)
@@ -61,7 +60,7 @@ def _draw_lines(canvas: Canvas, count: int, top: float) -> float:
 
 
 def _draw_exhibit(canvas: Canvas, exhibit: Exhibit, accent: str, top: float) -> float:
-    """Draw an empty table, or axes without a bar or a curve; return the lower edge."""
+    """Draw an empty table, or axes without bars or curve; return the y of the lower edge."""
     from reportlab.graphics import renderPDF
 
     if isinstance(exhibit, Bars | Curve):

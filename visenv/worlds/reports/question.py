@@ -1,4 +1,4 @@
-"""A question about a document of any kind."""
+"""Defines a question about a document of any kind."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 
 class ReportQuestion(NamedTuple):
-    """A question whose evidence is known.
+    """Holds a question whose evidence is known.
 
     Attributes:
-        kind: A label to report by.
-        text: What is asked.
-        pages: Every page needed to answer, from 1.
+        kind: A label for statistics.
+        text: The question.
+        pages: All pages that are needed for the answer, from 1.
         gold_query: Words that find these pages by their text.
         answer: The right value.
-        wrong: Other values, all different, each wrong; those from the same document come first.
+        wrong: Different wrong values; those from the same document come first.
         respond: Words a response that claims a value.
     """
 

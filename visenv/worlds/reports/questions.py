@@ -1,4 +1,4 @@
-"""Questions about a report: what each kind asks, and where its evidence is."""
+"""Asks questions about a report, each kind with known evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.worlds.reports.words import STATUSES
 
 
 class _Asked(NamedTuple):
-    """Holds what a maker of questions decides: the question, and how its answer is claimed."""
+    """Holds the output of a maker of questions: the question, and the claims of its answer."""
 
     text: str
     gold_query: str
@@ -26,7 +26,7 @@ class _Asked(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """A kind of question: what its section must show, where to look, and who makes it."""
+    """Describes a kind of question: the exhibit of its section, the evidence, its maker."""
 
     exhibit: type[Any]
     place: str
@@ -38,7 +38,7 @@ def ask(rng: np.random.Generator, report: Report, kind: str) -> ReportQuestion |
 
     Args:
         rng: Source of all randomness.
-        report: What is asked about.
+        report: The report of the question.
         kind: A key of `KINDS`.
     """
     if kind == COMPARISON:
@@ -220,5 +220,5 @@ _KINDS = {
     "review": _Kind(object, "text", _ask_review),
 }
 KINDS = (*_KINDS, COMPARISON)
-"""A table cell; a bar; a year and a difference read from a curve; a count; a name and a date in a
-sentence; two budgets on two pages."""
+"""Kinds: a table cell; a bar; a year and a difference from a curve; a count; a name and a date from
+a sentence; two budgets on two pages."""

@@ -1,4 +1,4 @@
-"""Makes the content of a report from its seed; `drawing` puts it on pages."""
+"""Makes the content of a report from its seed; `drawing` draws the pages."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PAGES = (4, 24)
 """Fewest and most pages."""
 
 STEP = 5
-"""Distance of two grid lines of a chart; every value drawn lies on one."""
+"""Distance between two grid lines of a chart; every value in a chart is on a grid line."""
 
 
 _BOARD = 3
 """Names on the cover."""
 
 _STREAM = 0x4E90
-"""Keeps the generator of a report apart from others of the same seed."""
+"""Separates the random stream of reports from other streams of the same seed."""
 
 
 class Table(NamedTuple):
-    """A quantity by site and year: ``values[row][column]``, all different."""
+    """Holds a quantity by site and year: ``values[row][column]``, all different."""
 
     sites: tuple[str, ...]
     years: tuple[int, ...]
@@ -46,14 +46,14 @@ class Table(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """A quantity by site in one year, drawn as bars; all different, multiples of `STEP`."""
+    """Holds a quantity by site in one year, drawn as bars; all different, multiples of `STEP`."""
 
     sites: tuple[str, ...]
     values: tuple[int, ...]
 
 
 class Curve(NamedTuple):
-    """A quantity by year, drawn as a line; all different, multiples of `STEP`."""
+    """Holds a quantity by year, drawn as a line; all different, multiples of `STEP`."""
 
     years: tuple[int, ...]
     values: tuple[int, ...]
@@ -66,21 +66,21 @@ class Register(NamedTuple):
 
 
 _COUNTS = ((1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 4, 5))
-"""How often the four statuses occur in a register, in any order."""
+"""Numbers of works with each of the four statuses in a register, in any order."""
 
 Exhibit = Table | Bars | Curve | Register
 
 
 class Section(NamedTuple):
-    """Describes one page: an exhibit, and text with facts that stand nowhere else.
+    """Describes one page: an exhibit, and text with facts that occur nowhere else.
 
     Attributes:
-        page: Its page, from 1.
-        topic: What it is about; no two sections of a report share one.
+        page: The page number, from 1.
+        topic: The topic; the sections of a report have different topics.
         exhibit: The table or chart.
         opening: A paragraph before the exhibit.
         closing: A paragraph after it; the facts below follow it.
-        lead: Who is responsible.
+        lead: Name of the responsible person.
         reviewed: Date of the last review.
         budget: Thousand crowns.
     """
@@ -96,11 +96,11 @@ class Section(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A report: a cover with the contents, then one section to a page.
+    """Describes a report: a cover with the contents, then one page for each section.
 
     Attributes:
-        company: Whose it is.
-        year: What year it is about.
+        company: Name of the company.
+        year: The year of the report.
         accent: Color of headings and charts, ``"#rrggbb"``.
         board: Names on the cover.
         approved: The date on the cover.
@@ -152,7 +152,7 @@ def _opening(rng: np.random.Generator, company: str, topic: SectionTopic) -> str
 
 
 def _people(rng: np.random.Generator, count: int) -> list[str]:
-    """Return names that share no part with each other while there are enough."""
+    """Return names that have no part in common, while enough parts are left."""
     first = shuffled(rng, FIRST_NAMES)
     last = shuffled(rng, LAST_NAMES)
     return [
@@ -161,7 +161,7 @@ def _people(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
-    """Return days of that year, all different; none after the 28th."""
+    """Return different days of that year, none after the 28th of a month."""
     days = rng.choice(12 * 28, count, replace=False)
     return [f"{day % 28 + 1} {MONTHS[day // 28]} {year}" for day in map(int, days)]
 
@@ -170,7 +170,7 @@ def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
 
 
 def _exhibits(rng: np.random.Generator, count: int) -> list[Callable[..., Exhibit]]:
-    """Return the exhibit of each section: all four kinds in turn, in any order."""
+    """Return the exhibit of each section; the four kinds alternate, in random order."""
     makers: tuple[Callable[..., Exhibit], ...] = (_table, _bars, _curve, _register)
     order = shuffled(rng, makers)
     return [order[place % len(order)] for place in range(count)]
@@ -194,13 +194,13 @@ def _curve(rng: np.random.Generator, year: int) -> Curve:
 
 
 def _levels(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    """Return different multiples of `STEP`, from 1 to 12 of them."""
+    """Return different multiples of `STEP`, ``STEP`` to ``12 * STEP``."""
     steps = rng.choice(np.arange(1, 13), count, replace=False)
     return tuple(STEP * int(step) for step in steps)
 
 
 def _register(rng: np.random.Generator, year: int) -> Register:
-    """Return 10 to 12 works; every status occurs, each a different number of times."""
+    """Return 10 to 12 works; every status occurs, and their counts differ."""
     counts = shuffled(rng, pick(rng, _COUNTS))
     statuses = [
         status for status, times in zip(STATUSES, counts, strict=True) for _ in range(times)

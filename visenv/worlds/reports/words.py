@@ -1,4 +1,4 @@
-"""Words that reports are made of: everybody and everything named here is fictional."""
+"""Lists the words of reports; all people and companies are fictional."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class SectionTopic(NamedTuple):
-    """What a section is about: a quantity, and what it is measured in."""
+    """Describes the topic of a section: a quantity, and its unit."""
 
     title: str
     unit: str
 
     @property
     def phrase(self) -> str:
-        """Return the title inside a sentence."""
+        """Return the title as part of a sentence."""
         return self.title[0].lower() + self.title[1:]
 
 
@@ -35,7 +35,7 @@ TOPICS = tuple(SectionTopic(*pair) for pair in (
     ("Lighthouse upkeep", "thousand crowns"), ("Cable laying", "kilometres"),
     ("Nursery planting", "trees"),
 ))
-"""No two share a word, so that a heading finds its page."""
+"""No two topics have a word in common, so that a heading finds its page."""
 
 SITES = (
     "Harrowmere", "Tansley", "Quillport", "Vessby", "Oakenfold", "Marlhaven", "Dunstrom",

@@ -1,4 +1,4 @@
-"""A procedural world of signs in cluttered scenes, each with a detail only a zoom can read."""
+"""Generates cluttered scenes with signs, whose details are legible only after a zoom."""
 
 from visenv.worlds.scenes.details import KINDS, DetailKind
 from visenv.worlds.scenes.presets import PRESETS, ScenePreset

@@ -1,4 +1,4 @@
-"""Backgrounds: a hazy landscape of ridges, bushes and blocks, and the camera's grain."""
+"""Paints backgrounds: a hazy landscape of ridges, bushes and blocks, and the camera's grain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OCTAVES = ((3, 55), (6, 35), (12, 22), (24, 16), (48, 12), (96, 9))
 """Cells along the long side, and amplitude in levels."""
 
 _CHROMA = 0.25
-"""Colorfulness of light and noise, far below any sign's."""
+"""Saturation of light and noise, much lower than that of any sign."""
 
 _GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
@@ -23,7 +23,7 @@ _GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 def paint_background(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
     """Return a background, uint8 ``[height, width, 3]``.
 
-    It is painted at half size or less and enlarged: out of focus, as behind a sign in a photograph.
+    The background is painted at half size or less, and enlarged, so that it looks out of focus.
 
     Args:
         rng: Source of all randomness.
@@ -51,8 +51,8 @@ def paint_background(rng: np.random.Generator, width: int, height: int, clutter:
 def add_grain(rng: np.random.Generator, pixels: Pixels, amplitude: int) -> None:
     """Add sensor noise in place, uniform from ``-amplitude`` to ``amplitude`` levels.
 
-    For each tile it is a random cut of one fixed field. It is bounded, so that what leaves that
-    much room at both ends is never clipped.
+    Each tile gets a random crop of one fixed noise field. A pixel is never clipped if its level is
+    at least `amplitude` away from 0 and 255.
     """
     import cv2
 
@@ -75,7 +75,8 @@ def _grain(amplitude: int) -> Pixels:
 def _textured(rng: np.random.Generator, painting: Pixels, strength: float) -> Pixels:
     """Return the painting under slanting light, with fractal noise of little color.
 
-    Each octave is added to the enlarged sum of the coarser ones, so that only the last is large.
+    Each octave is added to the enlarged sum of the coarser ones, so that only the last sum has full
+    size.
     """
     import cv2
 
@@ -101,7 +102,7 @@ def _light(rng: np.random.Generator) -> Levels:
 
 
 def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
-    """Paint ground up to a wavy skyline: the nearer (`depth` to 1), the lower and the less hazy."""
+    """Paint ground below a wavy skyline: lower and less hazy if it is near (`depth` to 1)."""
     import cv2
 
     height, width = painting.shape[:2]
@@ -136,7 +137,7 @@ def _bush(rng: np.random.Generator, painting: Pixels) -> None:
 
 
 def _shape(rng: np.random.Generator, painting: Pixels) -> None:
-    """Paint one ellipse or turned rectangle of a muted color, unlike any sign."""
+    """Paint one ellipse or rotated rectangle in a muted color, unlike any sign."""
     import cv2
 
     side = max(painting.shape[:2])

@@ -1,10 +1,10 @@
-"""The details: drawn in lines finer than a view pixel, and made to vanish from the view.
+"""Draws details in lines that are finer than a view pixel, and removes them from the view.
 
-A detail is ink on a gray panel. `hide` subtracts from the ink exactly what shrinking to the view
-would keep of it, so every view pixel of the panel has the same mean whatever the answer is: the
-view holds nothing to read, while the native pixels show the ink with a faint halo. Vision science
-calls such figures vanishing optotypes (Howland, Ginsburg and Campbell, "High-pass spatial
-frequency letters as clinical optotypes", Vision Research 1978).
+A detail is ink on a gray panel. `hide` subtracts from the ink the part that remains after the image
+is shrunk to the view. Every view pixel of the panel then has the same mean for all answers: the
+view shows nothing, and the native pixels show the ink with a faint halo. Vision science calls such
+figures vanishing optotypes (Howland, Ginsburg and Campbell, "High-pass spatial frequency letters as
+clinical optotypes", Vision Research 1978).
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ Ink = NDArray[np.float32]
 """float32 ``[side, side, 3]``, or 1 channel for gray ink: levels to add to the panel's gray."""
 
 PANEL = 110
-"""Gray of every panel: mid-way, so that lines can be lighter and darker."""
+"""Gray level of every panel, near the middle, so that lines can be lighter or darker."""
 
 _DARK, _LIGHT = 26, 246
-"""Darkest and lightest level of a detail: both leave room for grain."""
+"""Darkest and lightest level of a detail; both leave room for grain."""
 
 GRAIN_ROOM = 255 - _LIGHT
-"""Most levels of grain. More would be clipped, unevenly between colors, and so tint the view."""
+"""Largest amplitude of grain. A larger one would be clipped, differently for each color, and tint
+the view."""
 
 _ROUNDS = 2
 _LINE = Fraction(1, 3)
@@ -51,12 +52,12 @@ _TEXTS = (
 
 
 class Canvas(NamedTuple):
-    """Where a detail is drawn.
+    """Describes the area in which a detail is drawn.
 
     Attributes:
         side: Native pixels of the square panel.
         unit: Native pixels per view pixel.
-        stripe_period: View px from stripe to stripe.
+        stripe_period: Distance between the starts of two stripes, view px.
     """
 
     side: int
@@ -65,12 +66,12 @@ class Canvas(NamedTuple):
 
 
 class DetailKind(NamedTuple):
-    """One kind of detail.
+    """Describes one kind of detail.
 
     Attributes:
-        question: With ``{sign}`` where the sign is named.
-        options: Every possible answer.
-        draw: Makes the ink of an answer, before it is hidden from the view.
+        question: The question, with ``{sign}`` in place of the sign's name.
+        options: All possible answers.
+        draw: Makes the ink of an answer, before the ink is hidden from the view.
     """
 
     question: str
@@ -79,11 +80,11 @@ class DetailKind(NamedTuple):
 
 
 def hide(ink: Ink, unit: Fraction) -> Ink:
-    """Return the ink without the part that the view would show: every view pixel's mean becomes 0.
+    """Return the ink without the part that the view shows, so that every view pixel's mean is 0.
 
-    With ``A`` the matrix that averages native pixels into view pixels along one side, the view of
+    Let ``A`` be the matrix that averages native pixels into view pixels along one side. The view of
     the ink is ``A ink A'``. Subtracting ``B (A ink A') B'``, where ``B`` is the pseudo-inverse of
-    ``A``, leaves the nearest ink whose view is 0.
+    ``A``, returns the nearest ink whose view is 0.
 
     Args:
         ink: Its side is a whole number of view pixels.
@@ -96,15 +97,16 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
 def engrave(
     rng: np.random.Generator, ink: Ink, unit: Fraction, contrast: float
 ) -> NDArray[np.uint8]:
-    """Return the panel with the ink on it: as strong as fits its range of levels, and hidden.
+    """Return the panel with the hidden ink, as strong as its range of levels permits.
 
-    Being hidden and being in range are both convex, so projecting onto each in turn approaches
-    both; the last projection is the hiding one, and what then exceeds the range is negligible.
-    Levels are rounded up or down at random, in proportion: rounding to the nearest would shift the
-    mean of a view pixel where many of its pixels err alike.
+    The hidden inks and the inks within the range are two convex sets. Alternate projections onto
+    both sets approach their intersection. The last projection is the hiding one; the remaining
+    excess over the range is negligible. Levels are rounded up or down at random, in proportion to
+    their fractions: rounding to the nearest level would shift the mean of a view pixel if many of
+    its pixels were rounded in the same direction.
 
     Args:
-        rng: Rounds.
+        rng: Rounds the levels at random.
         ink: Its side is a whole number of view pixels.
         unit: Native pixels per view pixel.
         contrast: 0 to 1.
@@ -127,7 +129,7 @@ def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
 
 @lru_cache(maxsize=32)
 def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the averaging of `side` native pixels, ``[view, side]``, and its pseudo-inverse."""
+    """Return the matrix that averages native pixels, ``[view, side]``, and its pseudo-inverse."""
     edges = np.arange(int(side / unit) + 1) * float(unit)
     pixels = np.arange(side)
     overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
@@ -139,10 +141,10 @@ def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDAr
 
 
 def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """Draw stripes a third of a view pixel wide, in the answer's color once hidden.
+    """Draw stripes, a third of a view pixel wide, which have the answer's color after hiding.
 
-    Hiding takes the stripe's share of its view pixel, a third, out of the stripe itself:
-    drawn 3/2 times as strong, it ends at the color's own levels.
+    Hiding subtracts the mean of the view pixel, a third of the stripe's level, from the stripe. The
+    stripe is drawn 3/2 times as strong, so that the result has the levels of the color.
     """
     color = (np.array(_COLORS[answer], np.float32) - PANEL) / float(1 - _LINE)
     ink = np.empty((canvas.side, canvas.side, 3), np.float32)
@@ -169,7 +171,7 @@ def _stripe_coverage(canvas: Canvas) -> NDArray[np.float32]:
 
 
 def _text(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """Draw hollow letters that fill the panel's width: the outline is finer than a view pixel."""
+    """Draw hollow letters across the panel's width; the outline is finer than a view pixel."""
     from PIL import Image as PilImage
     from PIL import ImageDraw
 
@@ -191,7 +193,7 @@ def _font(answer: str, canvas: Canvas) -> Any:
 
 
 def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """Draw as many rings as the answer says, in cells of a 3x3 grid."""
+    """Draw the number of rings of the answer, in cells of a 3x3 grid."""
     import cv2
 
     mask = np.zeros((canvas.side, canvas.side), np.uint8)

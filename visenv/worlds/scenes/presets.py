@@ -1,4 +1,4 @@
-"""Defines what a scene is made of: sizes, number of signs, clutter, and how hard each may get."""
+"""Defines presets of scenes: sizes, number of signs, clutter, and ranges of difficulty."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
 from visenv.worlds.scenes.styles import STYLES
 
 Span = tuple[float, float]
-"""A quantity at difficulty 0 and at difficulty 1."""
+"""Values of a quantity at difficulty 0 and at difficulty 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenePreset:
-    """A family of scenes. Lengths in "view px" are pixels of the image as the model sees it.
+    """Describes a set of scenes. Lengths in "view px" are pixels of the image that the model sees.
 
     Attributes:
         width: Native width, pixels.
         height: Native height, pixels.
-        view_side: Long side of the view, pixels; the ratio to native must be the same both ways.
-        kinds: Kinds of detail asked about, keys of `KINDS`, drawn uniformly.
-        difficulty: 0 (easiest) to 1 (hardest); picks a point of every span below.
+        view_side: Long side of the view, pixels; both sides must shrink by the same ratio.
+        kinds: Kinds of detail in questions, keys of `KINDS`, drawn uniformly.
+        difficulty: 0 (easiest) to 1 (hardest); interpolates every span below.
         detail: Side of the area that holds the detail, view px.
         frame: Width of a sign's colored frame, view px.
-        signs: Number of signs, the asked one included.
-        contrast: Of the detail, 0 to 1.
-        clutter: Of the background, 0 to 1.
-        stripe_period: Distance of two stripes of the kind ``"colour"``, view px.
-        grain: Amplitude of sensor noise, levels of 255; at most 9, which no detail clips.
+        signs: Number of signs, with the sign of the question.
+        contrast: Contrast of the detail, 0 to 1.
+        clutter: Clutter of the background, 0 to 1.
+        stripe_period: Distance between two stripes of the kind ``"colour"``, view px.
+        grain: Amplitude of sensor noise, levels of 255; at most 9, so that no detail is clipped.
         frames: Colors a sign's frame may have, keys of `FRAMES`.
         shapes: Shapes a sign may have, keys of `SHAPES`.
         posts: Whether signs stand on posts.
-        style: What is behind the signs, a key of `STYLES`.
+        style: Background of the signs, a key of `STYLES`.
 
     Raises:
         ConfigurationError: If a value is out of its range.
@@ -126,7 +126,8 @@ PRESETS = {
     "small": ScenePreset(1024, 1024, 256, detail=(36, 24), frame=2, signs=(1, 4)),
     "4k": ScenePreset(3840, 2160, 1024),
     "8k": ScenePreset(7680, 4320, 1024),
-    # The main job: one sign, always the same frame, on a quiet ground and a view of a few patches.
+    # The main job: one sign, always with the same frame, on a plain ground, in a view of few
+    # patches.
     "tiny": ScenePreset(
         1152,
         1152,

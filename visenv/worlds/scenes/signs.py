@@ -1,4 +1,4 @@
-"""Signs: plates with a colored frame, seen and named at the size of the view."""
+"""Draws signs: plates with a colored frame, whose shape and color are visible in the view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRAMES = {
     "black": (22, 22, 26),
 }
 
-# Corners on the unit square; none for the circle.
+# Corners on the unit square; the circle has none.
 SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((0, 0), (1, 0), (1, 1), (0, 1)),
     "round": (),
@@ -30,11 +30,11 @@ SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
 }
 
 _ROOM = {"square": 1.0, "round": math.sqrt(2), "diamond": 2.0}
-"""Inner side of the shape over the side of the square panel it must hold."""
+"""Ratio of the inner side of the shape to the side of the square panel inside it."""
 
 
 class Box(NamedTuple):
-    """A box in whole view pixels; right and bottom are exclusive."""
+    """Represents a box in whole view pixels; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -48,12 +48,12 @@ class Box(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """A placed sign.
+    """Describes a sign and its place.
 
     Attributes:
-        frame: Name of its color.
+        frame: Name of the color of its frame.
         shape: Name of its shape.
-        box: Its extent.
+        box: The box around it.
         panel: The square inside it that holds the detail.
     """
 
@@ -69,7 +69,7 @@ class Sign(NamedTuple):
 
 
 def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
-    """Return the side of a sign around a panel of `detail` view px, in view px, on the grid."""
+    """Return the side of a sign in view px; margins around the panel are multiples of `grid`."""
     edge = frame * (2.0 if shape == "square" else 2.4)
     side = detail * _ROOM[shape] + edge
     margin = math.ceil((side - detail) / 2 / grid) * grid
@@ -77,7 +77,7 @@ def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
 
 
 def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, gray: int) -> None:
-    """Draw the sign in place: frame, then the plate inside it."""
+    """Draw the sign at its box: the frame, then the plate inside it."""
     left, top, right, bottom = sign.box.native(unit)
     region = pixels[top:bottom, left:right]
     inset = float(frame_width * unit) / (right - left)
@@ -86,7 +86,7 @@ def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, gra
 
 
 def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
-    """Draw a post from the sign's middle down, `length` view px below it."""
+    """Draw a post from the sign's middle to `length` view px below the sign."""
     import cv2
 
     left, top, right, bottom = sign.box.native(unit)

@@ -1,7 +1,7 @@
-"""Paints what is behind the signs: a landscape, a brick wall, a street at night, or shelves.
+"""Paints the background of the signs: a landscape, a brick wall, a street at night, or shelves.
 
-Every painter paints at half size or less and enlarges, as if out of focus, and uses colors that
-are far less vivid than any sign's.
+Every painter paints at half size or less and enlarges the result, so that it looks out of focus.
+Its colors are much less saturated than those of signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Painter = Callable[[np.random.Generator, int, int, float], Pixels]
 
 
 def _bricks(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """Paint a wall of bricks in rows, each shifted, with stains."""
+    """Paint a wall of bricks with stains; each row is shifted."""
     import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(120, 170, 3), 0.2))
@@ -60,7 +60,7 @@ def _night(rng: np.random.Generator, width: int, height: int, clutter: float) ->
 
 
 def _shelves(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """Paint shelves in a room, with boxes of all sizes on them."""
+    """Paint shelves with boxes of different sizes."""
     import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(150, 200, 3), 0.15))
@@ -86,7 +86,7 @@ STYLES: Final[Mapping[str, Painter]] = {
     "night": _night,
     "shelves": _shelves,
 }
-"""Name of a style -> what paints it."""
+"""The painter of each style, by name."""
 
 
 def _canvas(width: int, height: int, color: NDArray[np.float32]) -> Pixels:
@@ -97,7 +97,7 @@ def _canvas(width: int, height: int, color: NDArray[np.float32]) -> Pixels:
 
 
 def _blot(rng: np.random.Generator, painting: Pixels, color: NDArray[np.float32]) -> None:
-    """Paint a soft stain: a blot mixed half and half with what is below it."""
+    """Paint a soft stain, blended in equal parts with the pixels below it."""
     import cv2
 
     over = painting.copy()

@@ -1,4 +1,4 @@
-"""The ground truth of a scene."""
+"""Defines the ground truth of a scene."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from visenv.types.ground_truth import STRICT, Box, QuestionTruth
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class SignTruth:
-    """One sign of a scene.
+    """Describes one sign of a scene.
 
     Attributes:
-        name: The words by which a question refers to it.
-        frame: The name of its color.
+        name: The name of the sign in questions.
+        frame: The name of the color of its frame.
         shape: The name of its shape.
         answer: The detail on it.
-        box: Its extent in native pixels.
-        detail_box: The panel that holds the detail, in native pixels.
+        box: The box around it, native pixels.
+        detail_box: The panel that holds the detail, native pixels.
     """
 
     name: str
@@ -30,7 +30,7 @@ class SignTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class SceneTruth(QuestionTruth):
-    """Ground truth of a scene: `target_box` and `detail_box` are those of the sign asked about.
+    """Holds the ground truth of a scene; `target_box` and `detail_box` belong to the asked sign.
 
     Attributes:
         signs: All signs; the question is about the first.

@@ -1,4 +1,4 @@
-"""ScenesWorld: an endless supply of scenes with one question each and exact ground truth."""
+"""Generates any number of scenes, each with one question and exact ground truth."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _PLACES_TRIED = 60
 
 
 class _Marked(NamedTuple):
-    """A sign and the answer written on it."""
+    """Holds a sign and the answer written on it."""
 
     sign: Sign
     answer: str
 
 
 class ScenesWorld:
-    """Scenes whose decisive detail cannot be read in the view, but can after one zoom.
+    """Generates scenes whose decisive detail is illegible in the view, but legible after one zoom.
 
-    A `ProceduralSource`. Every scene has one or more signs in clutter; the question is about one of
-    them. The view, the scene averaged down to `ScenePreset.view_side`, is the same whatever the
-    answer is (`visenv.worlds.scenes.details.hide`).
+    A `ProceduralSource`. Every scene has one or more signs in clutter, and the question is about
+    one of them. The view is the scene averaged down to `ScenePreset.view_side`. It is the same for
+    all answers (`visenv.worlds.scenes.details.hide`).
 
     `Sample.ground_truth` is a `SceneTruth`; `Sample.kind` is the kind of detail.
 
@@ -52,9 +52,9 @@ class ScenesWorld:
         )
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene; a function of the generator's state alone.
+        """Return a scene, which depends only on the generator's state.
 
-        Scenes made lately are kept, so that the members of a group share one.
+        Recent scenes are cached, so that the members of a group share one.
         """
         return RECENT.sample(self.preset, rng, self._make)
 
@@ -76,7 +76,7 @@ class ScenesWorld:
         )
 
     def _place(self, rng: np.random.Generator) -> list[Sign]:
-        """Place signs of different looks, apart from each other; fewer if there is no room."""
+        """Place signs of different frames or shapes without overlap, fewer if there is no room."""
         preset = self.preset
         looks = [(frame, shape) for frame in preset.frames for shape in preset.shapes]
         order = rng.permutation(len(looks))[: round(preset.at(preset.signs))]
