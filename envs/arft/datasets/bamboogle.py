@@ -1,7 +1,7 @@
-"""Bamboogle (Press et al., 2023): 125 two-hop questions that a search engine gets wrong.
+"""Loads Bamboogle (Press et al., 2023): 125 two-hop questions that a search engine gets wrong.
 
-Layouts that are read: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
-``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither tells sub-queries,
+Supported layouts: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
+``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither contains sub-queries,
 articles or other forms of an answer.
 """
 
@@ -21,7 +21,7 @@ from .multi_hop import MultiHopSource, Row
 
 
 class Bamboogle(MultiHopSource):
-    """Loads Bamboogle; its answers are published, though its one split is called ``"test"``."""
+    """Loads Bamboogle; its answers are published, although its only split is called ``"test"``."""
 
     name = "bamboogle"
     splits = ("test",)

@@ -1,10 +1,10 @@
-"""MuSiQue (Trivedi et al., TACL 2022): questions of two to four hops, with their decomposition.
+"""Loads MuSiQue (Trivedi et al., TACL 2022): questions of two to four hops, decomposed.
 
-Layouts that are read: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), as
-released, also in ``data/``; and FlashRAG's ``musique/{train,dev}.jsonl``, which carries the
-supporting paragraphs alone. The test split has no published answers.
+Supported layouts: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), as
+released, also in ``data/``; and FlashRAG's ``musique/{train,dev}.jsonl``, which contains only the
+supporting paragraphs. The test split has no published answers.
 
-Rows of ``musique_full`` that cannot be answered from their paragraphs are passed over.
+Rows of ``musique_full`` that cannot be answered from their paragraphs are skipped.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HOPS = re.compile(r"[2-4]hop\d?(?=__)")
 
 
 class MuSiQue(MultiHopSource):
-    """Loads MuSiQue. `Sample.kind` is the shape of its hops, ``"2hop"``, ``"3hop1"``, … of the id.
+    """Loads MuSiQue. `Sample.kind` is the hop structure in the id, ``"2hop"``, ``"3hop1"``, ….
 
-    Gold sub-queries are the decomposition, answers of earlier hops put in for ``#1``, ``#2``… and
-    ``Green >> performer`` written as ``Green performer``.
+    Gold sub-queries are the decomposition, with ``#1``, ``#2``… replaced by the answers of earlier
+    hops, and ``Green >> performer`` written as ``Green performer``.
     """
 
     name = "musique"
