@@ -1,4 +1,4 @@
-"""VSR (Liu et al., TACL 2023): whether a caption about the place of two objects is true.
+"""Loads VSR (Liu et al., TACL 2023): true or false captions about the positions of two objects.
 
 Layout: ``data/splits/{random,zeroshot}/{train,dev,test}.jsonl`` or ``splits/…``, with ``image``,
 ``caption``, ``label`` (0 or 1) and ``relation`` in a row; images in ``images/``, ``data/images/``

@@ -1,4 +1,4 @@
-"""Loading SMFANet weights: strictly, without running code, and only finite numbers."""
+"""Loads SMFANet weights strictly, without running code, and accepts only finite numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BLOCK = re.compile(r"feats\.(\d+)\.")
 def load_smfanet(file: str | Path) -> SMFANet:
     """Return the network of a published file of weights, in evaluation mode.
 
-    The variant and the scale are those of the tensors' shapes.
+    The variant and the scale are derived from the shapes of the tensors.
 
     Args:
-        file: A zip pickle of PyTorch that holds ``{"params": {name: tensor}}``.
+        file: A zip pickle of PyTorch that contains ``{"params": {name: tensor}}``.
 
     Raises:
-        ConfigurationError: If the file cannot be read, holds code, is truncated, belongs to another
-            network, or has numbers that are not finite.
+        ConfigurationError: If the file cannot be read, contains code, is truncated, belongs to
+            another network, or contains numbers that are not finite.
     """
     state = _read(Path(file))
     variant, scale = _sizes(state, file)
@@ -63,7 +63,7 @@ def _read(file: Path) -> dict[str, Tensor]:
 
 
 def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[SMFANetVariant, int]:
-    """Return the variant and the scale of the shapes."""
+    """Return the variant and the scale that the shapes imply."""
     head, tail = state.get("to_feat.weight"), state.get("to_img.0.weight")
     if head is None or tail is None:
         raise _refused(file, "belongs to another network: it has no to_feat and to_img")
