@@ -15,5 +15,5 @@ LIBERO = Suite(
     ),
     metric="success",
 )
-"""Table 5. As in the paper, each of the 50 stored initial states of a task is a trial; in LIBERO-90,
-each of the first 20 is. The paper trains a separate policy for LIBERO-90."""
+"""Table 5. As in the paper, each of the 50 stored initial states of a task is a trial; in LIBERO-90
+only the first 20 are. The paper trains a separate policy for LIBERO-90."""
