@@ -44,7 +44,9 @@ class Bamboogle(MultiHopSource):
         content = self._file.read_bytes().decode("utf-8-sig", "replace").replace("\0", "")
         rows = csv.DictReader(io.StringIO(content, newline=""))
         if not {"Question", "Answer"} <= set(rows.fieldnames or ()):
-            raise DataError(f"{self._file} has no columns Question and Answer: {rows.fieldnames}")
+            raise DataError(
+                f"{self._file} must have the columns Question and Answer, got {rows.fieldnames}"
+            )
         for number, row in enumerate(rows, start=1):
             record = {"id": number, "question": row["Question"], "answer": row["Answer"]}
             yield RowLocation(str(self._file), number + 1), record

@@ -80,7 +80,9 @@ class MatCoding(MatSource):
         found = [path for path in files if not path.name.endswith(".journal.jsonl")]
         if len(found) != 1:
             names = ", ".join(path.name for path in found)
-            raise ConfigurationError(f"Name one file, mat_coding:<folder>?file=…, of: {names}.")
+            raise ConfigurationError(
+                f"Select one file by mat_coding:<folder>?file=…, one of: {names}."
+            )
         (path,) = found
         self._load(path)
         self._require_rows(self.folder)
@@ -148,7 +150,7 @@ def _distortions(given: Any, problems: Problems) -> list[Distortion]:
         known = [name for name in problems if name in KINDS]
         return [Distortion(name=name, **_KNOWN.get(name, {})) for name in known]
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise DataError(f"distortions are no list of objects: {given!r:.200}")
+        raise DataError(f"distortions must be a list of objects, got {given!r:.200}")
     return [Distortion(**each) for each in given]
 
 
@@ -164,7 +166,7 @@ def _problems(given: Any) -> Problems:
 def _box(question: str) -> Region:
     found = _BOX.search(question)
     if found is None:
-        raise DataError(f"the question of a crop names no box: {question!r:.200}")
+        raise DataError(f"the question of a crop must contain a box, got {question!r:.200}")
     left, top, right, bottom = map(int, found.groups())
     return left, top, right, bottom
 

@@ -130,7 +130,7 @@ class MultiHopSource(RowSource):
 
     def _checked(self, answers: Any) -> tuple[str, ...]:
         if not isinstance(answers, list | tuple):
-            raise DataError(f"the answers are no list: {answers!r:.200}")
+            raise DataError(f"the answers must be a list, got {answers!r:.200}")
         published = [answer for answer in answers if answer is not None]
         if not all(isinstance(answer, str) for answer in published):
             raise DataError(f"an answer is not text: {answers!r:.200}")
@@ -156,7 +156,7 @@ def write_passages(source: RowSource, path: Path) -> int:
     """
     if not isinstance(source, MultiHopSource):
         raise ConfigurationError(
-            f"{type(source).__name__} is no set of questions with paragraphs, such as HotpotQA."
+            f"{type(source).__name__} is not a data set with paragraphs, such as HotpotQA."
         )
     count = 0
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def contexts(row: Row, between: str) -> Iterator[tuple[str, str]]:
     """
     for title, sentences in titled(row.get("context"), "sentences", "content"):
         if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
-            raise DataError(f"the sentences of {title!r:.80} are no texts: {sentences!r:.200}")
+            raise DataError(f"the sentences of {title!r:.80} must be texts, got {sentences!r:.200}")
         yield title, between.join(sentences)
 
 
@@ -227,5 +227,5 @@ def _flat(content: Any) -> dict[str, Any]:
     if metadata is None:
         return row
     if not isinstance(metadata, dict):
-        raise DataError(f"the metadata are no object: {metadata!r:.200}")
+        raise DataError(f"the metadata must be an object, got {metadata!r:.200}")
     return {**metadata, **row}

@@ -49,7 +49,7 @@ class MuSiQue(MultiHopSource):
     def _answers(self, row: Row) -> Iterable[Any]:
         aliases = row.get("answer_aliases") or []
         if not isinstance(aliases, list):
-            raise DataError(f"answer_aliases are no list: {aliases!r:.200}")
+            raise DataError(f"answer_aliases must be a list, got {aliases!r:.200}")
         return [row.get("answer"), *aliases]
 
     @override
@@ -92,5 +92,5 @@ def _titles(row: Row, hops: Sequence[Row]) -> Iterator[str]:
 def _objects(row: Row, key: str) -> list[Row]:
     given = row.get(key) or []
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise DataError(f"{key} is no list of objects: {given!r:.200}")
+        raise DataError(f"{key} must be a list of objects, got {given!r:.200}")
     return given

@@ -77,14 +77,14 @@ def _evidences(value: Any) -> list[tuple[str, str]]:
         raise DataError(f"the evidences are no triples: {value!r:.200}")
     for triple in triples:
         if not isinstance(triple, list) or len(triple) != 3 or not all(map(_is_text, triple)):
-            raise DataError(f"an evidence is no triple: {triple!r:.200}")
+            raise DataError(f"an evidence must be a triple, got {triple!r:.200}")
     return [(subject, relation) for subject, relation, _ in triples]
 
 
 def _texts(row: Row, key: str) -> list[str]:
     given = row.get(key) or []
     if not isinstance(given, list) or not all(map(_is_text, given)):
-        raise DataError(f"{key} are no texts: {given!r:.200}")
+        raise DataError(f"{key} must be texts, got {given!r:.200}")
     return given
 
 

@@ -104,7 +104,7 @@ def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
         return open_searcher(search)
     if isinstance(data, str) and data != "procedural":
         raise ConfigurationError(
-            f"The data set {data.partition(':')[0]} comes with no world to search: name an engine, "
+            f"The data set {data.partition(':')[0]} has no world to search: pass an engine, "
             "for example search='words:<index>'."
         )
     return None

@@ -55,7 +55,9 @@ class PointToEntities(CurationStep):
         sample = env.sample
         sizes = [env.store.images[f"image_{n + 1}"].size for n in range(len(sample.images))]
         if sample.id != row.get("sample"):
-            raise DataError(f"the place holds {sample.id!r}, the row {row.get('sample')!r:.80}")
+            raise DataError(
+                f"the place contains {sample.id!r}, but the row {row.get('sample')!r:.80}"
+            )
         found = await asyncio.gather(
             *(
                 self._points(sample, number, label, size)

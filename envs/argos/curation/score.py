@@ -62,7 +62,7 @@ class ScoreTraces(CurationStep):
             return failed("aborted", episode.end_reason)
         if episode.sample_id != row.get("sample"):
             raise DataError(
-                f"the place holds {episode.sample_id!r}, the row {row.get('sample')!r:.80}"
+                f"the place contains {episode.sample_id!r}, but the row {row.get('sample')!r:.80}"
             )
         save_images(self._folder, episode.images)
         scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}

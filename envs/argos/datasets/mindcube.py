@@ -65,7 +65,7 @@ def _sample(row: Mapping[str, Any]) -> Sample:
         raise DataError(f"the question has no options A. B. …: {text!r:.80}")
     setting = next((each for each in SETTINGS if each in identity), "")
     if not setting:
-        raise DataError(f"the id {identity!r} names none of the settings {SETTINGS}")
+        raise DataError(f"the id {identity!r} contains none of the settings {SETTINGS}")
     return Sample(
         id=f"mindcube-{identity}",
         question=text[: _OPTION.search(text).start()].strip(),  # type: ignore[union-attr]  # found

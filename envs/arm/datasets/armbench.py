@@ -149,7 +149,7 @@ def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
     """
     names = row.get("images") or []
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise DataError(f"images is no list of names: {names!r:.200}")
+        raise DataError(f"images must be a list of names, got {names!r:.200}")
     if not names and not _is_about_document(row):
         raise DataError("no image, and no response is judged without it")
     try:
@@ -165,7 +165,7 @@ def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
         raise DataError(str(UnknownNameError("rm_tag", tag, RESPONSES)))
     given = row.get("preds")
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise DataError(f"preds is no list of texts: {given!r:.200}")
+        raise DataError(f"preds must be a list of texts, got {given!r:.200}")
     if len(given) != RESPONSES[tag]:
         raise DataError(f"{len(given)} preds where {tag} has {RESPONSES[tag]}")
     return given
@@ -189,7 +189,9 @@ def _identity(row: Mapping[str, Any]) -> str:
         given = row.get(key)
         if isinstance(given, int | float | str) and not isinstance(given, bool) and given != "":
             return str(given)
-    raise DataError(f"neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}")
+    raise DataError(
+        f"the row has neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}"
+    )
 
 
 def _constraint(constraints: Any) -> tuple[str, ConstraintCheck | None]:

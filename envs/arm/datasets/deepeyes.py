@@ -90,7 +90,7 @@ def _question(row: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
             if isinstance(turn, Mapping) and turn.get("role") == "user"
         ]
         if not users:
-            raise DataError("neither extra_info.question nor a user message in prompt")
+            raise DataError("the row has neither extra_info.question nor a user message in prompt")
         asked = text_of(dict(users[-1]), "content")
     return _IMAGE_TOKEN.sub("", asked).strip()
 

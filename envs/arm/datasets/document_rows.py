@@ -35,5 +35,5 @@ def document_of(row: Mapping[str, Any], library: Library | None) -> str:
     """
     name = text_of(row, "doc_id")
     if library is None:
-        raise DataError(f"it is about {name!r}, and there is no folder of documents")
+        raise DataError(f"the row needs the document {name!r}, but there is no folder of documents")
     return library.document(name).name

@@ -106,7 +106,7 @@ class MMIFEval(RowSource):
 def _sample(row: Mapping[str, Any]) -> Sample:
     identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")
     if isinstance(identity, bool) or not isinstance(identity, int | str):
-        raise DataError(f"neither id nor index: {identity!r:.80}")
+        raise DataError(f"the row has neither id nor index: {identity!r:.80}")
     tag = text_of(row, "tag")
     constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
     if tag == "C-Level" and not constraints:

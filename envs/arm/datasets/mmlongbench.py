@@ -115,7 +115,7 @@ def _answer(row: Mapping[str, Any]) -> str:
 def _pages(row: Mapping[str, Any]) -> list[int]:
     pages = written_list(row.get("evidence_pages") or [])
     if not all(type(page) is int and page >= 1 for page in pages):
-        raise DataError(f"evidence_pages are no page numbers from 1: {pages!r:.200}")
+        raise DataError(f"evidence_pages must be page numbers from 1, got {pages!r:.200}")
     return pages
 
 

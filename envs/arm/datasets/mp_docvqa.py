@@ -172,7 +172,7 @@ def _texts(row: Mapping[str, Any], *keys: str) -> list[str]:
     given = next((row[key] for key in keys if row.get(key) is not None), None)
     texts = written_list(given)
     if not all(isinstance(each, str) for each in texts):
-        raise DataError(f"{keys[0]} is no list of texts: {given!r:.200}")
+        raise DataError(f"{keys[0]} must be a list of texts, got {given!r:.200}")
     return texts
 
 

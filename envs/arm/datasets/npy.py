@@ -48,9 +48,9 @@ def read_objects(file: Path) -> list[Any]:
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
     except Exception as error:  # a broken pickle can raise anything
-        raise DataError(f"{file} is no NumPy file that can be read: {error}") from error
+        raise DataError(f"{file} is not a readable NumPy file: {error}") from error
     if not isinstance(content, np.ndarray) or content.ndim != 1:
-        raise DataError(f"{file} holds no one-dimensional array.")
+        raise DataError(f"{file} must contain a one-dimensional array.")
     return list(content)
 
 
@@ -70,7 +70,7 @@ def _check_opcodes(pickled: bytes) -> None:
         if opcode.name in _REFUSED:
             raise DataError(f"it uses {opcode.name}, which no data needs.")
         if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
-            raise DataError("it numbers more objects than it holds.")  # memory is taken for all
+            raise DataError("it has more object numbers than objects.")  # memory is taken for all
 
 
 class _Type:

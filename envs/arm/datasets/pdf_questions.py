@@ -175,7 +175,7 @@ def _texts(row: Mapping[str, Any], key: str) -> list[str]:
     if not isinstance(texts, list) or not texts:
         raise DataError(f"{key} must be a list of texts, got {texts!r:.200}")
     if not all(isinstance(each, str) and each.strip() for each in texts):
-        raise DataError(f"{key} holds something else than texts: {texts!r:.200}")
+        raise DataError(f"{key} must contain only texts, got {texts!r:.200}")
     return texts
 
 

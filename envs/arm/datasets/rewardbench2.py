@@ -166,5 +166,5 @@ def _ties(row: Mapping[str, Any]) -> list[Sample]:
 def _texts(row: Mapping[str, Any], key: str) -> list[str]:
     given = row.get(key)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
-        raise DataError(f"{key} is no list of texts: {given!r:.200}")
+        raise DataError(f"{key} must be a list of texts, got {given!r:.200}")
     return given

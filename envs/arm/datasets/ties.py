@@ -85,7 +85,7 @@ def ties_score(prompts: Iterable[RatedPrompt]) -> TiesScore:
         (tied[number].spread, tied[number].gap, ref[number].gap) for number in tied.keys() & ref
     ]
     if not both:
-        raise DataError("No tied prompt comes with its reference, so no margin can be compared.")
+        raise DataError("No tied prompt has a reference, so no margin can be compared.")
     return TiesScore(
         ref=_mean([each.gap > 0 for each in ref.values()]),
         tied=_mean([each.gap > 0 for each in tied.values()]),

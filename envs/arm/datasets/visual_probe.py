@@ -61,5 +61,5 @@ class VisualProbe(HubSource):
     def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
         names = row.get("images")
         if not isinstance(names, list) or not names:
-            raise DataError(f"images is no list of names: {names!r:.80}")
+            raise DataError(f"images must be a list of names, got {names!r:.80}")
         return [image_by_end((self.folder, self.folder / "images"), str(name)) for name in names]

@@ -94,7 +94,7 @@ def _json(file: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(read_bytes(file))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is no JSON: {error}") from error
+        raise DataError(f"{file} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"{file} must hold an object, got {type(value).__name__}.")
     return value

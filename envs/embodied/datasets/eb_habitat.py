@@ -107,11 +107,11 @@ def read_episodes(file: Path) -> list[Mapping[str, Any]]:
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
     except Exception as error:  # a damaged pickle can raise any error
-        raise DataError(f"{file} is no pickle that can be read: {error!r:.200}") from error
+        raise DataError(f"{file} is not a readable pickle: {error!r:.200}") from error
     fields = _fields(value)
     episodes = fields.get("episodes", fields.get("all_eps")) if fields else value
     if not isinstance(episodes, list):
-        raise DataError(f"{file} holds no list of episodes.")
+        raise DataError(f"{file} must contain a list of episodes.")
     names, poses = fields.get("idx_to_name"), fields.get("all_transforms")
     if not isinstance(names, dict) or poses is None:
         return [_fields(episode) for episode in episodes]

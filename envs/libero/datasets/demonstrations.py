@@ -140,7 +140,9 @@ def read_lerobot(folder: str | Path, suite: str) -> Iterator[Episode]:
             rows = pq.read_table(file).to_pylist()
             yield _stored_episode(rows, tasks[rows[0]["task_index"]], suite, known)
         except (OSError, KeyError, IndexError, ValueError, pa.ArrowException) as error:
-            raise DataError(f"{file} holds no episode: {type(error).__name__}: {error}") from error
+            raise DataError(
+                f"{file} contains no episode: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _stored_episode(

@@ -44,7 +44,7 @@ class TallyQA(PhotoQuestions):
     def _sample(self, row: dict[str, Any]) -> tuple[Sample, str]:
         count = row.get("answer")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise DataError(f"the answer is no count: {count!r:.80}")
+            raise DataError(f"the answer must be a count, got {count!r:.80}")
         simple = row.get("issimple")
         known = {True: "simple", False: "complex"}
         labels = {"complexity": known[simple]} if isinstance(simple, bool) else {}

@@ -52,7 +52,7 @@ class VSR(PhotoQuestions):
         self._rows_read += 1
         label = row.get("label")
         if label not in (0, 1):
-            raise DataError(f"the label is {label!r:.80}, not 0 or 1")
+            raise DataError(f"the label must be 0 or 1, got {label!r:.80}")
         relation = str(row.get("relation", ""))
         truth = QuestionTruth(options=("yes", "no"), labels={"relation": relation})
         sample = Sample(

@@ -51,14 +51,14 @@ def _read(file: Path) -> dict[str, Tensor]:
     try:
         content: Any = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise _refused(file, "holds more than tensors, and is not loaded") from error
+        raise _refused(file, "contains more than tensors, and is not loaded") from error
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise _refused(file, f"cannot be read: {str(error)[:200]}") from error
     params = content.get("params") if isinstance(content, Mapping) else None
     if not isinstance(params, Mapping) or not all(
         isinstance(tensor, Tensor) for tensor in params.values()
     ):
-        raise _refused(file, 'holds no tensors under "params"')
+        raise _refused(file, 'contains no tensors under "params"')
     return {str(name): tensor for name, tensor in params.items()}
 
 
@@ -68,7 +68,7 @@ def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[SMFANetVarian
     if head is None or tail is None:
         raise _refused(file, "belongs to another network: it has no to_feat and to_img")
     if head.dim() != 4 or tail.dim() != 4:
-        raise _refused(file, "belongs to another network: to_feat or to_img is no convolution")
+        raise _refused(file, "belongs to another network: to_feat or to_img is not a convolution")
     blocks = {int(found[1]) for name in state if (found := _BLOCK.match(name))}
     variant = SMFANetVariant(head.shape[0], len(blocks))
     scale = math.isqrt(tail.shape[0] // 3)

@@ -70,7 +70,7 @@ def read_problems(text: str) -> Problems:
     alone = len(problems) > 1 and {"none", "crop"} & set(problems)
     if alone or len(set(problems)) < len(problems):
         raise ConfigurationError(
-            f"{text!r}: each distortion comes once, 'crop' and 'none' come alone."
+            f"{text!r}: each distortion may occur once, and 'crop' and 'none' must be alone."
         )
     return problems
 

@@ -68,7 +68,7 @@ class HabitatOptions(NamedTuple):
         if file is None:
             raise DataError(
                 f"{folder}: EmbodiedBench's dataset.yaml (eb_habitat/dataset/configs), which names "
-                "categories and receptacles, must be in the folder or in its place beside it."
+                "categories and receptacles, must be in the folder or in its original place."
             )
         side = _side(preset, options)
         given = {"side": side, "assets": self.assets, "dataset": str(file)}

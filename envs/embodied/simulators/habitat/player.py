@@ -129,7 +129,7 @@ class HabitatSimulation(HouseSimulation):
         items = {state.held, *state.places} - {""}
         places = {state.at, *state.open} - {""}
         if not items <= house.items.keys() or not places <= house.fixtures.keys():
-            raise ValueError("the state names what is not in the house")
+            raise ValueError("the state contains a name that is not in the house")
         return state
 
     @property

@@ -71,7 +71,7 @@ def read_dataset(file: str) -> tuple[list[str], dict[str, str], list[str]]:
         categories = {name: each["name"] for each in found["object_sets"]
                       if each["name"] in words for name in each["included_substrings"]}  # fmt: skip
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"{file} is no dataset.yaml of EB-Habitat: {error!r:.200}") from error
+        raise ValueError(f"{file} is not a dataset.yaml of EB-Habitat: {error!r:.200}") from error
     return receptacles, categories, words
 
 

@@ -109,4 +109,4 @@ def parse_action(name: str) -> Skill:
     for prefix, verb, by_kind in _PREFIXES:
         if name.startswith(prefix):
             return Skill(name, verb, name[len(prefix) :], by_kind)
-    raise ValueError(f"{name!r} is no action of EB-ALFRED.")
+    raise ValueError(f"{name!r} is not an action of EB-ALFRED.")

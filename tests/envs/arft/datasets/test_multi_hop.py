@@ -238,8 +238,8 @@ COMMON: list[tuple[Row, str]] = [
     ({"answer": None, "answer_aliases": []}, "no answers"),
     ({"answer": " ", "answer_aliases": None}, "no answers"),
     ({"answer": ["yes"]}, "an answer is not text"),
-    ({"metadata": [1]}, "the metadata are no object"),
-    ({"golden_answers": "yes"}, "the answers are no list"),
+    ({"metadata": [1]}, "the metadata must be an object"),
+    ({"golden_answers": "yes"}, "the answers must be a list"),
 ]
 FACTS: list[tuple[Row, str]] = [
     ({"supporting_facts": "Ed"}, "no titles"),

@@ -211,6 +211,6 @@ def test_mistakes_of_the_caller(folder: Path) -> None:
     with pytest.raises(DataError, match=r"Expected imdb_val\.npy or imdb_val\.json or val\.json"):
         MPDocVQA(folder)
     (folder / "imdb_val.npy").write_bytes(b"broken")
-    with pytest.raises(DataError, match=r"imdb_val\.npy is no NumPy file"):
+    with pytest.raises(DataError, match=r"imdb_val\.npy is not a readable NumPy file"):
         MPDocVQA(folder)
     assert issubclass(ImageError, DataError)
