@@ -120,7 +120,7 @@ class Dialect(ABC):
         return preferred[0] if preferred else near[0] if near else self._hidden(state, action)
 
     def _hidden(self, state: HouseState, action: Action) -> str | None:
-        """Return the closed-in object that the agent looks at, or None."""
+        """Return the object that was found last if the action refers to it, or None."""
         items = self.house.items
         found = state.found
         is_meant = found in items and items[found].kind == action.object and found != state.held

@@ -185,7 +185,7 @@ class HouseState:
         return OK
 
     def open_up(self, fixture: str) -> str:
-        """Open a fixture, and look at it."""
+        """Open a fixture, which becomes the `target` for the object in hand."""
         if not self.house.fixtures[fixture].type.opening:
             return "not_openable"
         if self.at != fixture:

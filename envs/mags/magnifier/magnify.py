@@ -22,7 +22,7 @@ MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
 _BACKEND = "visenv.envs.mags.magnifier.backend:MagnifierBackend"
 
 _LARGE = 1 << 17
-"""Number of pixels above which a network enlarges a crop only if it is shown at twice its size."""
+"""Number of pixels above which a network enlarges a crop only if it is shown twice as large."""
 
 
 class Magnifier(Protocol):

@@ -22,7 +22,7 @@ from .reader import share_read
 from .sources import DistortedWorld
 
 VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
-"""Area of a picture relative to its shown version, with the paper's 401,408 pixels."""
+"""Side of a picture relative to its shown version, with the paper's 401,408 pixels."""
 
 _STRENGTHS: Mapping[frozenset[str], Mapping[str, Strengths]] = {
     frozenset({"dark"}): {"dark": (0.35, 0.9)},

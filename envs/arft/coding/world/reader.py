@@ -23,7 +23,7 @@ CONTRAST = 40.0
 """Minimum difference in levels between ink and its ground."""
 
 _ALIKE = str.maketrans("OQDI", "0001")
-"""Groups of letters that count as one, because only the context distinguishes them."""
+"""Maps letters to similar ones, because only the context distinguishes them."""
 _WORKING_HEIGHT = 64
 _SMALLEST = 0.002
 """Minimum area of a piece of ink, relative to the square of the line's height."""

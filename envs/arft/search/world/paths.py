@@ -18,7 +18,7 @@ from .society import Entity, Society, described
 HOPS = (1, 2, 3)
 _OPTIONS = 8
 _HARD = 3
-"""Number of difficulties of a hard question: each hop counts, and so does an unnamed image."""
+"""Minimum difficulty of a hard question: each hop counts 1, and so does an unnamed image."""
 
 
 class RelationStep(NamedTuple):

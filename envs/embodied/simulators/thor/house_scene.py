@@ -99,7 +99,7 @@ class ThorHouse(HouseMetadata):
         return "", None
 
     def set_states(self, action: Mapping[str, Any]) -> Answer:
-        """Set the dirt of all objects that can be washed; nothing can be filled."""
+        """Make all washable objects dirty, or leave them; nothing can be filled."""
         if action["StateChange"] == "CanBeDirty":
             self.state.dirty |= {
                 name for name, each in self.house.items.items() if each.type.washed
