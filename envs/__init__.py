@@ -1,7 +1,7 @@
-"""The environments: one folder per family, each with its own prompts, rewards and data.
+"""Contains the environments: one folder per family, each with its own prompts, rewards and data.
 
-This folder is the package ``visenv.envs``. It imports the core, never ``visenv.policies`` or
-``visenv.algos``; ``visenv.registration`` names what is in it by strings.
+This folder is the package ``visenv.envs``. It imports the core, but not ``visenv.policies`` or
+``visenv.algos``; ``visenv.registration`` refers to its contents by strings.
 """
 
 if __name__ != "visenv.envs":

@@ -1,4 +1,4 @@
-"""The Visual-ARFT family: agents that repair images by code, and that search."""
+"""Contains the Visual-ARFT environments: repairing images with code, and searching."""
 
 from .coding import make_coding
 from .presets import ArftSearchSettings, ArftSettings

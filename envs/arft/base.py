@@ -1,4 +1,4 @@
-"""Holds what coding and searching share: turns of tags, a last turn that answers, and scores."""
+"""Defines the base class of both environments: turns of tags, a last turn without tools, scores."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .rewards.qa import Compat, exact_match, token_f1
 
 
 class ArftEnv(VisEnv):
-    """Base class of the two environments.
+    """Implements the parts that `ArftCoding` and `ArftSearch` share.
 
     Attributes:
-        actions: What a turn may do, beside answering.
-        compat: How answers are counted.
+        actions: The actions of a turn, without the answer.
+        compat: ``"arft"`` to score answers as the public code does, otherwise None.
 
     Args:
         source: The samples.
@@ -64,15 +64,15 @@ class ArftEnv(VisEnv):
         )
 
     def make_grammar(self) -> TagGrammar:
-        """Return the grammar, which reads turns and writes results."""
+        """Return the grammar that parses turns and writes results."""
         return TagGrammar(self.actions)
 
     @abstractmethod
     def explain_tools(self) -> str:
-        """Return the instructions for the steps."""
+        """Return the instructions that explain the steps."""
 
     def steps(self) -> str:
-        """Return the instructions: the steps, or those of an environment without tools."""
+        """Return the instructions for the steps, or those for an environment without tools."""
         return self.explain_tools() if self.tools else prompts.WITHOUT_TOOLS
 
     @abstractmethod
@@ -87,12 +87,12 @@ class ArftEnv(VisEnv):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Say before the last turn that it must answer."""
+        """Return a notice before the last turn that this turn must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
     @override
     def reject_call(self, call: ToolCall) -> str:
-        """Reject a call in the last turn: its result could not be seen any more."""
+        """Reject a call in the last turn, because the policy could not see its result."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
     @override
@@ -102,25 +102,25 @@ class ArftEnv(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return ``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
+        """Return ``accuracy`` (exact match) and ``f1`` of the answer, both 0 without an answer."""
         answer, references = self.log.answer, self.sample.answers
         exact = 0.0 if answer is None else exact_match(answer, references, self.compat)
         partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
-        # The public count of words gives less for a repeated one.
+        # The public code counts a repeated word once, which gives a lower F1.
         return {"accuracy": exact, "f1": max(exact, partly)}
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return one of the sample's options, or a number."""
+        """Return one of the sample's options, or a number if the sample has none."""
         options = self.sample.truth_as(QuestionTruth).options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
-    # ------------------------------------------------------------------ for the two
+    # ------------------------------------------------------------------ for the subclasses
 
     def view(self, image: Image) -> Image:
-        """Return an image as it is shown."""
+        """Return an image scaled to the size at which it is shown."""
         return fit(image, self.preset.image_pixels)
 
     def done(self, tool: str) -> list[ToolCalled]:
-        """Return the calls of a tool that were carried out."""
+        """Return the calls of a tool that succeeded."""
         return [call for call in self.log.tool_calls if call.ok and call.tool == tool]

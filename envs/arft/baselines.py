@@ -1,4 +1,4 @@
-"""The texts of Visual-ARFT's baselines (arXiv 2505.14246, table 4, A.2), in our words."""
+"""Holds prompts for the baselines of Visual-ARFT (arXiv 2505.14246, table 4, A.2), reworded."""
 
 from __future__ import annotations
 

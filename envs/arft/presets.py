@@ -1,4 +1,4 @@
-"""Presets and settings of the ARFT environments: what is shown, how long an episode is."""
+"""Defines presets and settings of the ARFT environments, such as image sizes and limits."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TRAIN_PIXELS = 401_408
 """512 visual tokens of 28x28 pixels: ``max_pixels`` of the public training scripts."""
 
 PASSAGES = 4
-"""Results of a search in the public evaluation of Visual-ARFT."""
+"""Number of results of a search in the public evaluation of Visual-ARFT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArftPreset:
-    """One preset.
+    """Holds the fields of a preset.
 
     Attributes:
-        image_pixels: Pixel budget of one image shown; programs work on all its pixels.
-        turns: Turns in an episode.
-        tool_characters: Characters shown of what a program prints, of its traceback, or of what a
-            search finds.
-        prompt: How the task is put.
+        image_pixels: Maximum number of pixels of a shown image; programs work on all pixels.
+        turns: Number of turns in an episode.
+        tool_characters: Maximum length of the shown output and traceback of a program, or of the
+            results of a search.
+        prompt: The style of the prompt.
         world: Preset of the procedural world.
     """
 
@@ -58,7 +58,7 @@ PRESETS = {
         prompt="full",
         world="default",
     ),
-    # Three steps to take, and one turn to spare.
+    # Three steps to do, and one spare turn.
     "tiny": ArftPreset(
         image_pixels=96 * 96,
         turns=4,
@@ -71,10 +71,10 @@ PRESETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArftSearchPreset(ArftPreset):
-    """One preset of searching.
+    """Holds the fields of a preset of searching.
 
     Attributes:
-        passages: Most passages that a search shows.
+        passages: Maximum number of passages that a search shows.
     """
 
     passages: int
@@ -98,7 +98,7 @@ SEARCH_PRESETS = {
         world="default",
         passages=PASSAGES,
     ),
-    # Two searches and an answer, and one turn to spare.
+    # Two searches, an answer, and one spare turn.
     "tiny": ArftSearchPreset(
         image_pixels=96 * 96,
         turns=4,
@@ -111,15 +111,15 @@ SEARCH_PRESETS = {
 
 
 class ArftSettings(TypedDict, total=False):
-    """Settings of both environments, beside the fields of `ArftPreset`.
+    """Defines settings of both environments, in addition to the fields of `ArftPreset`.
 
     Args:
-        preset: ``"train"`` (the paper's 401,408 pixels), ``"eval"`` (12.8 megapixels, with data
+        preset: ``"train"`` (the paper's 401,408 pixels), ``"eval"`` (12.8 megapixels, for data
             sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `ArftPreset` may be
             given to change it, for example ``turns=6``.
         reward: ``"f1"`` (the paper's), ``"em"`` (its ablation, table 3) or ``"outcome"``.
-        compat: ``"arft"`` does as the public code: its rewards, its prompt that is made again every
-            turn, its harness that crops for the model (docs/arft.md lists all of it).
+        compat: ``"arft"`` reproduces the public code: its rewards, its prompt that is rebuilt
+            every turn, and its harness that crops for the model (docs/arft.md lists everything).
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
@@ -137,10 +137,10 @@ class ArftSettings(TypedDict, total=False):
 
 
 class ArftSearchSettings(ArftSettings, total=False):
-    """`ArftSettings` of searching.
+    """Defines the settings of searching, in addition to those of `ArftSettings`.
 
     Args:
-        passages: Most passages that a search shows.
+        passages: Maximum number of passages that a search shows.
     """
 
     passages: int
@@ -150,13 +150,13 @@ PresetT = TypeVar("PresetT", bound=ArftPreset)
 
 
 class ArftConfig(NamedTuple, Generic[PresetT]):
-    """Settings, checked.
+    """Holds checked settings.
 
     Attributes:
-        preset: The preset, with the fields that were given.
-        reward: The reward's name.
+        preset: The preset, with the given fields changed.
+        reward: The name of the reward.
         compat: ``"arft"`` or None.
-        env: The arguments of `VisEnv` that were given.
+        env: The given arguments of `VisEnv`.
     """
 
     preset: PresetT
@@ -171,17 +171,17 @@ def choose(
     presets: Mapping[str, PresetT],
     settings: Mapping[str, Any],
 ) -> ArftConfig[PresetT]:
-    """Look the preset up, and check all settings.
+    """Look up the preset, and check all settings.
 
     Args:
-        env_id: The environment, for errors.
-        maker: The function that makes it; errors name its arguments.
-        presets: Its presets.
-        settings: What was given.
+        env_id: The id of the environment, for errors.
+        maker: The function that creates the environment; errors list its arguments.
+        presets: The presets of the environment.
+        settings: The given settings.
 
     Raises:
-        UnknownNameError: If a setting or its value is unknown; names the nearest.
-        ConfigurationError: If a number cannot be.
+        UnknownNameError: If a setting or its value is unknown; suggests the nearest.
+        ConfigurationError: If a number is out of range.
     """
     changes = dict(settings)
     name, reward = changes.pop("preset", "train"), changes.pop("reward", "f1")
@@ -191,5 +191,5 @@ def choose(
     check_choice("compat mode", compat or "arft", ("arft",))
     preset = choose_preset(env_id, maker, presets, name, changes)
     if preset.turns < 2:
-        raise ConfigurationError("An episode needs 2 turns or more, one to act and one to answer.")
+        raise ConfigurationError("An episode needs at least 2 turns, one to act and one to answer.")
     return ArftConfig(preset, reward, compat, env)

@@ -1,4 +1,4 @@
-"""Writes what both ARFT environments say to the policy, and in which form."""
+"""Writes the prompts that both ARFT environments share."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def opening(
 ) -> list[Message]:
     """Return the first messages of an episode.
 
-    ``"full"`` explains the steps in a system message and puts the question in a user message.
-    ``"brief"`` is the images and the question alone, for a model so small that it learns the form
-    from examples.
+    ``"full"`` explains the steps in a system message and asks the question in a user message.
+    ``"brief"`` contains only the images and the question, for a model that is so small that it
+    learns the form from examples.
 
     Args:
-        style: One of the two.
-        steps: The steps, explained.
-        views: The images as they are shown; text-only data sets have none.
-        facts: What is said of the images; ``""`` is nothing.
-        question: What is asked.
+        style: ``"full"`` or ``"brief"``.
+        steps: The explanation of the steps.
+        views: The images as they are shown; empty for text-only data sets.
+        facts: Facts about the images, or ``""``.
+        question: The question.
     """
     head = "\n" if views else ""
     if style == "brief":
@@ -43,7 +43,7 @@ def opening(
 
 
 def task(style: PromptStyle, steps: str, question: str) -> str:
-    """Return the whole task in one text, as the public code writes it, before the conversation."""
+    """Return the whole task as one text, which the public code places before the conversation."""
     if style == "brief":
         return question
     return f"{steps}\n\n<query> {question} </query>\n\nWhat you have said so far:"

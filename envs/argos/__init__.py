@@ -1,4 +1,4 @@
-"""Argos: grounded reasoning on images and video, scored by a verifier."""
+"""Contains the Argos environments: grounded reasoning on images and video, scored by a verifier."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ __all__ = [
 
 
 def make_image(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArgosImage-v0``; see `ArgosSettings` for the arguments."""
+    """Create ``visenv/ArgosImage-v0``; see `ArgosSettings` for the arguments."""
     return make("visenv/ArgosImage-v0", ArgosImage, ImageWorld, **settings)
 
 
 def make_video(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArgosVideo-v0``; see `ArgosSettings` for the arguments."""
+    """Create ``visenv/ArgosVideo-v0``; see `ArgosSettings` for the arguments."""
     return make("visenv/ArgosVideo-v0", ArgosVideo, VideoWorld, **settings)
 
 
@@ -75,13 +75,13 @@ def make(
     on_abort: Literal["truncate", "raise"] = "truncate",
     **overrides: Any,
 ) -> gym.Env[Observation, str]:
-    """Make an Argos environment.
+    """Create an Argos environment.
 
     `ArgosSettings` describes the arguments; `env_class` and `world_class` are the environment and
     its procedural world.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     chosen = choose_preset(env_id, make_image, PRESETS, preset, overrides)

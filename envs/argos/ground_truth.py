@@ -1,4 +1,4 @@
-"""The ground truth of a procedural scene or video: things, events, and what follows from what."""
+"""Defines the ground truth of a procedural scene or video: things, events and entailments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MediaTruth(GroundTruth):
     Attributes:
         options: All options, if there is a choice.
         times: Seconds of each frame; none for images.
-        group: Questions of one group are scored together (`visenv.envs.argos.datasets`).
+        group: Name of a group of questions that are scored together (`visenv.envs.argos.datasets`).
     """
 
     options: Texts = ()
@@ -40,7 +40,7 @@ class MediaTruth(GroundTruth):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Entailment:
-    """Says which answer follows from a statement, whose words must occur next to each other."""
+    """Maps a statement, whose words must be adjacent in the reasoning, to the answer it entails."""
 
     statement: str
     answer: str
@@ -51,15 +51,15 @@ class GroundedTruth(MediaTruth):
     """Holds the ground truth of a procedural scene. It is a `visenv.verifier.WorldTruth`.
 
     Attributes:
-        width: Of a frame, native pixels.
-        height: Of a frame, native pixels.
-        frames: The things of each frame from back to front; a thing keeps its number.
+        width: Width of a frame, native pixels.
+        height: Height of a frame, native pixels.
+        frames: The things of each frame from back to front; a thing has the same index in all.
         targets: The labels that a grounded reasoning points to.
-        events: What happens in a video; first those that a grounded reasoning names.
-        key_events: The number of those.
-        entailments: The statements from which answers follow.
+        events: The events of a video; first those that a grounded reasoning cites.
+        key_events: The number of events that a grounded reasoning cites.
+        entailments: The statements that entail answers.
         counted: The label whose points are counted by the reasoning; ``""`` if nothing is counted.
-        shortcut: Whether the tint of the background is that of the answer by design.
+        shortcut: Whether the tint of the background was chosen to match the answer.
     """
 
     width: int
@@ -73,15 +73,15 @@ class GroundedTruth(MediaTruth):
     shortcut: bool = False
 
     def owners(self, frame: int) -> NDArray[np.int8]:
-        """Return the number of the thing that each pixel shows, -1 for none."""
+        """Return the index of the thing that each pixel shows, -1 for none."""
         return owners(self.frames[frame], FrameSize(self.width, self.height))
 
     def visible(self, frame: int) -> Sequence[int]:
-        """Return the numbers of the things of which at least one pixel is visible."""
+        """Return the indices of the things with at least one visible pixel."""
         return list(boxes(self.frames[frame], FrameSize(self.width, self.height)))
 
     def named(self, frame: int, label: str) -> Sequence[int]:
-        """Return the numbers of the visible things that a label names."""
+        """Return the indices of the visible things that match a label."""
         things = self.frames[frame]
         return [number for number in self.visible(frame) if names(label, things[number])]
 
@@ -90,34 +90,34 @@ class GroundedTruth(MediaTruth):
         return boxes(self.frames[frame], FrameSize(self.width, self.height))[number]
 
     def shows(self, frame: int, label: str, x: float, y: float) -> bool:
-        """Return whether a pixel belongs to something that the label names."""
+        """Return whether a pixel belongs to a thing that matches the label."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return False
         owner = int(self.owners(frame)[math.floor(y), math.floor(x)])
         return owner >= 0 and names(label, self.frames[frame][owner])
 
     def supports(self, first: int, last: int, description: str) -> bool:
-        """Return whether the frames from `first` to `last` show what is described."""
+        """Return whether the frames from `first` to `last` show the described event."""
         return supports(self.events, first, last, description)
 
     def happens(self, frame: int, description: str) -> bool:
-        """Return whether what is described happens in a frame."""
+        """Return whether the described event happens in a frame."""
         return happens(self.events, frame, description)
 
     def intervals(self) -> Sequence[tuple[int, int, str]]:
-        """Return the first and the last frame of each event, from 0, and what happens."""
+        """Return the first and last frame of each event, from 0, and its description."""
         return [(event.first, event.last, event.sentence) for event in self.events]
 
     def event_named(self, description: str) -> WorldEvent | None:
-        """Return the event that a description names, if it names exactly one."""
+        """Return the event that a description matches, if it matches exactly one."""
         found = [event for event in self.events if event.is_named(normal_words(description))]
         return found[0] if len(found) == 1 else None
 
     def entailed(self, reasoning: str) -> str | None:
-        """Return the answer that follows from a reasoning, or None.
+        """Return the answer that a reasoning entails, or None.
 
-        The last sentence that makes one of the statements decides. If there is none and something
-        is counted, the number of points with that label does.
+        The last sentence that contains one of the statements decides. If there is none and the
+        question is about a count, the number of points with the counted label is the answer.
         """
         for sentence in reversed(_SENTENCE.split(without_tags(reasoning))):
             said = _spaced(sentence)

@@ -1,4 +1,4 @@
-"""Metrics of a grounded response, from the exact ground truth of a procedural world."""
+"""Computes metrics of a grounded response from the exact ground truth of a procedural world."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .ground_truth import GroundedTruth
 
 
 def measure(sample: Sample, referred: Referred) -> dict[str, float]:
-    """Return ``points``, and where masks are known ``pointing_accuracy`` and ``label_recall``.
+    """Return ``points``, and with known masks ``pointing_accuracy`` and ``label_recall``.
 
     Videos also have ``temporal_iou``. A response without points has a pointing accuracy of 0, and
     one without spans a temporal IoU of 0.

@@ -1,4 +1,4 @@
-"""Presets of the Argos environments: what is shown, how it is asked, and which world is played."""
+"""Defines presets and settings of the Argos environments: images, prompts and worlds."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .rewards import Reward
 from .world.presets import Split
 
 TeacherNames = Literal["detector", "segmenter", "pointing_model", "judge", "reasoner"]
-"""``judge`` judges descriptions and the equivalence of answers."""
+"""Names of teachers; ``judge`` judges descriptions and the equivalence of answers."""
 
 MAX_FRAMES = 32
-"""Frames of a video (appendix C)."""
+"""Maximum number of frames of a video (appendix C)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgosPreset:
-    """An `ArgosPreset` says what is shown and how it is asked.
+    """Holds the fields of a preset.
 
     Attributes:
-        prompt: How the task is put.
+        prompt: The style of the prompt.
         coordinates: Whether points are in pixels of the image as shown, or from 0 to 1000.
-        view_side: Longest side of an image shown, pixels; None shows it at native size.
-        image_pixels: Pixel budget of one image shown.
-        observation_pixels: Pixel budget of all images together.
+        view_side: Longest side of a shown image in pixels; None shows it at native size.
+        image_pixels: Maximum number of pixels of a shown image.
+        observation_pixels: Maximum number of pixels of all images together.
         world: Preset of the procedural world.
-        split: ``"train"``, in which the tint of the ground is a shortcut, or ``"ood"``.
+        split: ``"train"``, where the tint of the background is a shortcut, or ``"ood"``.
     """
 
     prompt: PromptStyle = "grounded"
@@ -50,7 +50,7 @@ class ArgosPreset:
 
 PRESETS = {
     "default": ArgosPreset(),
-    # The paper gives no pixel budget; the trainer that it uses, EasyR1, shows at most this much.
+    # The paper gives no pixel budget; EasyR1, the trainer that it uses, has this maximum.
     "train": ArgosPreset(image_pixels=4_194_304, observation_pixels=8_388_608, split="train"),
     "direct": ArgosPreset(prompt="direct"),
     "cot": ArgosPreset(prompt="cot"),
@@ -67,23 +67,23 @@ class ArgosSettings(TypedDict, total=False):
         data: ``"procedural"``, a data set such as ``"blink:<folder>"``, or a `Source`.
         preset: A key of `PRESETS`.
         reward: ``"argos"``, ``"no_reasoning"``, ``"no_grounding"`` or ``"outcome"``; by default
-            ``"argos"``, and ``"outcome"`` for a data set without teachers of its own.
+            ``"argos"``, and ``"outcome"`` for a data set if no teachers are given.
         teachers: ``"oracle"`` (exact, for procedural samples), scorers by the names of teachers,
             for example ``{"detector": "detector:<model>", "segmenter": "segmenter:<model>",
             "reasoner": "openai:<model>?base_url=…"}``, or `Teachers`.
         noise: Share of wrong verdicts of the oracle, 0 to 1.
-        threshold: The accuracy from which on the other terms count.
+        threshold: Minimum accuracy at which the other terms count.
         weights: Weights of terms by name, 1 by default.
-        empty: ``"zero"``, or ``"skip"``, which leaves the grounding out of a response without any.
-        categories: Of the temporal score, 3 or 2.
-        mean: Of token probabilities in the reasoning score.
-        mask_answer: Whether the reasoner does not see sentences that state the answer.
+        empty: ``"zero"``, or ``"skip"``, which omits the grounding term if there is no grounding.
+        categories: Number of categories of the temporal score, 3 or 2.
+        mean: Kind of mean of token probabilities in the reasoning score.
+        mask_answer: Whether sentences that state the answer are hidden from the reasoner.
         selector: A scorer that chooses the scoring functions; by default rules do.
-        extractor: A scorer that reads video traces; by default rules do.
+        extractor: A scorer that extracts the references of video traces; by default rules do.
         kinds: Kinds of procedural questions; all by default.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        prompt: As the field of `ArgosPreset`; so are the following.
+        prompt: See `ArgosPreset`.
         coordinates: See `ArgosPreset`.
         view_side: See `ArgosPreset`.
         image_pixels: See `ArgosPreset`.

@@ -1,4 +1,4 @@
-"""Holds the texts of the environments and judges: our words, the structure of the figures."""
+"""Holds the prompts of environments and judges: reworded, with the structure of the figures."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def opening(
 
 
 def anchor(number: int, time: float) -> str:
-    """Return how a frame is announced, for example ``[F1 @ t=0.00s]``.
+    """Return the announcement of a frame, for example ``[F1 @ t=0.00s]``.
 
     Args:
-        number: Of the frame, from 0.
+        number: The index of the frame, from 0.
         time: Seconds.
     """
     return f"[F{number + 1} @ t={time:.2f}s]"
@@ -79,7 +79,7 @@ def _rules(
     return f"{form} {pointing}{timing}"
 
 
-# ------------------------------------------------------------------ what judges are asked
+# ----------------------------------------------------------------------- prompts of judges
 
 FRAME_JUDGE = (
     "{image}\nDoes this frame of a video show what the description says? Judge by what can be seen "

@@ -1,4 +1,4 @@
-"""The rewards of Argos: which terms of the verifier count (tables 6 to 8).
+"""Defines the rewards of Argos as selections of the verifier's terms (tables 6 to 8).
 
 ================  ================================  ===============================
 reward            terms                             row of the paper's ablations
@@ -6,7 +6,7 @@ reward            terms                             row of the paper's ablations
 ``argos``         accuracy, grounding, reasoning    Argos
 ``no_reasoning``  accuracy, grounding               -RQ
 ``outcome``       accuracy                          -VG (after -RQ)
-``no_grounding``  accuracy, reasoning               none: an arm of our own
+``no_grounding``  accuracy, reasoning               none: our own ablation
 ================  ================================  ===============================
 
 Grounding is the spatial score of images and the temporal score of videos. The maximum is 1.

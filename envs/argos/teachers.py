@@ -1,4 +1,4 @@
-"""The teachers of an Argos environment from its options, with the family's prompts."""
+"""Creates the teachers of an Argos environment from its options, with the family's prompts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def make_teachers(
     teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers,
     noise: float,
 ) -> Teachers:
-    """Return the teachers that the options name.
+    """Return the teachers for the given options.
 
     Args:
         teachers: ``"oracle"``, scorers by the names of teachers, or `Teachers`.
         noise: Share of wrong verdicts of the oracle.
 
     Raises:
-        ConfigurationError: If a teacher is unknown or missing, or noise does not fit.
+        ConfigurationError: If a teacher is unknown or missing, or noise is invalid.
     """
     if isinstance(noise, bool) or not 0 <= noise <= 1:
         raise ConfigurationError(f"noise must be from 0 to 1, got {noise!r}.")
@@ -46,12 +46,12 @@ def make_teachers(
     if isinstance(teachers, str):
         raise ConfigurationError(f'teachers must be "oracle" or scorers by name, got {teachers!r}.')
     if noise:
-        raise ConfigurationError("noise needs the oracle; these teachers err by themselves.")
+        raise ConfigurationError("noise needs the oracle; it cannot be added to other teachers.")
     return model_teachers(teachers)
 
 
 def model_teachers(names: Mapping[TeacherNames, str]) -> Teachers:
-    """Return teachers behind scorers.
+    """Return teachers that use scorers.
 
     Args:
         names: One line for each scorer (`Scorer.parse`); detector and segmenter are needed.
@@ -85,14 +85,14 @@ def model_teachers(names: Mapping[TeacherNames, str]) -> Teachers:
 
 
 def make_selector(line: str | None) -> ModelSelector | None:
-    """Return the selector behind a scorer, or None for the rules."""
+    """Return the selector of a scorer line; None if rules select."""
     if line is None:
         return None
     return ModelSelector(Judge(Scorer.parse(line), prompts.SELECTOR_JUDGE, read_functions))
 
 
 def make_extractor(line: str | None) -> Extractor | None:
-    """Return the extractor behind a scorer, or None for the rules."""
+    """Return the extractor of a scorer line; None if rules extract."""
     if line is None:
         return None
     judge: Judge[TraceReferences] = Judge(

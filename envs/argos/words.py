@@ -1,4 +1,4 @@
-"""The words of the tiny presets, for the tokenizer of a tiny model."""
+"""Lists the words of the tiny presets, for the tokenizer of a tiny model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ARM-Thinker family: judges that use tools before they judge, and the questions under them."""
+"""Contains the ARM-Thinker environments: judges that use tools, and plain questions with tools."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def make_zoom(
     dialect: Dialect = "qwen2.5",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmZoom-v0``.
+    """Create ``visenv/ArmZoom-v0``.
 
     Args:
-        data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
-            such as ``"armbench:<folder>"``, or a `Source`.
-        candidates: Responses to a procedural sample: 1, 2 or 4.
+        data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set in a local
+            folder such as ``"armbench:<folder>"``, or a `Source`.
+        candidates: Number of responses in a procedural sample: 1, 2 or 4.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from .env.zoom import ArmZoom
@@ -85,22 +85,21 @@ def make_doc(
     zoom: bool = False,
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmDoc-v0``.
+    """Create ``visenv/ArmDoc-v0``.
 
     Args:
-        data: ``"procedural"`` (made-up reports with exact truth), real documents such as
-            ``"pdf:<folder>"`` or ``"armbench:<folder>"``, or a `Source` with a
-            ``library``.
-        candidates: Responses to a procedural sample: 1, 2 or 4.
-        documents: Which procedural documents: the first, and the one after the last. Other numbers
-            are other documents, so that what is held out was never seen.
-        ranker: What orders pages by a query: ``"bm25"`` over their text, ``"text:<index>"`` or
-            ``"clip:<index>"`` by meaning (``visenv index`` makes the index), or a `PageRanker`.
-        zoom: Whether pages that were shown can be enlarged, by the tool of ArmZoom.
+        data: ``"procedural"`` (fictional reports with exact ground truth), real documents such
+            as ``"pdf:<folder>"`` or ``"armbench:<folder>"``, or a `Source` with a ``library``.
+        candidates: Number of responses in a procedural sample: 1, 2 or 4.
+        documents: The range of seeds of the procedural documents, as (first, last + 1). Different
+            seeds give different documents, so that held-out documents are unseen.
+        ranker: The ranking of pages for a query: ``"bm25"`` over their text, ``"text:<index>"`` or
+            ``"clip:<index>"`` by meaning (``visenv index`` builds the index), or a `PageRanker`.
+        zoom: Whether shown pages can be enlarged, with the tool of ArmZoom.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from visenv.documents.rankers import open_ranker
@@ -129,17 +128,17 @@ def make_if(
     dialect: Literal["strict", "arm", "mmif"] = "strict",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmIF-v0``.
+    """Create ``visenv/ArmIF-v0``.
 
     Args:
-        data: ``"procedural"`` (texts that keep or break a constraint by construction), a data set
-            in a local folder such as ``"armbench:<folder>"``, or a `Source`.
-        dialect: How the text checks read a text, see `visenv.checks`; the verdicts of procedural
-            texts follow it.
+        data: ``"procedural"`` (texts that satisfy or violate a constraint by construction), a
+            data set in a local folder such as ``"armbench:<folder>"``, or a `Source`.
+        dialect: How the text checks parse a text, see `visenv.checks`; it also determines the
+            verdicts of procedural texts.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from .env.instruction import ArmIF
@@ -162,17 +161,17 @@ def make_preference(
     dialect: Dialect = "qwen2.5",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmPreference-v0``.
+    """Create ``visenv/ArmPreference-v0``.
 
     Args:
         data: ``"procedural"`` (responses of graded quality), ``"vl_rewardbench:<folder>"``,
             ``"rewardbench2:<folder>"``, ``"llava_critic:<folder>"``, or a `Source`.
-        candidates: Responses to a procedural sample: 1, 2 or 4.
+        candidates: Number of responses in a procedural sample: 1, 2 or 4.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from .env.preference import ArmPreference
@@ -195,19 +194,19 @@ def make_vqa(
     judge: str = "rules",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmVQA-v0``.
+    """Create ``visenv/ArmVQA-v0``.
 
     Args:
-        data: ``"procedural"`` (unlimited scenes with exact truth), a data set of questions about
-            images such as ``"vstar:<folder>"``, ``"hrbench:<folder>?size=8k"``,
+        data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set of questions
+            about images such as ``"vstar:<folder>"``, ``"hrbench:<folder>?size=8k"``,
             ``"deepeyes:<folder>"`` or ``"mme_realworld:<folder>"``, or a `Source`.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
-        judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
-            ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
+        judge: Scores answers: ``"rules"`` (only the data set's own rule), or a scorer such as
+            ``"openai:gpt-4o-mini"``, for answers that the rule does not accept.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from .env.vqa import ArmVQA
@@ -230,20 +229,21 @@ def make_doc_vqa(
     judge: str = "rules",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArmDocVQA-v0``.
+    """Create ``visenv/ArmDocVQA-v0``.
 
     Args:
-        data: ``"procedural"`` (made-up reports with exact truth), ``"mp_docvqa:<folder>"``,
-            ``"mmlongbench:<folder>"``, or a `Source` with a ``library``.
-        documents: Which procedural documents: the first, and the one after the last.
-        ranker: What orders pages by a query, see `make_doc`.
-        zoom: Whether pages that were shown can be enlarged, by the tool of ArmVQA.
-        judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
-            ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
+        data: ``"procedural"`` (fictional reports with exact ground truth),
+            ``"mp_docvqa:<folder>"``, ``"mmlongbench:<folder>"``, or a `Source` with a
+            ``library``.
+        documents: The range of seeds of the procedural documents, as (first, last + 1).
+        ranker: The ranking of pages for a query, see `make_doc`.
+        zoom: Whether shown pages can be enlarged, with the tool of ArmVQA.
+        judge: Scores answers: ``"rules"`` (only the data set's own rule), or a scorer such as
+            ``"openai:gpt-4o-mini"``, for answers that the rule does not accept.
         **settings: See `ArmSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     from visenv.documents.rankers import open_ranker
@@ -265,15 +265,16 @@ def make_doc_vqa(
 
 
 def _with_unreadable_overview(chosen: ArmConfig, settings: ArmSettings) -> ArmConfig:
-    """Return the settings with pages too small to read in overviews, unless a size was given."""
+    """Return the settings with overviews too small to read, unless the thumbnail size is given."""
     side = settings.get("thumbnail", min(UNREADABLE, chosen.preset.thumbnail))
     return chosen._replace(preset=replace(chosen.preset, thumbnail=side))
 
 
 def _seen_small(chosen: ArmConfig) -> ArmConfig:
-    """Limit the view of procedural scenes to the size at which details cannot be read.
+    """Limit the size of shown procedural scenes, so that details are too small to read.
 
-    Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
+    With ``compat="arm"`` this is not done: crops are cut from the image as shown, so that zooming
+    could not reveal the details.
     """
     preset = chosen.preset
     if preset.view_side is not None or chosen.compat == "arm":
@@ -282,10 +283,10 @@ def _seen_small(chosen: ArmConfig) -> ArmConfig:
 
 
 def _opened(data: str | Source, track: str = "all") -> Source:
-    """Return the source that `data` is or names; of ARMBench-VL that track.
+    """Return the source `data`, or the one of that name; of ARMBench-VL only the track.
 
     Raises:
-        ConfigurationError: If it names another track, whose rows cannot be played.
+        ConfigurationError: If `data` names another track, which this environment does not support.
     """
     if not isinstance(data, str):
         return data
@@ -295,7 +296,7 @@ def _opened(data: str | Source, track: str = "all") -> Source:
             data += f"{'&' if '?' in data else '?'}track={track}"
         elif named[1] != track:
             raise ConfigurationError(
-                f"This environment plays the track {track} of ARMBench-VL, got {named[1]!r}. All "
+                f"This environment needs the track {track} of ARMBench-VL, got {named[1]!r}. All "
                 "tracks and their average: visenv suite armbench --folder armbench=<folder>."
             )
     return open_data(data)
@@ -304,7 +305,7 @@ def _opened(data: str | Source, track: str = "all") -> Source:
 def _finish(
     judge: type[JudgingEnv], source: Source, tools: Sequence[Tool[Any]], chosen: ArmConfig
 ) -> gym.Env[Observation, str]:
-    """Return the environment that judges responses, with its reward."""
+    """Return the judging environment with its reward."""
     env = judge(**_arguments(source, tools, chosen))
     return _rewarded(env, chosen, partial(terms, reading=_reading(chosen, source)))
 
@@ -312,7 +313,7 @@ def _finish(
 def _finish_answer(
     task: type[AnswerEnv], source: Source, tools: Sequence[Tool[Any]], judge: str, chosen: ArmConfig
 ) -> gym.Env[Observation, str]:
-    """Return the environment that answers questions, with its reward."""
+    """Return the answering environment with its reward."""
     env = task(judge=ArmAnswerJudge.parse(judge), **_arguments(source, tools, chosen))
     return _rewarded(env, chosen, AnswerRewards(env.rule, _reading(chosen, source)).terms)
 
@@ -329,9 +330,9 @@ def _arguments(source: Source, tools: Sequence[Tool[Any]], chosen: ArmConfig) ->
 
 
 def _reading(chosen: ArmConfig, source: Source) -> EpisodeReading:
-    """Return how the reward reads an episode.
+    """Return the rules by which the reward evaluates an episode.
 
-    By default it asks for evidence where the source knows all of it.
+    By default, calls must show evidence if the source knows all evidence.
     """
     call_rule = chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
     return EpisodeReading.of(chosen.compat, call_rule)
@@ -340,7 +341,7 @@ def _reading(chosen: ArmConfig, source: Source) -> EpisodeReading:
 def _rewarded(
     env: ArmEnv, chosen: ArmConfig, terms_of: Callable[[str], list[RewardTerm]]
 ) -> gym.Env[Observation, str]:
-    """Return the environment with the reward that was chosen."""
+    """Wrap the environment with the chosen reward."""
     if chosen.reward == "outcome":
         return env
     return RewardWrapper(env, terms_of(chosen.reward), TOP[chosen.reward])

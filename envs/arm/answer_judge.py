@@ -1,8 +1,8 @@
-"""A judge of answers to plain questions: it extracts the short answer, then compares it.
+"""Defines a judge of answers to plain questions, which extracts the short answer and compares it.
 
 VLMEvalKit evaluates MathVista, MathVision, MathVerse, LogicVista and its multiple-choice sets in
-this way (its modules ``vlmeval/dataset/utils``): a rule first, a language model where the rule
-decides nothing. The prompts are ours.
+this way (its modules ``vlmeval/dataset/utils``): first with a rule, then with a language model if
+the rule cannot decide. The prompts are ours.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .answers import AnswerJudged, AnswerScore, letters_of
 from .ground_truth import DocumentTruth
 
 LONGEST = 4000
-"""Characters of an answer that the judge reads."""
+"""Maximum length of an answer that the judge reads."""
 
 NO_ANSWER = "none"
-"""What the judge writes for an answer that answers nothing."""
+"""Output of the judge for a text that contains no answer."""
 
 EXTRACT = """\
 A student answered a question. Write the answer that the student gives in the end, without the
@@ -68,10 +68,10 @@ class ArmAnswerJudge:
 
     @classmethod
     def parse(cls, text: str) -> ArmAnswerJudge | None:
-        """Return the judge that an option names; None for ``"rules"``.
+        """Return the judge of an option; None for ``"rules"``.
 
         Args:
-            text: ``"rules"``, or a scorer of language models such as ``"openai:gpt-4o-mini"``.
+            text: ``"rules"``, or a scorer with a language model such as ``"openai:gpt-4o-mini"``.
 
         Raises:
             ConfigurationError: If `text` names no scorer.
@@ -87,24 +87,25 @@ class ArmAnswerJudge:
     async def events(
         self, turn: int, answer: str, sample: Sample, rule: AnswerScore, note: str = ""
     ) -> Iterable[Event]:
-        """Return the event that holds the score of an answer.
+        """Return the event with the score of an answer.
 
-        1. An answer that the rule of the data set scores 1 is right, and no model is asked. Nor is
-           it asked about an answer that is too long, or that picks a letter of a lettered choice.
+        1. If the rule of the data set scores the answer 1, it is right, and the model is not
+           called. The model is also not called for an answer that is too long, or that selects a
+           letter of a lettered choice.
         2. Otherwise the model extracts the short answer, which is right if the rule scores it 1.
-        3. Otherwise the rule's score stands if the question is a lettered choice or about a
-           document, or its ground truth says ``exact``; of the rest, the model compares the short
-           answer with the right one.
+        3. Otherwise the score of the rule is used if the question is a lettered choice or about a
+           document, or its ground truth has ``exact``. For other questions, the model compares the
+           short answer with the right one.
 
         Args:
-            turn: The number of the turn.
-            answer: What the policy answered.
+            turn: The index of the turn.
+            answer: The answer of the policy.
             sample: The sample.
             rule: The rule of the data set.
-            note: What the prompt told the policy about answers of this data set.
+            note: The prompt's note about answers of this data set.
 
         Raises:
-            ServiceError: If the model failed beyond its retries.
+            ServiceError: If the model failed after all retries.
         """
         score = float(rule(answer, sample))
         if score == 1.0 or is_too_long(answer) or _has_chosen(answer, sample):
@@ -140,7 +141,7 @@ class ArmAnswerJudge:
 
 
 def quoted(answer: str) -> str:
-    """Return an answer as one JSON string, cut: it cannot pretend to be a line of the prompt."""
+    """Return an answer as one JSON string, shortened, so that it cannot imitate a prompt line."""
     return json.dumps(answer[:LONGEST], ensure_ascii=False)
 
 
@@ -148,7 +149,7 @@ def read_extracted(text: str) -> str:
     """Return the answer of a reply ``{"answer": "…"}``.
 
     Raises:
-        ReplyError: If the reply is anything else.
+        ReplyError: If the reply has another form.
     """
     found = json_reply(text)
     if list(found) != ["answer"]:
@@ -167,9 +168,9 @@ def _has_chosen(answer: str, sample: Sample) -> bool:
 
 
 def _is_closed(sample: Sample) -> bool:
-    """Return whether the rule decides about the extracted answer.
+    """Return whether only the rule decides about the extracted answer.
 
-    MMLongBench-Doc's own evaluation extracts by a language model and scores by a rule.
+    MMLongBench-Doc's own evaluation extracts with a language model and scores with a rule.
     """
     truth = sample.ground_truth
     about_document = isinstance(truth, DocumentTruth)

@@ -1,4 +1,4 @@
-"""Writes what the environments for plain questions say to the policy."""
+"""Writes the prompts of the environments for plain questions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def opening(
 ) -> list[Message]:
     """Return the first messages of an episode.
 
-    ``"full"`` explains tools and form in a system message, and the task in a user message.
-    ``"brief"`` is the images, the name of the document and the question alone, for a model so small
-    that it learns the form from examples.
+    ``"full"`` explains tools and answer format in a system message, and asks the question in a user
+    message. ``"brief"`` contains only the images, the name of the document and the question, for a
+    model that is so small that it learns the format from examples.
 
     Args:
-        style: One of the two.
-        sample: What is asked.
-        images: The images shown, by logical name.
-        document: The document's name, ``""`` where there is none.
-        note: What the data set says about its answers, ``""`` for nothing.
+        style: ``"full"`` or ``"brief"``.
+        sample: The sample with the question.
+        images: The shown images, by logical name.
+        document: The document's name, or ``""``.
+        note: The data set's note about its answers, or ``""``.
         grammar: Writes the instructions.
-        tools: What the policy can call.
-        turns: Turns of the episode.
+        tools: The available tools.
+        turns: Number of turns of the episode.
     """
     shown = named_images(images)
     if style == "brief":

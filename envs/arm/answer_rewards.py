@@ -1,9 +1,9 @@
-r"""The rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5) for plain questions.
+r"""Computes the rewards of ARM-Thinker (arXiv 2512.05111, equations 4, 5) for plain questions.
 
-The constants, the names of the rewards, the format and the calls that count are those of judging
-(`visenv.envs.arm.rewards`). In place of the verdict, which is right or wrong, s is the score of the
-answer from 0 to 1 (ANLS and the VQA score are graded). For s of 0 and 1 the table is that of
-judging; between, every cell is linear in s, so that a better answer is never worth less:
+The constants, reward names, format and counted calls are those of judging
+(`visenv.envs.arm.rewards`). Instead of a verdict, which is right or wrong, there is s, the score of
+the answer from 0 to 1 (ANLS and the VQA score are graded). For s of 0 and 1, the table equals that
+of judging. Every cell is linear in s and never decreases, so that a better answer never pays less:
 
 ====================  =======  =============  ===========  =============
 well-formed, and      stage 1  stage 2        no tool      fixed bonus
@@ -12,8 +12,8 @@ no call counts        0.3      0.3 + 0.7 s    0.3 + 0.7 s  0.3 + 0.7 s
 a call counts         0.4      0.4 + 1.1 s    0.3 + 0.7 s  0.8 + 0.7 s
 ====================  =======  =============  ===========  =============
 
-Under the published rule, where a call can count for ``R_try`` and not for ``R_succ``, stage 2 pays
-0.4 + 0.6 s for such calls.
+Under the published rule, a call can count for ``R_try`` and not for ``R_succ``; stage 2 then pays
+0.4 + 0.6 s.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .rewards import (
 
 @dataclass(frozen=True)
 class AnswerRewards:
-    """The values of the terms; all are 0 where the episode does not end in a well-formed answer.
+    """Computes the terms; all are 0 if the episode does not end in a well-formed answer.
 
     Args:
-        rule: The score of an answer that no judge has scored.
-        reading: How an episode is read, and which tool calls count.
+        rule: The score of an answer without a judge's score.
+        reading: The rules by which an episode is evaluated.
     """
 
     rule: AnswerScore
@@ -74,13 +74,13 @@ class AnswerRewards:
         return score_of(log, sample, self.rule) if self.form(log, sample) else 0.0
 
     def tried(self, log: EventLog, sample: Sample) -> float:
-        """Return 1 if a tool was called in a way that counts."""
+        """Return 1 if a tool call counts."""
         return float(self.form(log, sample) > 0 and tried(log, sample, self.reading))
 
     def tried_in_vain(self, log: EventLog, sample: Sample) -> float:
-        """Return 1 - s if a tool was called in a way that counts."""
+        """Return 1 - s if a tool call counts."""
         return self.tried(log, sample) * (1 - self.score(log, sample))
 
     def score_with_success(self, log: EventLog, sample: Sample) -> float:
-        """Return the score of the answer if a call with a result counts."""
+        """Return the score of the answer if a call with a result counts, otherwise 0."""
         return self.score(log, sample) * succeeded(log, sample, self.reading)

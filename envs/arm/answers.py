@@ -1,4 +1,4 @@
-"""Scores answers to plain questions: by the rule of the data set, or by a judge too."""
+"""Scores answers to plain questions with the rule of the data set, or also with a judge."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from visenv.rewards.vqa import vqa_score
 from visenv.types import EventLog, QuestionTruth, Sample
 
 AnswerScore = Callable[[str, Sample], float]
-"""Scores an answer to a sample's question, 0 to 1."""
+"""Computes the score of an answer to a sample's question, 0 to 1."""
 
 
 class AnswerJudged(NamedTuple):
-    """A judge scored the answer.
+    """Records the score of a judge.
 
     Attributes:
-        turn: The number of the turn, from 0.
+        turn: The index of the turn, from 0.
         score: 0 to 1.
-        extracted: The short answer that the judge read in the policy's answer.
+        extracted: The short answer that the judge extracted from the policy's answer.
     """
 
     turn: int
@@ -29,13 +29,13 @@ class AnswerJudged(NamedTuple):
 
 
 def rule_of(source: Source) -> AnswerScore:
-    """Return the scorer of a source, its method ``score``; the VQA score where it has none."""
+    """Return the source's method ``score``; the VQA score if it has none."""
     own: Any = getattr(source, "score", None)
     return _vqa_score if own is None else own
 
 
 def score_of(log: EventLog, sample: Sample, rule: AnswerScore) -> float:
-    """Return the score of an episode's answer, 0 without one; a judge's score goes first."""
+    """Return the score of an episode's answer, 0 without one; a judge's score has priority."""
     judged = log.of_type(AnswerJudged)
     if judged:
         return judged[-1].score
@@ -43,13 +43,13 @@ def score_of(log: EventLog, sample: Sample, rule: AnswerScore) -> float:
 
 
 def short_answer(log: EventLog) -> str | None:
-    """Return the answer of an episode, None without one; what a judge extracted goes first."""
+    """Return the answer of an episode, None without one; a judge's extraction has priority."""
     judged = log.of_type(AnswerJudged)
     return judged[-1].extracted if judged else log.answer
 
 
 def letters_of(sample: Sample) -> str:
-    """Return the letters to choose from, ``""`` where the question is no lettered choice."""
+    """Return the letters of the options; ``""`` if the question has no lettered options."""
     truth = sample.ground_truth
     options = truth.options if isinstance(truth, QuestionTruth) else ()
     letters = ascii_uppercase[: len(options)]

@@ -1,20 +1,19 @@
-"""Decides which tool calls count: what they have to show before tool terms are paid.
+"""Decides which tool calls count for the tool terms of a reward.
 
 ========= ========================================================================================
-rule      what counts
+rule      calls that count
 ========= ========================================================================================
 published any call that returned a result, and for ``R_try`` any call at all (the public code)
-belongs   a call whose result is of the sample and not empty: pages of its document, a part of one
-          of its images or of a page of its document, a check of one of its responses
-evidence  as ``belongs``, and the calls together have shown all that decides the verdict
+belongs   a call with a non-empty result from the sample: pages of its document, a part of one of
+          its images or of a page of its document, a check of one of its responses
+evidence  as ``belongs``, if the calls together have shown all evidence that decides the verdict
 ========= ========================================================================================
 
-What decides is known of procedural samples: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
+The evidence of procedural samples is known: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
 or ``check`` of the `JudgingTruth`; ``evidence_pages`` of the `DocumentTruth`; the boxes of the
-`QuestionTruth`, but for those that are too large for a crop to show them better than the image.
-Where a sample names none of them, ``evidence`` is ``belongs``. The log cannot tell a policy that
-looks and does not think from one that looks and thinks: calls that look where the evidence is count
-whatever is answered.
+`QuestionTruth`, except for boxes so large that a crop cannot show them better than the image. If a
+sample has none of these, ``evidence`` is the same as ``belongs``. The log does not show whether a
+policy uses what it sees, so calls that show the evidence count independent of the answer.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ from .tools.crop import original_name
 CallRule = Literal["published", "belongs", "evidence"]
 
 ENLARGED = 3.0
-"""A region counts as shown from this enlargement on, compared with the image as shown at first, or
-when it is shown at its native size: the lines of procedural scenes are a third of a view pixel."""
+"""Minimum enlargement at which a region counts as shown, relative to the image as first shown. A
+region at native size also counts: the lines of procedural scenes are a third of a view pixel."""
 
 LARGEST_PART = 0.25
-"""A crop of more than this share of an image is a look at everything and shows no region of it."""
+"""A crop of more than this share of an image is a view of the whole and shows no region of it."""
 
 LARGEST_SWEEP = 0.5
-"""Crops that together cover more than this share of an image are a sweep and show no region of it:
-a policy that zooms into all quarters has not looked for anything."""
+"""Crops that together cover more than this share of an image are a sweep and show no region of it,
+because a policy that zooms into all quarters has not searched for anything."""
 
 LARGEST_TARGET = LARGEST_PART / 4
-"""A target of more than this share of an image can be seen without a crop."""
+"""A target of more than this share of an image is visible without a crop."""
 
 COVERED = 0.9
-"""A crop shows a region when it covers at least this share of it."""
+"""A crop shows a region if it covers at least this share of the region."""
 
 OPEN_END = 1000
-"""Upper bounds from here on mean that there is none."""
+"""Upper bounds from this number on mean that there is no bound."""
 
 
 def useful(log: EventLog, sample: Sample, rule: CallRule) -> bool:
@@ -60,7 +59,7 @@ def useful(log: EventLog, sample: Sample, rule: CallRule) -> bool:
     Args:
         log: The events of the episode.
         sample: Its sample.
-        rule: See the module; ``"published"`` asks for a result alone.
+        rule: See the module; ``"published"`` only requires a result.
     """
     if rule == "published":
         return any(call.ok for call in log.tool_calls)
@@ -69,7 +68,7 @@ def useful(log: EventLog, sample: Sample, rule: CallRule) -> bool:
 
 
 def own_calls(log: EventLog, sample: Sample) -> list[ToolCalled]:
-    """Return the successful calls whose result is of the sample and not empty."""
+    """Return the successful calls whose result is from the sample and not empty."""
     images = {original_name(place) for place in range(max(1, len(sample.images)))}
     document = sample.truth_as(GroundTruth).document
     own: list[ToolCalled] = []
@@ -86,13 +85,13 @@ def _is_own(call: ToolCalled, document: str, images: set[str]) -> bool:
         return detail["document"] == document and bool(detail["pages"])
     if "origin" in detail:
         return detail["origin"] in images
-    return bool(detail)  # a check of a text: there are no texts but the responses
+    return bool(detail)  # a check of a text: the responses are the only texts
 
 
 def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
-    """Return whether the calls together have shown all that decides the verdict.
+    """Return whether the calls together have shown all evidence that decides the verdict.
 
-    True for a sample of which nothing is known that decides.
+    The result is True for a sample without known evidence.
     """
     truth = sample.truth_as(GroundTruth)
     calls = list(calls)
@@ -111,7 +110,7 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
 
 
 def deciding_boxes(sample: Sample) -> Sequence[Box]:
-    """Return the boxes of the first image that have to be enlarged, as far as they are known."""
+    """Return the known boxes of the first image that must be enlarged."""
     truth = sample.ground_truth
     if isinstance(truth, JudgingTruth):
         return truth.detail_boxes or (() if truth.detail_box is None else (truth.detail_box,))
@@ -125,7 +124,7 @@ def deciding_boxes(sample: Sample) -> Sequence[Box]:
 
 
 def _close_looks(calls: Iterable[ToolCalled], sample: Sample) -> list[Sequence[float]]:
-    """Return the boxes of the calls that cut a part out of the first image, and enlarged it."""
+    """Return the boxes of the calls that cropped the first image and enlarged the crop."""
     width, height = sample.images[0].size
     return [
         call.detail["box"]
@@ -137,7 +136,7 @@ def _close_looks(calls: Iterable[ToolCalled], sample: Sample) -> list[Sequence[f
 
 
 def _show_all(looks: Sequence[Sequence[float]], regions: Sequence[Box], sample: Sample) -> bool:
-    """Return whether each region is in one of the boxes, and the boxes are no sweep."""
+    """Return whether each region is in one of the boxes, and the boxes are not a sweep."""
     width, height = sample.images[0].size
     return _area_of_all(looks) <= LARGEST_SWEEP * width * height and all(
         any(_area(_common(look, region)) >= COVERED * _area(region) for look in looks)
@@ -146,7 +145,7 @@ def _show_all(looks: Sequence[Sequence[float]], regions: Sequence[Box], sample: 
 
 
 def _area_of_all(boxes: Sequence[Sequence[float]]) -> float:
-    """Return the area that boxes cover together; what two of them share counts once."""
+    """Return the area of the union of boxes."""
     across = np.unique([edge for box in boxes for edge in box[::2]])
     down = np.unique([edge for box in boxes for edge in box[1::2]])
     covered = np.zeros((len(down), len(across)), bool)
@@ -181,7 +180,7 @@ def _comparable(given: Mapping[str, Any], keys: Iterable[str]) -> list[Any]:
 
 
 def _folded(key: str, value: Any) -> Any:
-    """Return an argument in the form in which equal meanings are equal values."""
+    """Return a normalized argument, so that equivalent arguments are equal."""
     if isinstance(value, str):
         return value.strip().casefold()
     if isinstance(value, list | tuple):
@@ -190,5 +189,5 @@ def _folded(key: str, value: Any) -> Any:
     if key.startswith("upper_bound") and isinstance(value, int):
         return min(value, OPEN_END)
     if key == "lower_bound" and isinstance(value, int):
-        return max(value, 1)  # of paragraphs, sentences and words there is always one
+        return max(value, 1)  # every text has a paragraph, a sentence and a word
     return value

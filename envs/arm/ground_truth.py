@@ -1,4 +1,4 @@
-"""The ground truths of the ARM family: judging, questions about documents, and instructions."""
+"""Defines the ground truths of the ARM environments: judging, documents, and instructions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from visenv.types import GroundTruth
 from visenv.types.ground_truth import STRICT, Box, Boxes, Numbers, Texts
 
 Scale = Annotated[tuple[int, int], Strict(False)]
-"""``(lowest, highest)`` rating."""
+"""A rating scale, as ``(lowest, highest)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class ConstraintCheck:
-    """A text check that decides a constraint.
+    """Describes a text check that decides a constraint.
 
     Attributes:
         name: The name of the check (`visenv.checks`).
-        arguments: Its arguments without the response, JSON-like.
+        arguments: Its JSON-like arguments without the response.
     """
 
     name: str
@@ -31,13 +31,13 @@ class ConstraintCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Tie:
-    """The place of a response among those of a row of RewardBench 2's subset Ties.
+    """Describes the position of a response in a row of RewardBench 2's subset Ties.
 
     Attributes:
         row: The id of the row.
-        place: The number of the response, from 0.
-        right: How many of the row's responses are right; they are the first ones.
-        responses: How many responses the row has.
+        place: The index of the response, from 0.
+        right: The number of right responses in the row, which come first.
+        responses: The number of responses in the row.
     """
 
     row: str
@@ -52,21 +52,21 @@ class JudgingTruth(GroundTruth):
 
     Attributes:
         candidates: The responses, at least one.
-        evidence_pages: The pages of `document` that decide, from 1.
+        evidence_pages: The pages of `document` that contain the evidence, from 1.
         gold_query: A query that finds these pages, ``""`` if none is known.
-        target_box: Where the image shows what the question is about.
+        target_box: The region of the image that the question is about.
         detail_box: The part of `target_box` that decides.
-        target_boxes: The same, if it is in several places.
+        target_boxes: The regions, if there are several.
         detail_boxes: The part of each of `target_boxes` that decides.
-        constraint: What a response has to fulfil, ``""`` if it is judged otherwise.
+        constraint: The requirement for a response, ``""`` if it is judged otherwise.
         check: The text check that decides the constraint.
-        case: How a procedural text stands to its constraint, for example ``"one too many"``.
+        case: The relation of a procedural text to its constraint, for example ``"one too many"``.
         rating: The scale on which one response is rated.
         answer: The fact that decides, ``""`` if it is not known.
         grades: The grade of each response of a procedural sample.
         score: The score that the data set gives to one response.
-        source: Where the data set has the row from.
-        tie: The place of a response of the subset Ties.
+        source: The source of the row, as named in the data set.
+        tie: The position of a response of the subset Ties.
     """
 
     candidates: Texts
@@ -88,7 +88,7 @@ class JudgingTruth(GroundTruth):
 
     @override
     def right_response(self, answers: Sequence[str]) -> str:
-        """Return the candidate that is right, ``""`` if there is none."""
+        """Return the right candidate, ``""`` if there is none."""
         if not answers:
             return ""
         if len(self.candidates) == 1:
@@ -101,11 +101,11 @@ class DocumentTruth(GroundTruth):
     """Holds the ground truth of a plain question about a document.
 
     Attributes:
-        evidence_pages: The pages that hold the answer, from 1.
-        evidence_sources: What holds it there, for example ``"Table"``.
+        evidence_pages: The pages that contain the answer, from 1.
+        evidence_sources: The kinds of page elements that contain it, for example ``"Table"``.
         answer_format: The format of the answer as published, for example ``"Int"``.
         gold_query: A query that finds the evidence pages, ``""`` if none is known.
-        options: Answers that a policy without knowledge might give, the right one among them.
+        options: Plausible answers for a random guess, including the right one.
     """
 
     evidence_pages: Numbers = ()
@@ -117,13 +117,13 @@ class DocumentTruth(GroundTruth):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Constraint:
-    """Holds one constraint of an instruction.
+    """Describes one constraint of an instruction.
 
     Attributes:
         key: Its name in the data set.
-        text: What a response has to fulfil.
-        method: How it is judged: ``"rule_based"``, ``"direct_gpt"`` or ``"cmp_gpt"``.
-        checks: The text checks that decide it together; none if a language model judges it.
+        text: The requirement for a response.
+        method: The method of judging it: ``"rule_based"``, ``"direct_gpt"`` or ``"cmp_gpt"``.
+        checks: The text checks that together decide it; empty if a language model judges it.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Presets and settings of the ARM environments: what is shown, how long an episode is."""
+"""Defines presets and settings of the ARM environments, such as image sizes and limits."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from .rewards import REWARDS
 MODES = ("agent", "no_tool")
 
 UNREADABLE = 144
-"""Longest side of a page in an overview of real documents, pixels: of text in the usual size a line
-is then 2 pixels high. Procedural reports are shown in outline, which tells nothing at any size."""
+"""Longest side of a page in an overview of real documents, pixels; a line of text of the usual size
+is then 2 pixels high. Procedural reports are drawn as outlines, which are unreadable at any
+size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPreset:
-    """One preset.
+    """Holds the fields of a preset.
 
     Attributes:
-        view_side: Longest side of an image of the sample as shown, pixels; None: only the budget.
-        image_pixels: Pixel budget of one image shown, results of tools included.
-        overview_pixels: Pixel budget of a document's overview.
-        thumbnail: Longest side of a page in it, pixels; of real documents `UNREADABLE`, unless
-            another one is given.
+        view_side: Longest side of a shown image of the sample in pixels; None: no limit.
+        image_pixels: Maximum number of pixels of a shown image, including results of tools.
+        overview_pixels: Maximum number of pixels of a document's overview.
+        thumbnail: Longest side of a page in the overview, pixels; for real documents
+            `UNREADABLE`, unless it is given.
         page_side: Longest side of a page that a document tool shows, pixels.
-        pages_found: Most pages that a query shows.
-        turns: Turns in an episode, the last one without tools.
-        tool_characters: Characters shown of one text a tool returns.
-        prompt: How the task is put.
+        pages_found: Maximum number of pages that a query shows.
+        turns: Number of turns in an episode; the last one has no tools.
+        tool_characters: Maximum length of a text from a tool.
+        prompt: The style of the prompt.
         world: Preset of the procedural world.
     """
 
@@ -66,7 +67,7 @@ PRESETS = {
         prompt="full",
         world="default",
     ),
-    # Published evaluation: 8 rounds of tools, images as Qwen2.5-VL takes them by default.
+    # Published evaluation: 8 turns with tools, images with the default limits of Qwen2.5-VL.
     "eval": ArmPreset(
         view_side=None,
         image_pixels=QWEN_PIXELS,
@@ -79,8 +80,8 @@ PRESETS = {
         prompt="full",
         world="default",
     ),
-    # A view so small that a model of a million parameters reads it on a CPU. In thumbnails of a
-    # third of a page's 96 px the stripes of its documents cannot be told apart.
+    # Views so small that a model of a million parameters reads them on a CPU. In thumbnails of a
+    # third of a page's 96 px the stripes of its documents cannot be distinguished.
     "tiny": ArmPreset(
         view_side=96,
         image_pixels=96 * 96,
@@ -97,19 +98,18 @@ PRESETS = {
 
 
 class ArmSettings(TypedDict, total=False):
-    """Settings of every ARM environment, beside the fields of `ArmPreset`.
+    """Defines settings of all ARM environments, in addition to the fields of `ArmPreset`.
 
     Args:
-        preset: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of
+        preset: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns with
             tools and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a
-            CPU).
-            Any field of `ArmPreset` may be given to change it, for example ``turns=3``.
-        reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
-            ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
-            ``"fixed_bonus"`` or ``"outcome"``.
-        call_rule: Which tool calls a reward pays for (`visenv.envs.arm.evidence`): ``"evidence"``
-            (the default for procedural samples), ``"belongs"`` (the default for others) or
-            ``"published"``, the only one with ``compat="arm"``.
+            CPU). Any field of `ArmPreset` may be given to change it, for example ``turns=3``.
+        reward: ``"stage2"`` (the default except in ArmPreference), ``"stage1"``,
+            ``"accuracy_format"`` (the default of ArmPreference, because tools cannot verify text
+            alone), ``"fixed_bonus"`` or ``"outcome"``.
+        call_rule: The tool calls that a reward pays for (`visenv.envs.arm.evidence`):
+            ``"evidence"`` (the default for procedural samples), ``"belongs"`` (the default for
+            others) or ``"published"``, the only one with ``compat="arm"``.
         mode: ``"agent"``, or ``"no_tool"`` (one turn, no tools: the paper's ablation).
         compat: ``"arm"`` reproduces the public code's faults (docs/arm.md lists them).
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
@@ -136,15 +136,15 @@ class ArmSettings(TypedDict, total=False):
 
 
 class ArmConfig(NamedTuple):
-    """Settings, checked.
+    """Holds checked settings.
 
     Attributes:
-        preset: The preset, with the fields that were given.
-        reward: The reward's name.
-        call_rule: Which tool calls it pays for; None where nothing was given.
+        preset: The preset, with the given fields changed.
+        reward: The name of the reward.
+        call_rule: The tool calls that it pays for; None if not given.
         agent: Whether there are tools.
         compat: ``"arm"`` or None.
-        env: The arguments of `VisEnv` that were given.
+        env: The given arguments of `VisEnv`.
     """
 
     preset: ArmPreset
@@ -156,16 +156,16 @@ class ArmConfig(NamedTuple):
 
 
 def choose(env_id: str, maker: Callable[..., Any], settings: ArmSettings) -> ArmConfig:
-    """Look the preset up, and check all settings.
+    """Look up the preset, and check all settings.
 
     Args:
-        env_id: The environment, for errors.
-        maker: The function that makes it; errors name its arguments.
-        settings: What was given.
+        env_id: The id of the environment, for errors.
+        maker: The function that creates the environment; errors list its arguments.
+        settings: The given settings.
 
     Raises:
-        UnknownNameError: If a setting or its value is unknown; names the nearest.
-        ConfigurationError: If a number cannot be.
+        UnknownNameError: If a setting or its value is unknown; suggests the nearest.
+        ConfigurationError: If a number is out of range.
     """
     changes: dict[str, Any] = dict(settings)
     name = changes.pop("preset", "train")

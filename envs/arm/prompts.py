@@ -1,4 +1,4 @@
-"""Writes what the ARM environments say to the policy: our words, its figures' structure."""
+"""Writes the prompts of the ARM environments: reworded, with the structure of the figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRADED = (
     "The response with the fewest wrong statements is the best; of those with equally few, the one "
     "that leaves out least of what the instruction asks for."
 )
-"""How graded responses compare (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
+"""Texts that compare graded responses (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
 
 
 def named_images(images: Mapping[str, Image]) -> list[Part]:
@@ -55,18 +55,18 @@ def opening(
 ) -> list[Message]:
     """Return the first messages of an episode.
 
-    ``"full"`` explains tools and form in a system message, and the task in a user message.
-    ``"brief"`` is the images, the instruction, the responses and the constraint alone, for a model
-    so small that it learns the form from examples.
+    ``"full"`` explains tools and answer format in a system message, and describes the task in a
+    user message. ``"brief"`` contains only the images, the instruction, the responses and the
+    constraint, for a model that is so small that it learns the format from examples.
 
     Args:
-        style: One of the two.
-        sample: What is judged.
-        images: The images shown, by logical name.
-        document: The document's name, ``""`` where there is none.
+        style: ``"full"`` or ``"brief"``.
+        sample: The sample to judge.
+        images: The shown images, by logical name.
+        document: The document's name, or ``""``.
         grammar: Writes the instructions.
-        tools: What the policy can call.
-        turns: Turns in an episode; the last one must answer.
+        tools: The available tools.
+        turns: Number of turns in an episode; the last one must answer.
     """
     shown = named_images(images)
     if style == "brief":
@@ -130,7 +130,7 @@ def _about(document: str, images: Sequence[str]) -> str:
 
 
 def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
-    """Return the names that some tool takes: of texts for a check, of images for a zoom."""
+    """Return the names that tools accept: of texts for a check, of images for a zoom."""
     things = list(names) if any(isinstance(tool, TextCheckTool) for tool in tools) else []
     if any(isinstance(tool, CropZoom) and not tool.indexed for tool in tools):
         things += [*images, "those of images that tools return"]

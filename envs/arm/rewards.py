@@ -1,8 +1,9 @@
-r"""The rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5), and its ablation's other arms.
+r"""Computes the rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5), and its ablation's.
 
-Constants as published in code: ``R_f`` 0.3 (format), ``R_try`` 0.1, ``R_a`` 0.7 (right verdict),
-``R_succ`` 0.5. An episode whose last turn is not a well-formed answer gets 0 in every arm. Each
-turn has an equal share of ``R_f``: a malformed turn that the policy corrects costs its share.
+Constants are as published in code: ``R_f`` 0.3 (format), ``R_try`` 0.1, ``R_a`` 0.7 (right
+verdict), ``R_succ`` 0.5. An episode whose last turn is not a well-formed answer gets 0 with every
+reward. Each turn has an equal share of ``R_f``, which is lost if the turn is malformed, even if the
+policy corrects it.
 
 ======================================  =======  =======  ===========  ===========
 well-formed, and                        stage 1  stage 2  no tool      fixed bonus
@@ -13,17 +14,17 @@ right, no call counts                   0.3      1.0      1.0          1.0
 right, a call counts                    0.4      1.5      1.0          1.5
 ======================================  =======  =======  ===========  ===========
 
-\* Equation 5 leaves this case out; 0.3 is what the public code pays.
+\* Equation 5 does not define this case; the public code pays 0.3.
 
-Which calls count is the rule `CallRule` (`visenv.envs.arm.evidence`): ``"evidence"`` is the default
-of procedural samples, ``"belongs"`` of others. Under ``"published"`` any call at all counts for
-``R_try`` and the bonus, and any call that returned a result for ``R_succ``: useless calls pay.
+`CallRule` (`visenv.envs.arm.evidence`) defines which calls count: ``"evidence"`` is the default of
+procedural samples, ``"belongs"`` of others. With ``"published"``, any call counts for ``R_try`` and
+the bonus, and any call that returned a result for ``R_succ``, so that useless calls are rewarded.
 
-``"accuracy_format"`` ("no tool") and ``"fixed_bonus"`` are the two other arms of figure 4. The
-paper gives no size for the fixed bonus: ours is ``R_succ``, so that it can pay as much as stage 2.
-Everything is read from the event log. ``compat="arm"`` reads the policy's own text instead, as the
-public reward does, markers that it can write itself included, looks at the last turn's form alone,
-and uses the published rule.
+``"accuracy_format"`` ("no tool") and ``"fixed_bonus"`` are the two other rewards of figure 4. The
+paper gives no size for the fixed bonus; ours is ``R_succ``, so that its maximum equals that of
+stage 2. All rewards are computed from the event log. With ``compat="arm"`` they are computed from
+the policy's own text, as in the public reward: markers that the policy writes itself count, only
+the format of the last turn is checked, and the published rule is used.
 """
 
 from __future__ import annotations
@@ -50,24 +51,24 @@ ARM_MARKERS = (
     "Concatenated page images for query",
     "Here is page image #",
 )
-"""What the public reward takes as the sign of a successful tool call, wherever it stands."""
+"""Text by which the public reward recognizes a successful tool call, at any position."""
 
 _ARM_THOUGHT_TO_ANSWER = re.compile(r"</think>\s*<answer>", re.IGNORECASE)
 _ARM_BANNED = re.compile(r"</?tool_call>", re.IGNORECASE)
 
 Score = Callable[[EventLog, Sample, "EpisodeReading", float], float]
-"""What is paid of a term, 0 to 1; the number is the share of well-formed turns."""
+"""Computes the score of a term, 0 to 1; the number argument is the share of well-formed turns."""
 
 
 class EpisodeReading(NamedTuple):
-    """Describes how an episode is read: as in the public code or not, and which calls count."""
+    """Describes how an episode is evaluated: the compatibility mode, and the calls that count."""
 
     compat: Compat = None
     call_rule: CallRule = "belongs"
 
     @classmethod
     def of(cls, compat: Compat, call_rule: CallRule) -> EpisodeReading:
-        """Return the reading; with ``compat="arm"`` the rule is always the published one."""
+        """Return the rules; with ``compat="arm"`` the call rule is always the published one."""
         return cls(compat, "published" if compat else call_rule)
 
 
@@ -76,7 +77,7 @@ def terms(reward: str, reading: EpisodeReading) -> list[RewardTerm]:
 
     Args:
         reward: ``"stage1"``, ``"stage2"``, ``"accuracy_format"`` or ``"fixed_bonus"``.
-        reading: How an episode is read, and which tool calls count.
+        reading: The rules by which an episode is evaluated.
 
     Raises:
         UnknownNameError: If there is no such reward.
@@ -90,10 +91,10 @@ def terms(reward: str, reading: EpisodeReading) -> list[RewardTerm]:
 
 
 def format_share(log: EventLog, compat: Compat = None) -> float:
-    """Return the share of well-formed turns, 0 to 1; 0 unless the last one is, and answers.
+    """Return the share of well-formed turns, 0 to 1; 0 if the last one is no well-formed answer.
 
-    A turn is well-formed if it is one thought and one action and nothing else, and the environment
-    could act on it. With ``compat="arm"`` the last turn alone is looked at.
+    A turn is well-formed if it is exactly one thought and one action, and the environment could
+    execute the action. With ``compat="arm"`` only the last turn is checked.
     """
     if log.answer is None:
         return 0.0
@@ -105,7 +106,7 @@ def format_share(log: EventLog, compat: Compat = None) -> float:
 
 
 def right(log: EventLog, sample: Sample, compat: Compat = None) -> bool:
-    """Return whether the verdict is the sample's, or the rating lies in the right half."""
+    """Return whether the verdict is right, or the rating is in the right half of the scale."""
     if log.answer is None:
         return False
     truth = sample.truth_as(JudgingTruth)
@@ -156,7 +157,7 @@ def _published_form(text: str) -> bool:
 
 
 def _paid(log: EventLog, sample: Sample, score: Score, reading: EpisodeReading) -> float:
-    """Return what a term is paid, of an episode that ends in a well-formed answer."""
+    """Return the score of a term if the episode ends in a well-formed answer, otherwise 0."""
     share = format_share(log, reading.compat)
     return score(log, sample, reading, share) if share else 0.0
 
@@ -197,7 +198,7 @@ REWARDS: dict[str, tuple[tuple[str, float, Score], ...]] = {
     "accuracy_format": (_FORMAT, _ACCURACY),
     "fixed_bonus": (_FORMAT, _ACCURACY, ("bonus", R_SUCCESS, _tried)),
 }
-"""Name -> its terms: name, weight, and what is paid of it in an episode that ends well-formed."""
+"""The terms of each reward by name: name, weight, and the score in a well-formed episode."""
 
 TOP = {"stage1": 0.4, "stage2": 1.5, "accuracy_format": 1.0, "fixed_bonus": 1.5}
-"""Name -> the largest reward there is: the table's best cell."""
+"""The maximum of each reward by name, the largest cell in its column."""

@@ -1,4 +1,4 @@
-"""Samples about judging: candidate responses to an instruction, and which verdict is right."""
+"""Creates samples for judging: candidate responses to an instruction, and the right verdict."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def judging_sample(
 ) -> Sample:
     """Return a sample for a judge.
 
-    Every world and data set that the judging environments read makes its samples here.
+    All worlds and data sets of the judging environments create their samples with this function.
 
     Args:
         id: Unique within its source, stable across runs.
-        instruction: What the candidates respond to.
-        truth: The candidates, one (is it right?) or more (which is the best?), and what is known
+        instruction: The instruction that the candidates respond to.
+        truth: The candidates, one (is it right?) or more (which is the best?), and known facts
             about them.
-        verdict: Whether the one response is right; or the number of the best one, from 1.
-        images: What the instruction is about.
-        kind: A label to report by, for example ``"pair_rm"``.
+        verdict: Whether the single response is right, or the number of the best one, from 1.
+        images: The images of the instruction.
+        kind: A label for reports, for example ``"pair_rm"``.
 
     Returns:
         The sample; ``answers`` is ``("True",)``, ``("False",)`` or the number as text.
 
     Raises:
-        DataError: If the verdict does not fit the candidates.
+        DataError: If the verdict does not match the candidates.
     """
     count = len(truth.candidates)
     single = count == 1
@@ -50,8 +50,8 @@ def judging_sample(
 def candidate_names(sample: Sample) -> list[str]:
     """Return the names of the candidates in prompts and tools (the paper's memory map).
 
-    ``text_0`` for a response that is checked against a constraint, ``resp_0`` for another single
-    one, ``resp_1``, ``resp_2``… for several.
+    The name is ``text_0`` for a response that is checked against a constraint and ``resp_0`` for
+    another single one; several have the names ``resp_1``, ``resp_2``….
     """
     truth = sample.truth_as(JudgingTruth)
     count = len(truth.candidates)

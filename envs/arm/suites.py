@@ -1,4 +1,4 @@
-"""The tables of ARM-Thinker (arXiv 2512.05111) that `visenv suite` plays."""
+"""Defines the tables of ARM-Thinker (arXiv 2512.05111) for `visenv suite`."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ REASONING = Suite(
         )
     ),
 )
-"""The paper does not say which splits and which score of WeMath it reports: MMMU's validation
+"""The paper does not report the splits and the score of WeMath that it uses: MMMU's validation
 split, MathVerse's Vision Only and WeMath's strict score are our choice."""

@@ -1,6 +1,6 @@
-"""The verdicts of a judge: how they are written, and how they are read.
+"""Writes and parses the verdicts of a judge.
 
-One response is judged True or False; of several the best one is named by its number.
+One response is judged True or False; of several, the best one is named by its number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ HEAD = "Overall Judgment:"
 
 _NOT = r"((?:\bnot|\bnever|n't)\s{1,4}(?:(?:entirely|quite|really|fully|completely)\s{1,4})?)?"
 _STATED = rf"{_NOT}\b(true|false)\b(?:\s{{0,4}}[(/]?\s{{0,4}}(?:or\s{{1,4}})?(true|false)\b)?"
-"""Groups: a negation, the truth value, and another value that the text leaves open."""
+"""Groups: a negation, the truth value, and another value that makes the verdict ambiguous."""
 
 _HEADED_TRUTH = re.compile(rf"overall judge?ment\s*+:\s*+\**+\s*+{_STATED}", re.IGNORECASE)
 _TRUTH = re.compile(_STATED, re.IGNORECASE)
@@ -31,10 +31,10 @@ _UNSURE = re.compile(
     r"|\b(?:if|whether|neither|nor))\s{0,4}$",
     re.IGNORECASE,
 )
-"""What takes back the preference before which it stands, or leaves it open."""
+"""Words before a preference that negate it or make it ambiguous."""
 
 _BEFORE = 60
-"""Characters before a preference that are searched for `_UNSURE`."""
+"""Number of characters before a preference that are searched for `_UNSURE`."""
 
 _NUMBER = re.compile(
     r"(?:overall judge?ment\s*:\s*)?"
@@ -48,27 +48,27 @@ _ARM_PREFERENCE = re.compile(
 
 
 def verdicts(candidates: int) -> list[str]:
-    """Return every possible verdict on so many responses."""
+    """Return all possible verdicts for this number of responses."""
     return ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
 
 
 def write_verdict(verdict: str) -> str:
-    """Return the answer for a verdict, ``"True"``, ``"False"`` or a number, in that form."""
+    """Return the answer text for a verdict, ``"True"``, ``"False"`` or a number."""
     if verdict in ("True", "False"):
         return f"{HEAD} {verdict}"
     return f"{HEAD} Answer {verdict} is better"
 
 
 def write_rating(rating: int) -> str:
-    """Return the answer for a rating, in the requested form."""
+    """Return the answer text for a rating."""
     return f"{HEAD} {rating}"
 
 
 def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
-    """Return the verdict that a rating implies: ``"True"`` from the middle of the scale on.
+    """Return the verdict of a rating: ``"True"`` from the middle of the scale on.
 
     Args:
-        rating: A number on the scale; another is no verdict.
+        rating: A number on the scale; other numbers give None.
         scale: The lowest and the highest rating.
     """
     low, high = scale
@@ -78,16 +78,16 @@ def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
 
 
 def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | None:
-    """Return the verdict of an answer, or None if it gives none, several, or leaves it open.
+    """Return the verdict of an answer, or None if it has no verdict, several or an ambiguous one.
 
-    A negated truth value is the other one: "not true" is read as False.
+    A negated truth value counts as the opposite: "not true" is parsed as False.
 
     Args:
         answer: The text in ``<answer>``.
-        candidates: How many responses were judged.
-        compat: ``"arm"`` reads as the public reward does: the last of several preferences counts,
-            only answers 1 and 2 can be preferred, and a text that is no preference is taken as it
-            stands.
+        candidates: Number of judged responses.
+        compat: ``"arm"`` parses as the public reward does: the last of several preferences counts,
+            only answers 1 and 2 can be preferred, and a text without a preference is returned
+            unchanged.
 
     Returns:
         ``"True"``, ``"False"``, or a number from 1 to `candidates`.
@@ -105,7 +105,7 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
 
 
 def _truths(answer: str) -> set[str]:
-    """Return the truth values that an answer states; those behind the heading count alone."""
+    """Return the truth values in an answer; if there is the heading, only those after it count."""
     found: set[str] = set()
     for negation, stated, other in _HEADED_TRUTH.findall(answer) or _TRUTH.findall(answer):
         is_true = (stated.lower() == "true") != bool(negation)
@@ -116,7 +116,7 @@ def _truths(answer: str) -> set[str]:
 
 
 def _preferred(answer: str) -> set[int]:
-    """Return the numbers of the responses that an answer prefers; none if it takes one back."""
+    """Return the numbers of the responses that an answer prefers; empty if one is negated."""
     numbers: set[int] = set()
     for found in _PREFERENCE.finditer(answer):
         if _UNSURE.search(answer[max(0, found.start() - _BEFORE) : found.start()]):

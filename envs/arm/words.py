@@ -1,4 +1,4 @@
-"""The words of the ARM environments' tiny preset, for the tokenizer of a tiny model."""
+"""Lists the words of the ARM environments' tiny preset, for the tokenizer of a tiny model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embodied planning: House, EB-ALFRED and EB-Habitat."""
+"""Contains the environments for embodied planning: House, EB-ALFRED and EB-Habitat."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def make_house(
     on_abort: Literal["truncate", "raise"] = "truncate",
     **overrides: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/House-v0``.
+    """Create ``visenv/House-v0``.
 
     Args:
         data: ``"procedural"``, or a `Source` of samples with a `HouseTruth`.
@@ -86,13 +86,13 @@ def make_house(
         language_only: See `EmbodiedOptions`.
         boxes: See `EmbodiedOptions`.
         blind: See `EmbodiedOptions`.
-        compat: ``"embodiedbench"`` or None, see `EmbodiedOptions`.
+        compat: See `EmbodiedOptions`; ``"embodiedbench"`` or None.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `EmbodiedPreset` to change, for example ``side=300``.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
     options = EmbodiedOptions(n_shots, examples, feedback, chat_history, past_images,
                               language_only, boxes, blind, compat)  # fmt: skip
@@ -114,17 +114,17 @@ def make_eb_alfred(
     preset: str = "embodiedbench",
     **settings: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/EBAlfred-v0``.
+    """Create ``visenv/EBAlfred-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need
+        data: See `make_house`. ``"eb_alfred:<folder>"`` selects the published tasks, which need
             ``simulator="thor"`` and a Unity player.
         simulator: ``"house"``, or ``"thor"`` for ai2thor's `Controller` in a child process.
-        player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
-            Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
+        player: The program that ai2thor controls: ``"house"``, our program that serves House, or
+            the path of a Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
             ``simulator="thor"``.
-        player_server: How a Unity player speaks with ai2thor: ``"wsgi"`` (2.1.0, which has ALFRED's
-            scenes) or ``"fifo"`` (later ones).
+        player_server: The protocol between a Unity player and ai2thor: ``"wsgi"`` (2.1.0, which has
+            ALFRED's scenes) or ``"fifo"`` (later versions).
         interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
             simulators``. Only with ``simulator="thor"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
@@ -133,8 +133,8 @@ def make_eb_alfred(
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have, or the published tasks are
-            named without their player.
+        ConfigurationError: If the value of an option is invalid, or the published tasks are
+            selected without their player.
     """
     check_choice("simulator", simulator, ("house", "thor"))
     if simulator == "house":
@@ -173,15 +173,16 @@ def make_eb_habitat(
     preset: str = "embodiedbench",
     **settings: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/EBHabitat-v0``.
+    """Create ``visenv/EBHabitat-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_habitat:<folder>"`` names the published tasks, which need
+        data: See `make_house`. ``"eb_habitat:<folder>"`` selects the published tasks, which need
             ``simulator="habitat"``, habitat-sim and ReplicaCAD.
         simulator: ``"house"``, or ``"habitat"`` for habitat-lab in a child process.
-        skills: The numbered list: ``"house"``, all receptacles and types of objects of the house,
-            or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its receptacles. By
-            default ``"house"`` with ``simulator="house"``, else ``"embodiedbench"``.
+        skills: The numbered actions: ``"house"``, for all receptacles and types of objects of the
+            house, or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its
+            receptacles. By default ``"house"`` with ``simulator="house"``, else
+            ``"embodiedbench"``.
         assets: The folder ``data`` of habitat-sim with ReplicaCAD, YCB and the robot Fetch, for
             published tasks.
         interpreter: The Python with habitat-lab; by default that of ``VISENV_SIMULATORS`` or ``make
@@ -192,8 +193,8 @@ def make_eb_habitat(
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have, or the published tasks are
-            named without their simulator.
+        ConfigurationError: If the value of an option is invalid, or the published tasks are
+            selected without their simulator.
     """
     check_choice("simulator", simulator, ("house", "habitat"))
     check_choice("skills", skills or "house", ("house", "embodiedbench"))
@@ -234,7 +235,7 @@ def _is_published(data: str | Source, name: str) -> bool:
 
 
 def _house(preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
-    """Return House in this process."""
+    """Return the world that runs House in this process."""
     return HouseWorld()
 
 
@@ -275,7 +276,7 @@ def _source(
     kind: tuple[str, str, Split],
     simulator: str,
 ) -> Source:
-    """Return the samples of `data`, a source or its name."""
+    """Return the samples of `data`, which is a source or the name of one."""
     if not isinstance(data, str):
         return data
     if data != "procedural":
@@ -286,7 +287,7 @@ def _source(
     check_choice("split", split, ("train", "eval"))
     if DIALECTS[dialect].rooms and (preset.rooms is not None or preset.furniture != "rooms"):
         raise ConfigurationError(
-            f"{name} with EmbodiedBench's skills has houses with their receptacles: rooms and "
+            f"{name} with EmbodiedBench's skills uses houses with fixed receptacles: rooms and "
             "furniture cannot be changed."
         )
     return HouseTasks(preset.task_options(dialect, subset, split), simulator)
@@ -302,7 +303,7 @@ def _finish(
     render_mode: str | None,
     on_abort: Literal["truncate", "raise"],
 ) -> gym.Env[Observation, str]:
-    """Check the options, and return the environment with its reward."""
+    """Check the options, and create the environment with its reward."""
     check_choice("reward", reward, (*WEIGHTS, "outcome"))
     check_choice("compat mode", options.compat or "embodiedbench", ("embodiedbench",))
     check_count("n_shots", options.n_shots, least=0)

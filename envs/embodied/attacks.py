@@ -1,10 +1,10 @@
-"""Players with less knowledge, or more: they show what a task needs, and are no policies to train.
+"""Defines players with less or more knowledge than a policy, which show what a task requires.
 
-`play_blind` has all text and the goal, but no image: it knows the type of the object and not which
-one of the look-alikes is meant. It tries them in turn, puts wrong ones back, and goes on until a
-limit is reached. `play_sighted` also reads the rendered ids of what is in front of it, and what the
-objects look like. `play_without_feedback` takes the actions of a plan that it made without knowing
-what fails.
+`play_blind` has all text and the goal, but no image: it knows the type of the object, but cannot
+distinguish the object from look-alikes. It tries them in turn, puts wrong ones back, and continues
+until a limit is reached. `play_sighted` also reads the rendered ids of the objects in front of it,
+and their looks. `play_without_feedback` takes the actions of a plan without knowing which ones
+fail. These players are not policies to train.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .world.goals import Clause, Fact, Goal, with_target
 from .world.tasks import next_action
 
 LIMIT, INVALID = 30, 10
-"""The limits of actions and of invalid ones."""
+"""The limits of actions and of invalid actions."""
 
 _SIDE = 224
 
@@ -54,13 +54,13 @@ class _Player:
         self.take(next_action(simulation.dialect, simulation.state, goal))
 
     def put_back(self, item: str) -> None:
-        """Bring an object to where it was at first, as far as the limits allow."""
+        """Return an object to its first place, as far as the limits allow."""
         fixture = self.simulation.house.places[item][0]
         self.pursue(_at(item, fixture))
 
 
 def _at(item: str, fixture: str) -> Goal:
-    """Return the goal that an object is in a fixture."""
+    """Return the goal that an object is in or on a fixture."""
     return Goal((Clause("exists", ((item,),), (Fact("in", ("?0", fixture)),)),))
 
 
@@ -75,9 +75,9 @@ def play_blind(truth: HouseTruth, seed: int) -> bool:
     """Play a task without images; return whether it succeeded.
 
     Args:
-        truth: The task, which must have look-alikes, as those of the subsets spatial and
-            visual_appearance have.
-        seed: The order in which candidates are tried.
+        truth: The task, which must have look-alikes, as in the subsets spatial and
+            visual_appearance.
+        seed: The seed of the order in which candidates are tried.
     """
     player = _Player(truth)
     for item in _candidates(truth, np.random.default_rng((truth.seed, seed))):
@@ -89,9 +89,9 @@ def play_blind(truth: HouseTruth, seed: int) -> bool:
 
 
 def play_sighted(truth: HouseTruth, seed: int) -> bool:
-    """Play a task with the rendered ids of what is in front of the player.
+    """Play a task with the rendered ids of the objects in front of the player.
 
-    It looks at one candidate after another, and takes the first that is visible and fits.
+    The player looks at the candidates one by one, and takes the first that is visible and matches.
     """
     player = _Player(truth)
     simulation = player.simulation
@@ -107,7 +107,7 @@ def play_sighted(truth: HouseTruth, seed: int) -> bool:
 
 
 def play_without_feedback(truth: HouseTruth, seed: int) -> bool:
-    """Play a plan that was made for a house whose doors are all open, whatever fails."""
+    """Execute a plan that was made for a house with open doors, ignoring failed actions."""
     player = _Player(truth)
     simulation = player.simulation
     imagined = simulation.state.copy()

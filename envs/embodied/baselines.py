@@ -1,4 +1,4 @@
-"""The texts of the policies ``direct`` and ``cot`` in the embodied environments, in our words."""
+"""Holds the texts of the policies ``direct`` and ``cot`` in the embodied environments, reworded."""
 
 from __future__ import annotations
 

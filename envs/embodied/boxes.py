@@ -1,4 +1,4 @@
-"""Detection boxes in frames, from the rendered ids of objects."""
+"""Draws detection boxes in frames, using the rendered ids of objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.types import Image
 from .simulation import HouseSimulation
 
 FEWEST_PIXELS = 12
-"""Objects with fewer visible pixels get no box."""
+"""Minimum number of visible pixels of an object with a box."""
 
 _COLOR = (255, 0, 255)
 

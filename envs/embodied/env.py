@@ -1,4 +1,4 @@
-"""House, EB-ALFRED and EB-Habitat: plan, act and look again."""
+"""Defines the environments House, EB-ALFRED and EB-Habitat, in which a policy plans repeatedly."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _LOOKS = ("size", "color", "pattern")
 
 
 class HouseEnv(RebuiltPrompt):
-    """Do what an instruction says in a procedural house, seen through a camera.
+    """The policy follows an instruction in a procedural house that it sees through a camera.
 
     ### Description
-    The policy sees an instruction, a numbered list of actions and a camera image. It writes a plan
-    of actions. The plan runs until the goal is reached, an action fails or a limit is reached; then
-    the policy sees what happened and plans again. The house, its objects and the task are a
-    function of the seed, with exact ground truth. The actions and the rules are those of
-    EmbodiedBench's two high-level planning benchmarks, which the Argos paper evaluates (§5.3).
+    The policy sees an instruction, a numbered list of actions and a camera image, and writes a plan
+    of actions. The plan runs until the goal is reached, an action fails or a limit is reached. Then
+    the policy sees the results and plans again. The house, its objects and the task are a function
+    of the seed, with exact ground truth. The actions and the rules are those of EmbodiedBench's two
+    high-level planning benchmarks, which the Argos paper evaluates (§5.3).
 
     ### Action space
     `Unicode`: one JSON object with three texts and ``executable_plan``, a list of ``{"action_id":
@@ -58,22 +58,23 @@ class HouseEnv(RebuiltPrompt):
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the whole prompt, which is rebuilt every
-    turn, and the frame, square, 96 to 500 px.
+    turn, and a square frame of 96 to 500 px.
 
     ### Starting state
-    A house and a task drawn by the seed.
+    A house and a task that are drawn with the seed.
 
     ### Reward
-    ``"default"``: success 1 + progress 1 - 0.05 for each invalid action, paid at the end.
-    ``"habitat"``: EB-Habitat's constants 10, 5 and -0.05. ``"outcome"``: success alone.
+    ``"default"`` is paid at the end: success 1 + progress 1 - 0.05 for each invalid action.
+    ``"habitat"`` uses EB-Habitat's constants 10, 5 and -0.05. ``"outcome"`` is the success alone.
 
     ### Episode end
-    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+    The episode terminates with success or an empty plan. It is truncated after 30 actions or 10
+    invalid ones.
 
     ### Information
-    ``info["simulator"]``: what plays the world, here ``"house"``. ``info["step"].metrics`` on the
-    last step: ``success``, ``progress``, ``steps``, ``planner_steps``, ``output_errors``,
-    ``invalid_actions``, ``invalid_ratio``, ``empty_plans`` and ``mean_reward``.
+    ``info["simulator"]`` is the name of the simulator, here ``"house"``. ``info["step"].metrics``
+    contains on the last step: ``success``, ``progress``, ``steps``, ``planner_steps``,
+    ``output_errors``, ``invalid_actions``, ``invalid_ratio``, ``empty_plans`` and ``mean_reward``.
 
     ### Arguments
     See `visenv.envs.embodied.make_house`.
@@ -121,7 +122,7 @@ class HouseEnv(RebuiltPrompt):
 
     @property
     def simulator(self) -> str:
-        """Return the name of the simulator that plays the world, with its player."""
+        """Return the name of the simulator that runs the world, with its player."""
         return self.act.world.name
 
     @property
@@ -152,7 +153,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def close(self) -> None:
-        """Close the environment and what plays its world."""
+        """Close the environment and its world."""
         super().close()
         self.act.world.close()
 
@@ -160,7 +161,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Return the first prompt; the list of actions belongs to the house."""
+        """Return the first prompt; the list of actions depends on the house."""
         self.act.begin(self.sample)
         self.grammar = grammar = self._grammar(self.simulation.dialect.names)
         self._frames, self._shown = [], 0
@@ -169,7 +170,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Return the request for a plan; with a chat history the context goes on."""
+        """Return the request for a plan; with a chat history the context is kept."""
         expression = self._plans.turn_regex()
         context: Literal["append", "replace"] = (
             "append" if self.options.chat_history and self.turn else "replace"
@@ -178,7 +179,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Return the prompt, or with a chat history what is new."""
+        """Return the prompt, or with a chat history only the new parts."""
         if not self.options.chat_history:
             return self.prompt()
         lines = [*self._history()]
@@ -187,7 +188,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def prompt(self) -> tuple[Part, ...]:
-        """Return the whole prompt: what never changes first, history and image last."""
+        """Return the whole prompt: constant parts first, history and image last."""
         lines = [*self._history()]
         self._shown = len(lines)
         head = "".join(
@@ -217,7 +218,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def stop_calls(self, called: ToolCalled) -> str:
-        """Stop a plan at the first action that fails, too."""
+        """Stop a plan also at the first action that fails."""
         return "an action failed" if not called.ok else super().stop_calls(called)
 
     @override
@@ -227,14 +228,14 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return an object of the right type: what a player takes that does not look."""
+        """Return a random object of the right type, as a player without vision would take."""
         truth = self.truth
         candidates = (*truth.targets, *truth.others)
         return str(rng.choice(candidates)) if candidates else ""
 
     @override
     def direct_turn(self, answer: str) -> ParsedTurn:
-        """Return a plan that brings this object to its place, without a look at the others."""
+        """Return a plan that brings this object to its destination without looking at others."""
         truth, simulation = self.truth, self.simulation
         if answer not in truth.others:
             return self._planned(next_action(simulation.dialect, simulation.state, truth.goal))
@@ -243,7 +244,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Return the rest of a plan, or the next look at an object (`EmbodiedPreset.oracle`)."""
+        """Return the rest of a plan, or the next object to look at (`EmbodiedPreset.oracle`)."""
         simulation, truth = self.simulation, self.truth
         if not self.tools:
             return self._planned([])
@@ -276,7 +277,7 @@ class HouseEnv(RebuiltPrompt):
             "mean_reward": reward / max(1, steps),
         }
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ private helpers
 
     @property
     def _plans(self) -> PlanGrammar:
@@ -318,7 +319,7 @@ class HouseEnv(RebuiltPrompt):
                 yield prompts.refused(event.message)
 
     def _images(self) -> tuple[Part, ...]:
-        """Return the present frame, and as many earlier ones as the options say."""
+        """Return the current frame, and as many earlier ones as the options require."""
         options = self.options
         if options.language_only:
             return ()
@@ -332,7 +333,7 @@ class HouseEnv(RebuiltPrompt):
         return (*earlier, prompts.NOW, frame)
 
     def _planned(self, ids: Sequence[int]) -> ParsedTurn:
-        """Return the turn with the first of these actions; without any, an empty plan."""
+        """Return a turn with the first of these actions; if there are none, an empty plan."""
         names = self.simulation.dialect.names
         calls = tuple(
             ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
@@ -342,7 +343,7 @@ class HouseEnv(RebuiltPrompt):
         return ParsedTurn(thought, calls) if calls else ParsedTurn(thought, answer="")
 
     def _search(self) -> list[int]:
-        """Return the next look at a candidate, empty once the object has been seen."""
+        """Return the actions to look at the next candidate; empty after the object was seen."""
         truth, simulation = self.truth, self.simulation
         state = simulation.state
         if not truth.targets or state.held or state.found in truth.targets:
@@ -375,15 +376,15 @@ class HouseEnv(RebuiltPrompt):
 
 
 class EBAlfred(HouseEnv):
-    """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
+    """The policy does household tasks in the words of ALFRED (EmbodiedBench's EB-ALFRED).
 
     ### Description
-    It is played as `HouseEnv` is, with 500 px frames and the limits of EmbodiedBench. By
-    default the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR.
-    ``simulator="thor"`` plays through ai2thor's own `Controller` in a child process, with
-    EB-ALFRED's 162 actions and those of the scene: with ``player="house"`` in House, with a
-    Unity player in ALFRED's scenes (``data="eb_alfred:<folder>"``). Only results with the Unity
-    player are comparable with published ones.
+    The task is that of `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. By default
+    the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR.
+    ``simulator="thor"`` uses ai2thor's own `Controller` in a child process, with EB-ALFRED's 162
+    actions and those of the scene: ``player="house"`` runs House, and a Unity player runs ALFRED's
+    scenes (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
+    published ones.
 
     ### Action space
     `Unicode`: a plan in JSON, see `HouseEnv`.
@@ -392,13 +393,14 @@ class EBAlfred(HouseEnv):
     See `HouseEnv`; the frame has 500 x 500 pixels.
 
     ### Starting state
-    A house and a task drawn by the seed, or the scene of a published task.
+    A house and a task that are drawn with the seed, or the scene of a published task.
 
     ### Reward
     See `HouseEnv`. The dense reward of ALFRED is not reproduced.
 
     ### Episode end
-    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+    The episode terminates with success or an empty plan. It is truncated after 30 actions or 10
+    invalid ones.
 
     ### Information
     See `HouseEnv`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or
@@ -413,15 +415,16 @@ class EBAlfred(HouseEnv):
 
 
 class EBHabitat(HouseEnv):
-    """EmbodiedBench's EB-Habitat: rearrangement in the words of its 70 skills.
+    """The policy rearranges objects in the words of EB-Habitat's 70 skills (EmbodiedBench).
 
     ### Description
-    As `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. The world is House, not
-    ReplicaCAD: ``info["simulator"]`` says so, and results are not comparable with published ones.
+    The task is that of `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. The world is
+    House, not ReplicaCAD, as ``info["simulator"]`` states; results are not comparable with
+    published ones.
 
-    With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` they are a
-    planning domain of habitat-lab 0.3.3, whose `Env`, task, actions and measures run in a child
-    process: success and progress are its `PddlSuccess` and `PddlStageGoals`. Its actions are
+    With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` the rules
+    are a planning domain of habitat-lab 0.3.3, whose `Env`, task, actions and measures run in a
+    child process: success and progress are its `PddlSuccess` and `PddlStageGoals`. Its actions are
     EB-Habitat's 70 skills, in a house with the receptacles of the list.
 
     ### Action space
@@ -431,17 +434,18 @@ class EBHabitat(HouseEnv):
     See `HouseEnv`; the frame has 500 x 500 pixels.
 
     ### Starting state
-    A house and a task drawn by the seed.
+    A house and a task that are drawn with the seed.
 
     ### Reward
     See `HouseEnv`; ``reward="habitat"`` has the constants of EB-Habitat.
 
     ### Episode end
-    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+    The episode terminates with success or an empty plan. It is truncated after 30 actions or 10
+    invalid ones.
 
     ### Information
     See `HouseEnv`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
-    ``info["placeholders"]`` names the modules that habitat-lab imports and the child lacks.
+    ``info["placeholders"]`` names the modules that habitat-lab imports but that are not installed.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_habitat`.

@@ -1,4 +1,4 @@
-"""The ground truth of a task in a house."""
+"""Defines the ground truth of a task in a house."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .world.tasks import TaskOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class HouseTruth(GroundTruth):
-    """Holds the ground truth of a task. The seed and the options make the house again.
+    """Holds the ground truth of a task. The seed and the options determine the house.
 
     Attributes:
         seed: The seed of the task.
         dialect: The dialect of its actions.
         subset: The subset that it was drawn for, or ``"all"``.
         split: ``"train"`` or ``"eval"``.
-        rooms: Rooms of the house; 0 for 3 to 6.
-        kinds: Types of objects.
-        extra: Further objects.
-        lookalikes: Objects that a reference by look chooses from.
+        rooms: Number of rooms of the house; 0 for 3 to 6.
+        kinds: Number of types of objects.
+        extra: Number of further objects.
+        lookalikes: Number of objects that a reference by look chooses from.
         fixtures: The fixtures of a house of one room.
         tasks: The types of tasks that it was drawn from.
-        longest_plan: Most actions of a plan; 0 for the bounds of the subset.
-        types: The types of objects that tasks are about; empty for all.
-        attributes: What references by look may name.
+        longest_plan: Maximum number of actions of a plan; 0 for the bounds of the subset.
+        types: The types of objects of tasks; empty for all.
+        attributes: The attributes that a reference by look may name.
         task: The type of task.
         goal: The goal.
         plan: Ids of actions that reach the goal.
-        targets: The object that the reference fits, where there are look-alikes.
+        targets: The object that the reference matches, if there are look-alikes.
         others: The look-alikes.
     """
 

@@ -1,4 +1,4 @@
-"""A map of the house from above, which viewers show and policies do not see."""
+"""Draws a map of the house from above, which viewers show and policies do not see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .world.render.camera import camera_of, item_position
 from .world.state import HouseState
 
 SIDE = 320
-"""Pixels of the longer side of a map."""
+"""Length of the longer side of a map, pixels."""
 
 _PAPER, _WALL, _DOOR = (250, 248, 244), (60, 60, 60), (250, 248, 244)
 _FIXTURE, _OPEN, _ON = (214, 206, 194), (170, 205, 235), (250, 214, 120)
@@ -24,9 +24,9 @@ _AGENT = (200, 30, 30)
 
 
 def draw_map(state: HouseState) -> Image:
-    """Return the map: rooms, fixtures, objects in their colors, and the agent with its view.
+    """Draw a map with rooms, fixtures, objects in their colors, and the agent with its view.
 
-    Open fixtures are blue, running ones yellow. The object in hand is at the agent.
+    Open fixtures are blue, running ones yellow. The object in hand is drawn at the agent.
     """
     house = state.house
     wide = max(room.right for room in house.rooms)

@@ -1,4 +1,4 @@
-"""Presets of the embodied environments: house, frames, prompt and limits."""
+"""Defines presets of the embodied environments: house, frames, prompt and limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .world.items import Split
 from .world.tasks import TaskOptions
 
 TINY_FIXTURES = ("CoffeeTable", "Dresser", "SideTable", "Desk", "Shelf")
-"""The fixtures of the one room of the preset ``tiny``."""
+"""The fixtures of the only room of the preset ``tiny``."""
 
 TINY_TYPES = ("BasketBall", "Book", "Bowl", "Candle")
 """The types of objects that its tasks are about. They precede all fixtures in the list of actions,
@@ -19,23 +19,23 @@ so that an action has the same number in each task."""
 
 @dataclass(frozen=True, kw_only=True)
 class EmbodiedPreset:
-    """One setting of an embodied environment.
+    """Holds the fields of a preset.
 
     Attributes:
         prompt: ``"full"`` or ``"brief"``.
-        side: Pixels of a side of a frame, 96 to 500.
+        side: Side of a frame in pixels, 96 to 500.
         smoothing: Whether the edges in frames are smoothed (``"msaa"``).
-        rooms: Rooms of a house; None draws 3 to 6.
-        kinds: Types of objects in a house.
-        objects: Further objects.
-        lookalikes: Objects that a reference by look chooses from.
+        rooms: Number of rooms of a house; None draws 3 to 6.
+        kinds: Number of types of objects in a house.
+        objects: Number of further objects.
+        lookalikes: Number of objects that a reference by look chooses from.
         furniture: ``"rooms"`` or ``"tiny"``: one room with five fixtures.
-        steps: Most actions of an episode.
-        invalid_actions: Invalid actions and replies that end an episode.
-        plan_actions: Most actions of one plan.
-        text_characters: Most characters of each text of a turn under constrained decoding.
-        oracle: ``"plan"`` writes the whole plan; ``"search"`` looks at one object after another
-            first, as a player must that knows only what it sees.
+        steps: Maximum number of actions of an episode.
+        invalid_actions: Number of invalid actions and replies that ends an episode.
+        plan_actions: Maximum number of actions of one plan.
+        text_characters: Maximum length of each text of a turn under constrained decoding.
+        oracle: ``"plan"`` writes the whole plan; ``"search"`` first looks at one object after
+            another, as a player without knowledge of the house must.
     """
 
     prompt: PromptStyle = "full"
@@ -53,7 +53,7 @@ class EmbodiedPreset:
     oracle: Literal["plan", "search"] = "plan"
 
     def task_options(self, dialect: str, subset: str, split: Split) -> TaskOptions:
-        """Return what tasks are drawn from."""
+        """Return the options from which tasks are drawn."""
         if self.furniture == "rooms":
             return TaskOptions(
                 dialect=dialect,

@@ -1,4 +1,4 @@
-"""The texts of the embodied environments. All of them are ours."""
+"""Writes the prompts of the embodied environments, which are all our own."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _BRIEF = "Look for the object, then bring it to its place.\n"
 
 
 def rules(dialect: str, style: PromptStyle, form: str, limits: tuple[int, int]) -> str:
-    """Return what never changes: the rules and the form of a turn.
+    """Return the constant part of the prompt: the rules and the format of a turn.
 
     Args:
         dialect: The dialect.
         style: ``"full"`` or ``"brief"``.
-        form: How a turn is written (`PlanGrammar.instructions`).
-        limits: The largest numbers of steps and of invalid actions.
+        form: The format of a turn (`PlanGrammar.instructions`).
+        limits: The maximum numbers of steps and of invalid actions.
     """
     if style == "brief":
         return _BRIEF
@@ -60,17 +60,17 @@ def rules(dialect: str, style: PromptStyle, form: str, limits: tuple[int, int]) 
 
 
 def action_list(description: str, names: Sequence[str]) -> str:
-    """Return what an entry of a plan does, and the numbered actions."""
+    """Return the description of a plan's entries, and the numbered actions."""
     lines = "".join(f"{index}: {name}\n" for index, name in enumerate(names))
     return f"\n{description}\nActions:\n{lines}"
 
 
 NO_ACTIONS = "\nThere are no actions.\n"
-"""What stands in place of the actions under the control ``no_tool``."""
+"""Text that replaces the actions under the control ``no_tool``."""
 
 
 def examples(texts: Sequence[str]) -> str:
-    """Return the block of numbered examples, ``""`` without any."""
+    """Return the numbered examples as a block, ``""`` if there are none."""
     if not texts:
         return ""
     numbered = "\n".join(f"Example {place}.\n{text}" for place, text in enumerate(texts, 1))
@@ -88,13 +88,13 @@ def instruction(text: str) -> str:
 
 
 def history(lines: Iterable[str]) -> str:
-    """Return what has happened so far, ``""`` if nothing has."""
+    """Return the history of the episode, ``""`` if it is empty."""
     joined = "\n".join(lines)
     return f"\nHistory:\n{joined}\n" if joined else ""
 
 
 def step(number: int, action_id: int, name: str, feedback: str) -> str:
-    """Return the line of one action; an empty `feedback` is left out."""
+    """Return the line of one action; an empty `feedback` is omitted."""
     line = f"Step {number}, action {action_id}, {name}"
     return f"{line}: {feedback}" if feedback else line
 
@@ -106,4 +106,4 @@ def refused(message: str) -> str:
 
 NOW = "\nWhat the camera sees now:\n"
 BEFORE = "\nWhat the camera saw before:\n"
-"""What stands before the present frame, and before earlier ones."""
+"""Texts before the current frame, and before earlier ones."""

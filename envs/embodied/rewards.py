@@ -1,4 +1,4 @@
-"""The rewards of the embodied environments, which read events alone.
+"""Computes the rewards of the embodied environments from events.
 
 ==========  =======  ===========  ===================================================
 term        default  ``habitat``  score

@@ -1,4 +1,4 @@
-"""Examples in prompts: plans for other objects of the house, written by the planner."""
+"""Creates examples for prompts: plans for other objects of the house, written by the planner."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def write_examples(
     """Return examples that the planner has written.
 
     Args:
-        dialect: The actions of the episode: the ids of examples are theirs.
-        truth: The task, whose objects no example is about.
+        dialect: The actions of the episode, whose ids the examples use.
+        truth: The task, whose objects do not occur in examples.
         grammar: Writes the replies.
         count: The number of examples.
         long: Whether examples are long plans (the subset long_horizon).
@@ -85,14 +85,14 @@ def write_examples(
 
 
 def read_examples(file: str | Path, count: int) -> list[str]:
-    """Return the examples of a file: a JSON list of texts, as EmbodiedBench's files are.
+    """Return the examples of a file, a JSON list of texts as in EmbodiedBench's files.
 
     Args:
         file: The file.
-        count: The number of examples to use, from the first one on.
+        count: The number of examples to use, from the beginning.
 
     Raises:
-        DataError: If the file cannot be read, or is no list of texts.
+        DataError: If the file cannot be read, or is not a list of texts.
     """
     try:
         value = json.loads(Path(file).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""HouseSimulation: one episode in a house, and the tool by which a policy acts in it."""
+"""Defines an episode in a house, and the tool with which a policy acts in it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _GRAY = 128
 
 
 class HouseSimulation:
-    """The state of an episode, and what the agent sees.
+    """Holds the state of an episode, and renders what the agent sees.
 
     Args:
         truth: The task.
 
     Attributes:
         truth: The task.
-        goal: What success and progress are measured by.
+        goal: The goal, which determines success and progress.
         house: The house.
         state: The state of the house.
         dialect: The numbered actions.
         progress: The conditions that are met.
         succeeded: Whether the goal was reached.
-        steps: Actions that were carried out or tried.
+        steps: Number of actions that were executed or tried.
     """
 
     def __init__(self, truth: HouseTruth) -> None:
@@ -57,7 +57,7 @@ class HouseSimulation:
         self._seen: tuple[int, Image] | None = None
 
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
-        """Carry out an action; return whether it was valid, and facts about it."""
+        """Execute an action; return whether it was valid, and facts about it."""
         outcome = self.dialect.perform(self.state, action_id)
         return outcome.ok, self._judge(outcome.feedback)
 
@@ -76,7 +76,7 @@ class HouseSimulation:
         }
 
     def frame(self, side: int, antialias: bool, blind: bool = False) -> Image:
-        """Return what the agent sees; a gray image if it is blind."""
+        """Return the view of the agent; a gray image if `blind`."""
         if blind:
             return Image.from_pixels(np.full((side, side, 3), _GRAY, np.uint8))
         if self._seen is None or self._seen[0] != self.steps:
@@ -84,7 +84,7 @@ class HouseSimulation:
         return self._seen[1]
 
     def films(self) -> tuple[Video, ...]:
-        """Return what viewers see of the last action, a map of the house."""
+        """Return a film of the last action for viewers, a map of the house."""
         return (Video((draw_map(self.state),), (float(self.steps),)),)
 
     def _draw(self, side: int, antialias: bool) -> Pixels:
@@ -93,10 +93,10 @@ class HouseSimulation:
 
 
 class World(Protocol):
-    """What plays the episodes of an environment: House in this process, or a simulator.
+    """Runs the episodes of an environment: House in this process, or a simulator.
 
     Attributes:
-        name: The simulator and its player, as ``info["simulator"]`` and labels have it.
+        name: The simulator and its player, as in ``info["simulator"]`` and labels.
     """
 
     name: str
@@ -105,7 +105,7 @@ class World(Protocol):
         """Begin the episode of a sample.
 
         Raises:
-            ConfigurationError: If something must be installed first; the message says what.
+            ConfigurationError: If something must be installed first; the message explains what.
             ServiceError: If a simulator fails.
         """
         ...
@@ -116,7 +116,7 @@ class World(Protocol):
 
 
 class HouseWorld:
-    """House in this process."""
+    """Runs House in this process."""
 
     name = "house"
 
@@ -129,20 +129,20 @@ class HouseWorld:
 
 
 class ActArguments(Arguments):
-    """Arguments of `ActTool`."""
+    """Holds the arguments of `ActTool`."""
 
     action_id: int = Field(description="the number of an action in the list", ge=0, le=9999)
     action_name: str = Field(description="the name of that action")
 
 
 class ActTool(Tool[ActArguments]):
-    """Carries out one action of the numbered list.
+    """Executes one of the numbered actions.
 
     Args:
-        world: Plays the episodes.
+        world: Runs the episodes.
 
     Attributes:
-        simulation: The episode, from `begin` on.
+        simulation: The episode, after `begin`.
     """
 
     name = "act"
@@ -154,7 +154,7 @@ class ActTool(Tool[ActArguments]):
         self.world = world
 
     def begin(self, sample: Sample) -> None:
-        """Begin the episode of a sample; a control without tools needs its world, too."""
+        """Begin the episode of a sample; a control without tools also needs a world."""
         self.simulation = self.world.begin(sample)
 
     @override
@@ -164,7 +164,7 @@ class ActTool(Tool[ActArguments]):
 
     @override
     def call(self, arguments: ActArguments, store: Store) -> ToolResult:
-        """Carry out the action; an invalid one is a result that is not ok."""
+        """Execute the action; an invalid one has a result with ``ok`` False."""
         ok, detail = self.simulation.act(arguments.action_id)
         reason = "" if ok else detail["feedback"]
         films = self.simulation.films()

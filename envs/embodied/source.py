@@ -1,4 +1,4 @@
-"""HouseTasks: an unbounded source of tasks in procedural houses."""
+"""Creates an unlimited number of tasks in procedural houses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .world.tasks import TaskOptions, make_task
 
 
 class HouseTasks:
-    """Makes tasks with exact ground truth.
+    """Creates tasks with exact ground truth.
 
     Args:
-        options: What tasks are drawn from.
-        simulator: What plays them, for the label ``simulator``.
+        options: The options from which tasks are drawn.
+        simulator: The name of the simulator, for the label ``simulator``.
     """
 
     ground_truth = HouseTruth

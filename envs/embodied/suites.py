@@ -1,8 +1,7 @@
-"""The tables of EmbodiedBench in the Argos paper (§5.3, tables 3, 4 and 8).
+"""Defines the tables of EmbodiedBench in the Argos paper (§5.3, tables 3, 4 and 8).
 
-Every cell of the paper's tables is a multiple of 1/150: 50 tasks of a subset, each played three
-times, at temperature 0.6. The columns here play House; its results are not comparable with
-published ones.
+Every cell of the paper's tables is a multiple of 1/150: 50 tasks of a subset, each run three times,
+at temperature 0.6. The columns here use House; its results are not comparable with published ones.
 """
 
 from __future__ import annotations

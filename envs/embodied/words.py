@@ -1,4 +1,4 @@
-"""The words of the preset ``tiny``, for the tokenizer of a tiny model."""
+"""Lists the words of the preset ``tiny``, for the tokenizer of a tiny model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIECES = (
     '"}, ',
     '"}]}',
 )
-"""What every turn consists of beside its texts, ids and names."""
+"""The parts of every turn in addition to its texts, ids and names."""
 
 
 def _texts() -> Iterator[str]:

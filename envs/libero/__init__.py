@@ -1,4 +1,4 @@
-"""The LIBERO family: robot manipulation by chunks of low-level actions."""
+"""Contains the LIBERO environment: robot manipulation with chunks of low-level actions."""
 
 from __future__ import annotations
 
@@ -43,22 +43,24 @@ def make(
     on_abort: Literal["truncate", "raise"] = "truncate",
     **overrides: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/Libero-v0``. The simulator is started by the first reset.
+    """Create ``visenv/Libero-v0``. The first reset starts the simulator.
 
     Args:
-        data: ``"solved"`` (what the scripted expert solves), a suite (``"libero_spatial"``,
-            ``"libero_object"``, ``"libero_goal"``, ``"libero_90"``, ``"libero_10"``),
-            ``"four_suites"``, ``"all"``, or a `Source`.
-        preset: ``"default"``, ``"vla"`` (frames rotated by 180°, the task alone as prompt) or
+        data: ``"solved"`` (the samples that the scripted expert solves), a suite
+            (``"libero_spatial"``, ``"libero_object"``, ``"libero_goal"``, ``"libero_90"``,
+            ``"libero_10"``), ``"four_suites"``, ``"all"``, or a `Source`.
+        preset: ``"default"``, ``"vla"`` (frames rotated by 180°, only the task as prompt) or
             ``"tiny"`` (frames of 96 px).
         reward: ``"success"`` or ``"outcome"``.
-        tasks: Numbers of the tasks of a suite; all by default.
-        states: Numbers of the stored initial states, or how many of the first; all 50 by default.
-        layout_seed: Seeds LIBERO before a task is loaded: the stored states leave out the fixtures.
+        tasks: Indices of the tasks of a suite; all by default.
+        states: Indices of the stored initial states, or the number of the first ones; all 50 by
+            default.
+        layout_seed: The seed of LIBERO when a task is loaded; it determines the poses of the
+            fixtures, which the stored states do not contain.
         actions: ``"bins"`` (integers from 0 to 254) or ``"native"`` (``{"values": …}`` with numbers
             from -1 to 1, for `NativeActions`).
-        statistics: ``"<dataset_statistics.json>:<key>"`` of an OpenVLA checkpoint; integers then
-            span its ranges.
+        statistics: ``"<dataset_statistics.json>:<key>"`` of an OpenVLA checkpoint, whose ranges the
+            integers then span.
         record: Frames for viewers, which the policy does not see: ``"none"``, ``"turns"`` or
             ``"actions"``.
         assets: A folder with LIBERO's assets; by default those of the installed packages.
@@ -70,14 +72,14 @@ def make(
         **overrides: Fields of `LiberoPreset` to change, for example ``limits="lerobot"``.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
     chosen = choose_preset("visenv/Libero-v0", make, PRESETS, preset, overrides)
     check_choice("reward", reward, ("success", "outcome"))
     check_choice("actions", actions, ("bins", "native"))
     check_choice("record", record, ("none", "turns", "actions"))
     if statistics is not None and actions == "native":
-        raise ConfigurationError("statistics belong to actions='bins'; native actions have none.")
+        raise ConfigurationError("statistics need actions='bins'; native actions have none.")
     if isinstance(data, str):
         data = open_tasks(data, tasks, states, layout_seed)
     elif tasks is not None or states is not None:

@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 
 HALF_BINS = 127
 LAST_BIN = 2 * HALF_BINS
-"""The largest integer of text; 0 is -1, 127 exactly 0, and 254 is 1."""
+"""The largest integer of an action in text; 0 means -1, 127 exactly 0, and 254 means 1."""
 
 ACTION_SIZE = 7
 MOST_ROWS = 16
@@ -23,7 +23,7 @@ Row = NDArray[np.float64]
 
 
 class ActionStatistics(NamedTuple):
-    """The range of the actions that a policy was trained on (OpenVLA's ``norm_stats``).
+    """Holds the range of the actions that a policy was trained on (OpenVLA's ``norm_stats``).
 
     Attributes:
         low: The 1 % quantile of each number, ``[7]``.
@@ -61,7 +61,7 @@ def read_statistics(name: str) -> ActionStatistics:
 
 
 def decode(rows: Sequence[Sequence[int]], statistics: ActionStatistics | None = None) -> list[Any]:
-    """Return the actions of a chunk, numbers from -1 to 1.
+    """Return the actions of a chunk, as numbers from -1 to 1.
 
     Args:
         rows: Rows of six integers from 0 to 254 and the gripper, 0 (open) or 1 (closed).
@@ -80,7 +80,7 @@ def decode(rows: Sequence[Sequence[int]], statistics: ActionStatistics | None = 
 def encode(
     actions: Sequence[Sequence[float]], statistics: ActionStatistics | None = None
 ) -> list[Any]:
-    """Return the rows of text nearest to actions from -1 to 1; the inverse of `decode`."""
+    """Return the rows of text that are nearest to actions from -1 to 1; the inverse of `decode`."""
     values = np.clip(np.asarray(actions, np.float64), -1, 1)
     grip = values[:, -1] > 0
     if statistics is not None:

@@ -1,4 +1,4 @@
-"""Libero: move a robot arm by chunks of actions until the goal of a household task holds."""
+"""Defines Libero: move a robot arm with chunks of actions until the goal of a task holds."""
 
 from __future__ import annotations
 
@@ -21,38 +21,41 @@ from .tools import ActionChunkTool
 
 
 class Libero(VisEnv):
-    """Do a household task with a robot arm, by chunks of low-level actions (LIBERO).
+    """The policy does household tasks with a robot arm, with chunks of low-level actions (LIBERO).
 
     ### Description
-    A Panda arm with a two-finger gripper stands before a table, and the task is given in a
+    A Panda arm with a two-finger gripper is in front of a table, and the task is given as a
     sentence. The simulator, tasks, initial states and assets are LIBERO's own (Liu et al., NeurIPS
-    2023); they run in a child process with its own interpreter. Argos fine-tunes on four suites
-    together and on LIBERO-90 (§5.4, Table 5).
+    2023); they run in a child process with its own interpreter. Argos trains one policy on four
+    suites and another one on LIBERO-90 (§5.4, Table 5).
 
     ### Action space
     `Unicode`: ``{"actions": [[x, y, z, roll, pitch, yaw, gripper], …]}`` with 1 to 16 rows. Six
-    integers from 0 to 254 span [-1, 1], 127 being exactly 0; full scale sets a goal 5 cm or 0.5 rad
-    away, 20 times in a second. The gripper is 0 (open) or 1 (closed). `NativeActions` is a wrapper
-    with the native ``Box(-1, 1, (7,))``.
+    integers from 0 to 254 span [-1, 1], and 127 is exactly 0. The largest action moves the target
+    pose by 5 cm or 0.5 rad; there are 20 actions per second. The gripper is 0 (open) or 1 (closed).
+    `NativeActions` is a wrapper with the native ``Box(-1, 1, (7,))``.
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task and the frames of the cameras
     agentview and wrist, 224 px, at the start and after each chunk.
 
     ### Starting state
-    A stored initial state of a task, after 10 settling steps. Equal samples start equal to the bit.
+    A stored initial state of a task, after 10 settling steps. Equal samples have bitwise equal
+    starting states.
 
     ### Reward
-    ``"success"`` pays 1 at the end if the goal holds, and nothing else. ``"outcome"`` pays the same
-    without named terms.
+    ``"success"`` is 1 at the end of the episode if the goal holds, otherwise 0. ``"outcome"`` is
+    the same without named terms.
 
     ### Episode end
-    Terminated when the goal holds, also inside a chunk; truncated after the environment steps of
-    the suite (220, 280, 300, 520 or 400), after too many malformed turns, or after ``turns`` turns.
+    The episode terminates when the goal holds, also inside a chunk. It is truncated after the
+    environment steps of the suite (220, 280, 300, 520 or 400), after too many malformed turns, or
+    after ``turns`` turns.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``success``, ``goal_share`` (the share of the goal's
-    predicates that hold), ``env_steps`` and ``chunk_size`` (mean rows carried out in a turn).
+    ``info["step"].metrics`` contains on the last step: ``success``, ``goal_share`` (the share of
+    the goal's predicates that hold), ``env_steps`` and ``chunk_size`` (mean number of executed rows
+    per turn).
 
     ### Arguments
     See `visenv.envs.libero.make`.
@@ -92,14 +95,12 @@ class Libero(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the first frames and the task; set the limit of the sample's suite."""
+        """Return the message with frames and task; set the step limit of the suite."""
         table = LEROBOT_LIMITS if self.preset.limits == "lerobot" else STEP_LIMITS
         steps = self.preset.env_steps or table[self.truth.suite]
         self.limits = self.limits._replace(env_steps=steps)
         self.act.most_steps = steps
-        if (
-            not self.tools
-        ):  # under the control no_tool, nothing else begins the episode of the simulator
+        if not self.tools:  # with the control no_tool, no call starts the episode
             self.act.reset(self.sample, self.store)
         for image in self.act.first_frames.values():
             self.store.add_image(self.grammar.result_prefix, image)
@@ -118,7 +119,7 @@ class Libero(VisEnv):
 
     @override
     def task_score(self) -> float:
-        """Return 1 for success."""
+        """Return 1 for success, otherwise 0."""
         return float(self.is_done())
 
     @override
@@ -135,7 +136,7 @@ class Libero(VisEnv):
 
     @override
     def close(self) -> None:
-        """Close the environment and give the simulator back."""
+        """Close the environment and release the simulator."""
         super().close()
         self.act.close()
 
@@ -146,12 +147,12 @@ class Libero(VisEnv):
 
     @override
     def direct_turn(self, answer: str) -> ParsedTurn:
-        """Return a chunk that does not move: no turn can answer."""
+        """Return a chunk that does not move, because no turn can contain an answer."""
         return ParsedTurn(calls=(ToolCall(TOOL, self.act.example().model_dump(mode="json")),))
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return nothing: no turn can answer."""
+        """Return ``""``, because no turn can contain an answer."""
         return ""
 
     @property
@@ -160,7 +161,7 @@ class Libero(VisEnv):
         return self.sample.truth_as(LiberoTruth)
 
     def _last_detail(self) -> dict[str, Any]:
-        """Return the facts of the last chunk that was carried out."""
+        """Return the facts of the last executed chunk."""
         for call in reversed(self.log.tool_calls):
             if call.ok:
                 return dict(call.detail)

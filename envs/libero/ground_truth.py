@@ -1,4 +1,4 @@
-"""The ground truth of a LIBERO sample: which task it is and where it starts."""
+"""Defines the ground truth of a LIBERO sample: its task and its initial state."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LiberoTruth:
-    """A task of LIBERO at one of its stored initial states.
+    """Identifies a task of LIBERO at one of its stored initial states.
 
     Attributes:
         suite: The suite, for example ``"libero_goal"``.
-        task: The number of the task in LIBERO's default order, from 0.
-        state: The number of the stored initial state, from 0.
-        seed: Seeds LIBERO before the task is loaded; it decides the poses of the fixtures, which
-            the stored states leave out.
-        start: A flattened MuJoCo state to start at instead of a stored one, before the settling
-            steps; empty for a stored one.
+        task: The index of the task in LIBERO's default order, from 0.
+        state: The index of the stored initial state, from 0.
+        seed: The seed of LIBERO when the task is loaded; it determines the poses of the fixtures,
+            which the stored states do not contain.
+        start: A flattened MuJoCo state to start from, before the settling steps; empty to start
+            from the stored one.
     """
 
     suite: str

@@ -1,4 +1,4 @@
-"""The native spaces of LIBERO around the text environment, for policies that output numbers."""
+"""Wraps the text environment with LIBERO's native spaces, for policies that output numbers."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from .prompts import CAMERAS
 
 STATE_SIZE = 8
 LARGEST_STATE = 10.0
-"""More than any number of the state: the arm reaches 1 m, and an axis-angle has at most 2π."""
+"""Bound of all numbers of the state: the arm reaches 1 m, and an axis-angle has at most 2π."""
 
 Action = NDArray[np.float64]
 NativeObservation = dict[str, NDArray[Any]]
 
 
 class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Takes one action of seven numbers a step instead of a chunk of text.
+    """Takes one action of seven numbers per step instead of a chunk of text.
 
     The action space is ``Box(-1, 1, (7,), float64)``: x, y, z, roll, pitch, yaw and gripper (-1
     open, 1 closed). The observation space is ``Dict(agentview, wrist, state)``: two uint8 frames
     ``[side, side, 3]`` and float64 ``[8]``, the position of the hand (m), its rotation as an axis
     times the angle (rad) and the positions of the fingers (m). Actions are applied and saved
-    without binning; actions at the centers of the text's bins give the same states as text, bit for
-    bit. ``info`` is that of the text environment.
+    without binning; actions at the centers of the text's bins give bitwise the same states as
+    text. ``info`` is that of the text environment.
 
     Args:
         env: ``gym.make("visenv/Libero-v0", actions="native")``.
 
     Raises:
-        ConfigurationError: If the environment takes other actions.
+        ConfigurationError: If the environment has other actions.
     """
 
     def __init__(self, env: gym.Env[Observation, str]) -> None:
@@ -73,7 +73,7 @@ class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Take one action.
 
         Raises:
-            ValueError: If it is not seven finite numbers from -1 to 1.
+            ValueError: If the action is not seven finite numbers from -1 to 1.
         """
         row = np.asarray(action, np.float64)
         if row.shape != (ACTION_SIZE,) or not np.all(np.abs(row) <= 1):

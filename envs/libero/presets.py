@@ -1,4 +1,4 @@
-"""Presets of Libero: what is shown, how it is asked, and the limits."""
+"""Defines presets of Libero: frames, prompt and limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_90", "libero
 """LIBERO's suites, 130 tasks in all."""
 
 FOUR_SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10")
-"""The suites of Argos's one policy; it reports libero_10 as "Long"."""
+"""The suites on which Argos trains one policy; it reports libero_10 as "Long"."""
 
 STEP_LIMITS = {
     "libero_spatial": 220,
@@ -18,28 +18,28 @@ STEP_LIMITS = {
     "libero_90": 400,
     "libero_10": 520,
 }
-"""Environment steps of an episode, settling left out (openpi)."""
+"""Environment steps of an episode without the settling steps (openpi)."""
 
 LEROBOT_LIMITS = {**STEP_LIMITS, "libero_spatial": 280}
-"""The limits of LeRobot."""
+"""Environment steps of an episode in LeRobot."""
 
 SETTLING_STEPS = 10
-"""Steps with an open gripper before the first observation."""
+"""Number of steps with an open gripper before the first observation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiberoPreset:
-    """One preset.
+    """Holds the fields of a preset.
 
     Attributes:
         frame_side: Side of a frame, pixels.
         frames: ``"upright"``, or ``"rotated"`` by 180° as the checkpoints of vision-language-action
             policies expect them.
-        prompt: ``"full"`` explains the actions; ``"brief"`` is the task alone, for a tiny model.
+        prompt: ``"full"`` explains the actions; ``"brief"`` is only the task, for a tiny model.
         limits: The environment steps of each suite, those of openpi or of LeRobot.
-        env_steps: Environment steps of an episode; None takes those of `limits`.
-        turns: Turns of an episode.
-        invalid_actions: Malformed turns before the episode is truncated.
+        env_steps: Environment steps of an episode; None uses those of `limits`.
+        turns: Number of turns of an episode.
+        invalid_actions: Number of malformed turns after which the episode is truncated.
     """
 
     frame_side: int = 224

@@ -1,4 +1,4 @@
-"""Writes what Libero says to the policy."""
+"""Writes the prompts of Libero."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def shown_frames(frames: Mapping[str, Image]) -> tuple[Part, ...]:
 
 
 def progress(steps: int, most: int) -> str:
-    """Return how many of the steps are used."""
+    """Return the number of used steps as text."""
     return f"Steps used: {steps} of {most}.\n"

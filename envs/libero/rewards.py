@@ -1,4 +1,4 @@
-"""The reward of Libero, which reads events alone.
+"""Computes the reward of Libero from events.
 
 =======  ======  ================================================
 term     weight  score
@@ -19,6 +19,6 @@ def reward_terms() -> list[RewardTerm]:
 
 
 def success_score(log: EventLog, sample: Sample | None = None) -> float:
-    """Return 1 if the goal held after the last chunk that was carried out."""
+    """Return 1 if the goal held after the last executed chunk."""
     carried_out = [call for call in log.tool_calls if call.ok]
     return float(bool(carried_out and carried_out[-1].detail["success"]))

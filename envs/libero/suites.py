@@ -1,4 +1,4 @@
-"""The table of LIBERO in the Argos paper (§5.4, table 5)."""
+"""Defines the table of LIBERO in the Argos paper (§5.4, table 5)."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ LIBERO = Suite(
     ),
     metric="success",
 )
-"""Each of the 50 stored initial states of a task is a trial, as in the paper; in LIBERO-90 each of
-the first 20. The paper trains a separate policy for LIBERO-90."""
+"""Table 5. As in the paper, each of the 50 stored initial states of a task is a trial; in LIBERO-90
+only the first 20 are. The paper trains a separate policy for LIBERO-90."""

@@ -1,4 +1,4 @@
-"""The tool of Libero: it carries out a chunk of actions in the simulator."""
+"""Defines the tool of Libero, which executes a chunk of actions in the simulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .presets import SETTLING_STEPS, LiberoPreset
 TARGET = "visenv.envs.libero.simulator.world:LiberoSimulator"
 STEPS_PER_SECOND = 20
 PLANNED_STEPS = 16
-"""Actions of one turn of the expert."""
+"""Number of actions of one turn of the expert."""
 
 Record = Literal["none", "turns", "actions"]
 
@@ -32,7 +32,7 @@ _Value = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class ActionChunkArguments(Arguments):
-    """Arguments of `ActionChunkTool`."""
+    """Holds the arguments of `ActionChunkTool`."""
 
     actions: Annotated[
         list[Annotated[list[_Bin], Field(min_length=ACTION_SIZE, max_length=ACTION_SIZE)]],
@@ -48,7 +48,7 @@ class ActionChunkArguments(Arguments):
 
 
 class NativeActionArguments(Arguments):
-    """Arguments of `ActionChunkTool` with native actions."""
+    """Holds the arguments of `ActionChunkTool` with native actions."""
 
     values: Annotated[
         list[Annotated[list[_Value], Field(min_length=ACTION_SIZE, max_length=ACTION_SIZE)]],
@@ -57,20 +57,20 @@ class NativeActionArguments(Arguments):
 
 
 class ActionChunkTool(Tool[Any]):
-    """Carries out actions until the chunk ends or the goal holds.
+    """Executes actions until the chunk ends or the goal holds.
 
     Args:
         spec: The simulator.
         preset: The frames and limits.
-        native: Whether a chunk holds numbers from -1 to 1 instead of integers.
+        native: Whether a chunk contains numbers from -1 to 1 instead of integers.
         statistics: The range that integers span.
         record: Frames that the policy does not see: ``"none"``, ``"turns"`` (the last state of each
             turn) or ``"actions"`` (the state after each action).
 
     Attributes:
-        facts: What the simulator said last: ``success``, ``goals`` and ``state``.
+        facts: The last facts of the simulator: ``success``, ``goals`` and ``state``.
         first_frames: The frames of the start.
-        most_steps: The limit of the episode, for the policy to see.
+        most_steps: The step limit of the episode, which the policy sees.
     """
 
     name = "act"
@@ -103,7 +103,7 @@ class ActionChunkTool(Tool[Any]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Begin the episode of a sample, and draw its first frames."""
+        """Begin the episode of a sample, and render its first frames."""
         truth = sample.truth_as(LiberoTruth)
         task = {
             "world": {"suite": truth.suite, "task": truth.task, "seed": truth.seed},
@@ -118,7 +118,7 @@ class ActionChunkTool(Tool[Any]):
 
     @override
     def call(self, arguments: Any, store: Store) -> ToolResult:
-        """Carry out a chunk, as far as the limit of the episode allows.
+        """Execute a chunk, as far as the limit of the episode allows.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -156,7 +156,7 @@ class ActionChunkTool(Tool[Any]):
 
     @override
     def close(self) -> None:
-        """Give the simulator back."""
+        """Release the simulator."""
         self.session.end()
 
     @override

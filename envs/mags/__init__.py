@@ -1,4 +1,4 @@
-"""The Mags-RL family: two rounds of reasoning with a super-resolution magnifier in between."""
+"""Contains MagsZoom (Mags-RL): two rounds of reasoning with a magnifier in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .world import MagsWorld
 __all__ = ["PRESETS", "MagsPreset", "MagsZoom", "make"]
 
 _FIXED_SAMPLES = 2_026
-"""The entropy of the stream of seeds that `samples` uses."""
+"""Entropy of the stream of seeds for `samples`."""
 
 
 def make(
@@ -51,36 +51,36 @@ def make(
     on_abort: Literal["truncate", "raise"] = "truncate",
     **overrides: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/MagsZoom-v0``.
+    """Create ``visenv/MagsZoom-v0``.
 
     Args:
-        data: ``"procedural"`` (scenes with exact truth), a data set in a local folder such as
-            ``"tallyqa:<folder>"``, ``"vsr:<folder>"`` or ``"gqa:<folder>"``, or a `Source`.
+        data: ``"procedural"`` (scenes with exact ground truth), a data set in a local folder such
+            as ``"tallyqa:<folder>"``, ``"vsr:<folder>"`` or ``"gqa:<folder>"``, or a `Source`.
         preset: ``"stage1"`` or ``"stage2"``; ``"tiny-stage1"`` and ``"tiny"`` are these stages for
             a very small model. Each preset sets prompt, data and reward.
         reward: ``"stage1"``, ``"stage2"`` or ``"outcome"``; by default that of the preset.
         magnifier: ``"small"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"`` (crops at native
             size) or ``"smfanet:<file>"`` (published weights).
-        judge: What judges answers that are not exact: ``"rules"``, or a scorer such as
+        judge: The judge of answers that are not exact: ``"rules"``, or a scorer such as
             ``"openai:gpt-4o-mini"``.
         rethink: Whether the optional rethink term is paid.
         compat: ``"paper"`` pays the formulas as printed (docs/mags.md lists the differences).
         kinds: Kinds of procedural questions: ``"counting"``, ``"relation"``, ``"attribute"``; all
             by default.
-        samples: The number of different procedural samples; 0 makes a new one for each seed.
+        samples: Number of different procedural samples; 0 creates a new one for each seed.
         most_overlap: A box with a higher IoU to an earlier valid box is an invalid duplicate, above
             0 and at most 1; by default 0.9, or 1 (duplicates are valid) with ``compat="paper"``.
-        boxes: ``"random"`` cuts at random places: a control.
-        crops: ``"hidden"`` shows no crop: a control.
-        deterministic: Whether equal seeds give equal crops to the byte also when crops of several
-            episodes are enlarged together. With ``deterministic=False`` a network is faster by a
-            third.
+        boxes: ``"random"`` cuts at random positions, as a control.
+        crops: ``"hidden"`` shows no crop, as a control.
+        deterministic: Whether equal seeds give bitwise equal crops even if crops of several
+            episodes are enlarged together. With ``deterministic=False`` a network is a third
+            faster.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `MagsPreset` to change, for example ``scenes="simple"``.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     chosen = choose_preset("visenv/MagsZoom-v0", make, PRESETS, preset, overrides)
@@ -121,10 +121,10 @@ def make(
 def _procedural(
     preset: MagsPreset, kinds: Sequence[str] | None, samples: int
 ) -> tuple[Source, MagsPreset]:
-    """Return the world, and the preset with the view in which its signs cannot be read.
+    """Return the world, and the preset with a view in which the signs are too small to read.
 
     Raises:
-        ConfigurationError: If `kinds` is a text, whose letters would be taken for kinds.
+        ConfigurationError: If `kinds` is a string, whose letters would be treated as kinds.
     """
     if isinstance(kinds, str):
         raise ConfigurationError(f"kinds must be a list such as [{kinds!r}], got {kinds!r}.")

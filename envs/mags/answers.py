@@ -1,4 +1,4 @@
-"""Compares an answer with the truth: exactly, by inclusion, and by a rule-based judge."""
+"""Compares an answer with the references: exactly, by inclusion, and with a rule-based judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 LONGEST = 1000
-"""Most characters of an answer that a judge compares."""
+"""Maximum length of an answer that a judge compares."""
 
 _TOKEN = re.compile(r"(?<![a-z0-9])-\d+|[a-z0-9]+")
 
@@ -52,8 +52,8 @@ def includes(answer: str, references: Iterable[str]) -> bool:
 def rule_score(answer: str, references: Iterable[str]) -> float:
     """Return the score of the rule-based judge, 0 to 1: the token F1 of the closest reference.
 
-    Number words, some synonyms and articles are unified first. An answer that negates what the
-    reference does not negate, or the other way round, scores 0. So does one longer than 1000
+    Number words, some synonyms and articles are normalized first. The score is 0 if only one of
+    the answer and the reference contains a negation, or if the answer is longer than 1000
     characters.
     """
     if len(answer) > LONGEST:

@@ -1,8 +1,8 @@
-"""The texts of the paper's baselines (§4.1), in our words.
+"""Holds the prompts of the paper's baselines (§4.1), reworded.
 
-Play them with ``--control no_tool``, which removes round 1; Zoom-Refine takes both rounds.
-``mags`` serves the policies ``direct``, ``cot`` and ``zoom-refine``; ``mags-one-shot`` and
-``mags-grit`` are further texts for ``direct`` and ``cot``.
+Use them with ``--control no_tool``, which removes round 1; Zoom-Refine has both rounds. ``mags``
+provides the prompts of the policies ``direct``, ``cot`` and ``zoom-refine``; ``mags-one-shot`` and
+``mags-grit`` are alternative prompts for ``direct`` and ``cot``.
 """
 
 from __future__ import annotations

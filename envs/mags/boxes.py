@@ -1,4 +1,4 @@
-"""Checks the boxes that a policy wrote, and finds the part of the native image they cut."""
+"""Checks the boxes that a policy wrote, and converts them to windows of the native image."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from visenv.images import Window
 
 MOST_BOXES = 16
-"""Boxes that are examined; further ones count as written, not as valid."""
+"""Maximum number of boxes that are checked; further ones count as written but not as valid."""
 
 MOST_AREA = 0.4
 """A valid box covers less than this share of the image (appendix A of the paper)."""
 
 LEAST_SIDE = 4
-"""Least width and height of a valid box, pixels of the image as shown."""
+"""Minimum width and height of a valid box, pixels of the image as shown."""
 
 MOST_OVERLAP = 0.9
 """By default, a box with a higher IoU to an earlier valid box is a duplicate."""
@@ -24,13 +24,13 @@ Numbers = tuple[float, float, float, float]
 
 
 class CheckedBox(NamedTuple):
-    """Holds one box that was examined.
+    """Holds the result of checking one box.
 
     Attributes:
-        box: ``(x1, y1, x2, y2)`` in pixels of the image as shown, or None if it has no four finite
-            numbers.
-        problem: Why the box is not valid, ``""`` if it is.
-        duplicate: Whether the only problem is an earlier box at the same place.
+        box: ``(x1, y1, x2, y2)`` in pixels of the image as shown, or None if the policy did not
+            write four finite numbers.
+        problem: The reason why the box is invalid, ``""`` if it is valid.
+        duplicate: Whether the only problem is the overlap with an earlier box.
     """
 
     box: Numbers | None
@@ -41,10 +41,10 @@ class CheckedBox(NamedTuple):
 def check_boxes(
     boxes: Sequence[Any], size: tuple[int, int], most_overlap: float = MOST_OVERLAP
 ) -> list[CheckedBox]:
-    """Examine the first `MOST_BOXES` boxes.
+    """Check the first `MOST_BOXES` boxes.
 
     Args:
-        boxes: What the policy wrote; the elements may be anything.
+        boxes: The boxes of the policy; the elements may have any type.
         size: ``(width, height)`` of the image as shown.
         most_overlap: A box with a higher IoU to an earlier valid box is a duplicate; 1 allows
             duplicates, as in the paper.
@@ -98,14 +98,14 @@ def area(box: Sequence[float]) -> float:
 
 
 def _numbers(written: Any) -> Numbers | None:
-    """Return a box as floats; None for anything but four finite numbers."""
+    """Return a box as floats; None for other values than four finite numbers."""
     if not isinstance(written, list) or len(written) != 4:
         return None
     if any(isinstance(edge, bool) or not isinstance(edge, int | float) for edge in written):
         return None
     try:
         numbers = tuple(float(edge) for edge in written)
-    except OverflowError:  # an integer beyond the largest float
+    except OverflowError:  # an integer larger than the largest float
         return None
     if not all(map(math.isfinite, numbers)):
         return None

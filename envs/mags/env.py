@@ -1,4 +1,4 @@
-"""MagsZoom: name boxes, see them enlarged, think again and answer (Mags-RL)."""
+"""Defines MagsZoom: name boxes, see them enlarged, think again and answer (Mags-RL)."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from .presets import PRESETS, MagsPreset
 from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
 
 _COVERED = 0.9
-"""Least share of a true box that a crop must hold to cover it."""
+"""Minimum share of a ground-truth box that a crop must contain to cover it."""
 
 _MARGIN = 1
-"""What the oracle leaves around a target, pixels of the image as shown."""
+"""Margin of the oracle's boxes around a target, pixels of the image as shown."""
 
 _BRIEF_GRID = 8
-"""The oracle of the brief style rounds outwards to this grid: fewer numbers have to be learned."""
+"""Grid to which the brief oracle rounds boxes outwards, so that fewer numbers must be learned."""
 
 
 class TextIgnored(NamedTuple):
-    """The policy wrote text outside the thought of round 1, which was ignored.
+    """Records that the policy wrote ignored text outside the thought of round 1.
 
     Text before ``<think>`` and text after ``</think>`` are logged together.
 
     Attributes:
-        turn: The number of the turn, from 0.
+        turn: The index of the turn, from 0.
         text: The text.
     """
 
@@ -51,13 +51,13 @@ class TextIgnored(NamedTuple):
 
 
 class MagsZoom(VisEnv):
-    """Answer a question about a crowded image in two rounds, with a magnifier in between.
+    """The policy answers a question about a crowded image in two rounds, with a magnifier between.
 
     ### Description
-    In round 1 the policy thinks and names boxes; the environment cuts them from the native image
-    and enlarges them by a super-resolution network, the magnifier. In round 2 the policy thinks
-    again and answers. From "Mags-RL: Wearing Multimodal LLMs a Magnifying Glass via Agentic
-    Reinforcement Learning For Complex Scene Reasoning".
+    In round 1 the policy thinks and names boxes. The environment cuts them from the native image
+    and enlarges them with a super-resolution network, the magnifier. In round 2 the policy thinks
+    again and answers. The task is from "Mags-RL: Wearing Multimodal LLMs a Magnifying Glass via
+    Agentic Reinforcement Learning For Complex Scene Reasoning".
 
     ### Action space
     `Unicode`: ``<think>… <zoom>[[x1, y1, x2, y2], …]</zoom> …</think>`` in round 1, and
@@ -69,22 +69,22 @@ class MagsZoom(VisEnv):
     a line about each rejected box.
 
     ### Starting state
-    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural scene, or a row of a data set.
 
     ### Reward
-    The terms of `visenv.envs.mags.rewards`, at most 4.2, paid at the end; stage 1 rewards the share
-    of valid boxes, stage 2 as many boxes as there are objects to count. ``"outcome"``: 1 for an
-    exact answer.
+    The sum of the terms of `visenv.envs.mags.rewards`, at most 4.2, is paid at the end. Stage 1
+    rewards the share of valid boxes; stage 2 rewards as many boxes as there are objects to count.
+    ``"outcome"`` is 1 for an exact answer.
 
     ### Episode end
-    Every episode has exactly two turns, whatever round 1 contains. It is terminated by an answer in
-    round 2, and truncated without one.
+    Every episode has exactly two turns, whatever round 1 contains. It terminates with an answer in
+    round 2, and is truncated without one.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy`` (exact answer), ``inclusion`` (the true
-    answer occurs in the answer), ``zoomed`` (a crop was cut, also where ``crops="hidden"`` does not
-    show it), ``boxes``, ``valid_boxes``, ``duplicates``, and ``coverage`` (the share of the
-    decisive signs that a crop held) where it is known.
+    ``info["step"].metrics`` contains on the last step: ``accuracy`` (exact answer), ``inclusion``
+    (the true answer occurs in the answer), ``zoomed`` (a crop was cut, even if ``crops="hidden"``
+    does not show it), ``boxes``, ``valid_boxes``, ``duplicates``, and, if it is known, ``coverage``
+    (the share of the decisive signs that a crop contained).
 
     ### Arguments
     See `visenv.envs.mags.make`.
@@ -123,7 +123,7 @@ class MagsZoom(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the image at its limited size, and ask."""
+        """Return the message with the image at its limited size, and the question."""
         view = self._view()
         self.store.images[INPUT_IMAGE] = view
         tool = "".join(tool.description for tool in self.tools.values())
@@ -131,12 +131,12 @@ class MagsZoom(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a thought in round 1, for a second thought and an answer in round 2."""
+        """Request a thought in round 1, and a second thought and an answer in round 2."""
         return TurnRequest(stop=("</answer>",) if self._must_answer else ("</think>",))
 
     @override
     def check_turn(self, turn: ParsedTurn) -> str:
-        """Refuse an answer in round 1, and anything but an answer in round 2."""
+        """Reject an answer in round 1, and anything but an answer in round 2."""
         if not self._must_answer:
             return "" if turn.answer is None else prompts.ANSWER_IN_ROUND_1
         if turn.calls:
@@ -145,7 +145,7 @@ class MagsZoom(VisEnv):
 
     @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event]:
-        """Log the text before and after the thought of round 1, which was ignored."""
+        """Return an event for ignored text before and after the thought of round 1."""
         if self._must_answer or turn.thought is None:
             return ()
         ignored = scan(self.log.turns[-1].text).outside.strip()
@@ -153,7 +153,7 @@ class MagsZoom(VisEnv):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Say that nothing was enlarged, if so, and what round 2 takes."""
+        """Return the notice before round 2: its format, and whether nothing was enlarged."""
         said = () if self.log.tool_calls else (prompts.NO_ZOOM,)
         return said if self.preset.prompt == "brief" else (*said, prompts.ROUND_2)
 
@@ -184,10 +184,10 @@ class MagsZoom(VisEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Zoom into what the question is about, then give the true answer.
+        """Zoom into the objects of the question, then give the true answer.
 
-        In the brief style, whose turns are demonstrations for a tiny model, it looks at all signs
-        that a player without knowledge would have to look at.
+        In the brief style, whose turns are demonstrations for a tiny model, the oracle looks at all
+        signs that a player without knowledge would have to look at.
         """
         style = self.preset.prompt
         if self._must_answer:
@@ -212,7 +212,7 @@ class MagsZoom(VisEnv):
 
     @property
     def _must_answer(self) -> bool:
-        """Return whether the coming turn is round 2."""
+        """Return whether the next turn is round 2."""
         return self.turns_left == 1
 
     def _view(self) -> Image:
@@ -224,7 +224,7 @@ class MagsZoom(VisEnv):
         truth, evidence = self.sample.truth_as(QuestionTruth), _evidence(self.sample)
         one = () if truth.target_box is None else (truth.target_box,)
         brief = self.preset.prompt == "brief"
-        # Sorted from left to right, because a model cannot learn a random order.
+        # Boxes are sorted from left to right, because a model cannot learn a random order.
         native = sorted(evidence) if brief else truth.target_boxes or one or evidence[:1]
         size, shown = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
         if not native:
@@ -234,7 +234,7 @@ class MagsZoom(VisEnv):
 
 
 def _evidence(sample: Sample) -> Boxes:
-    """Return the boxes of all that must be looked at, as far as they are known."""
+    """Return the boxes of all signs that must be looked at, if they are known."""
     truth = sample.ground_truth
     if isinstance(truth, MagsTruth):
         return truth.evidence_boxes

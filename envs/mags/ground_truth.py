@@ -1,4 +1,4 @@
-"""The ground truth of questions about crowded images."""
+"""Defines the ground truth of questions about crowded images."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class MagsTruth(QuestionTruth):
     positions are compared, or the one with the attribute.
 
     Attributes:
-        evidence_boxes: Everything that must be looked at to be sure of the answer. For a counting
-            question these are all signs, also those that do not count.
+        evidence_boxes: All objects that must be looked at to be sure of the answer. For a counting
+            question these are all signs, including those that do not count.
         signs: All signs of a procedural scene.
     """
 

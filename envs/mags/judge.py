@@ -1,4 +1,4 @@
-"""The answer term of the reward: exact matching, a rule-based judge, or a language model as judge.
+"""Computes the answer term of the reward, with a rule-based judge or a language model as judge.
 
 An exact answer pays 1. Another answer pays 0.5 if the judge scores it at least `JUDGED_RIGHT`.
 """
@@ -17,14 +17,14 @@ from .answers import LONGEST, is_exact, rule_score
 from .prompts import JUDGE_PROMPT
 
 JUDGED_RIGHT = 0.7
-"""The least score of a judge that pays half of an exact answer."""
+"""Minimum score of a judge for an answer that pays half of an exact answer."""
 
 
 def answer_term(judge: str) -> TermFunction:
     """Return the answer term.
 
     Args:
-        judge: ``"rules"``, or a scorer of language models such as ``"openai:gpt-4o-mini"``.
+        judge: ``"rules"``, or a scorer with a language model such as ``"openai:gpt-4o-mini"``.
 
     Raises:
         ConfigurationError: If `judge` names no scorer.
@@ -48,8 +48,8 @@ def open_judge(judge: str) -> Judge[float]:
 def quoted(answer: str) -> str:
     """Return an answer as one JSON string for a prompt, cut to 1000 characters.
 
-    Line breaks and quotation marks are escaped, so that an answer cannot pretend to be a further
-    line of the prompt.
+    Line breaks and quotation marks are escaped, so that an answer cannot imitate another line of
+    the prompt.
     """
     return json.dumps(answer[:LONGEST], ensure_ascii=False)
 
@@ -63,7 +63,7 @@ def _answer_by_rules(log: EventLog, sample: Sample) -> float:
 
 
 class _JudgedAnswer:
-    """The answer term with a language model, which is not asked about an exact answer."""
+    """Implements the answer term with a language model, which is not called for an exact answer."""
 
     def __init__(self, judge: Judge[float]) -> None:
         self._judge = judge

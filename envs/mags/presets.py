@@ -1,4 +1,4 @@
-"""Presets of Mags-RL: prompt, data and reward of each stage."""
+"""Defines presets of Mags-RL: prompt, data and reward of each stage."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .prompts import Style
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MagsPreset:
-    """One preset.
+    """Holds the fields of a preset.
 
     Attributes:
-        reward: Whose reward is paid, ``"stage1"`` or ``"stage2"``.
-        prompt: How the task is put.
+        reward: The stage of the reward, ``"stage1"`` or ``"stage2"``.
+        prompt: The style of the prompt.
         scenes: Difficulty of the procedural scenes, a key of `visenv.envs.mags.world.SCENES`.
-        view_side: Longest side of the image shown, pixels; None shows a data set's images at native
-            size, and procedural scenes at the size at which they cannot be read.
-        image_pixels: Pixel budget of the image shown.
-        crop_pixels: Pixel budget of one enlarged crop.
+        view_side: Longest side of the shown image in pixels; None shows a data set's images at
+            native size, and procedural scenes at a size at which the signs cannot be read.
+        image_pixels: Maximum number of pixels of the shown image.
+        crop_pixels: Maximum number of pixels of one enlarged crop.
     """
 
     reward: str

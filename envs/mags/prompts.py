@@ -1,4 +1,4 @@
-"""Writes the environment's texts, in our own words after appendix A, and the oracle's thoughts."""
+"""Writes the environment's prompts, reworded from appendix A, and the oracle's thoughts."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def opening(style: Style, question: str, view: Image, tool: str) -> list[Message
     """Return the first messages of an episode.
 
     Args:
-        style: ``"stage1"`` and ``"stage2"`` explain the two rounds; ``"brief"`` is the image and
-            the question alone, for a model that learned the format from demonstrations.
+        style: ``"stage1"`` and ``"stage2"`` explain the two rounds; ``"brief"`` contains only the
+            image and the question, for a model that learned the format from demonstrations.
         question: The question.
         view: The image as shown.
-        tool: The description of the magnifier; ``""`` if a control removed it, and with it round 1.
+        tool: The description of the magnifier; ``""`` if a control removed it, and thus round 1.
     """
     if style == "brief":
         return [Message("user", (view, f"\n{question}"))]

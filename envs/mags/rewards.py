@@ -1,9 +1,10 @@
-"""The reward of Mags-RL (appendix B), as named terms over the event log.
+"""Computes the reward of Mags-RL (appendix B), as named terms over the event log.
 
-Words are the lower-case matches of ``[A-Za-z]+``. N is the number of different words and d their
-share of all words, of the thought without its zoom block, or of the second thought. n is the number
-of boxes written and k the number of valid ones. Z is 1 if a closed thought holds exactly one zoom
-block with at least one box; S = Z·(0.1 + 0.9·[N ≥ 5]·[d ≥ 0.4]). a* is the true count.
+Words are the lower-case matches of ``[A-Za-z]+``, either in the thought without its zoom block or
+in the second thought. N is the number of different words, and d is their share of all words. n is
+the number of written boxes, and k the number of valid ones. Z is 1 if a closed thought contains
+exactly one zoom block with at least one box; S = Z·(0.1 + 0.9·[N ≥ 5]·[d ≥ 0.4]). a* is the true
+count.
 
 ==================  ======  ======================================================================
 term                weight  value
@@ -49,11 +50,11 @@ _MISS = 0.05
 
 
 class RewardSettings(NamedTuple):
-    """Sets what the reward depends on.
+    """Sets the options of the reward.
 
     Attributes:
         stage: The stage whose zoom term is paid.
-        judge: ``"rules"``, or a scorer of language models such as ``"openai:gpt-4o-mini"``.
+        judge: ``"rules"``, or a scorer with a language model such as ``"openai:gpt-4o-mini"``.
         rethink: Whether the optional rethink term is paid.
         compat: ``"paper"`` pays the formulas as printed.
     """
@@ -65,7 +66,7 @@ class RewardSettings(NamedTuple):
 
 
 class WordDiversity(NamedTuple):
-    """The words of a text.
+    """Holds the word statistics of a text.
 
     Attributes:
         different: N, the number of different words.
@@ -77,10 +78,10 @@ class WordDiversity(NamedTuple):
 
 
 class FirstRound(NamedTuple):
-    """Describes what a policy did in round 1.
+    """Describes the turn of round 1.
 
     Attributes:
-        formed: Z, whether a closed thought holds exactly one zoom block with a box.
+        formed: Z, whether a closed thought contains exactly one zoom block with a box.
         words: The words of the thought.
         written: n, the number of boxes written.
         valid: k, the number of valid boxes.
@@ -110,21 +111,21 @@ def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
 
 
 def top_reward(rethink: bool) -> float:
-    """Return the largest reward: 4.2, or 3.7 without the rethink term."""
+    """Return the maximum reward: 4.2, or 3.7 without the rethink term."""
     return 4.2 if rethink else 3.7
 
 
-# ------------------------------------------------------------------ what is read
+# ------------------------------------------------------------------ inputs of the terms
 
 
 def words(text: str | None) -> WordDiversity:
-    """Return the words of a text."""
+    """Return the word statistics of a text."""
     found = _WORD.findall((text or "").lower())
     return WordDiversity(len({*found}), len({*found}) / len(found) if found else 0.0)
 
 
 def zooming(log: EventLog) -> FirstRound:
-    """Return what happened in round 1, from the event of its zoom call and its thought."""
+    """Return the facts of round 1, from the event of its zoom call and its thought."""
     calls = [call for call in log.tool_calls if call.turn == 0 and "written" in call.detail]
     thought = scan(log.turns[0].text).thought if log.turns else None
     if not calls or thought is None:
@@ -140,11 +141,11 @@ def true_count(sample: Sample) -> int | None:
     return int(sample.answers[0]) if sample.answers[0].isdecimal() else None
 
 
-# ------------------------------------------------------------------ the terms
+# ------------------------------------------------------------------ terms
 
 
 def answer_format(log: EventLog, sample: Sample) -> float:
-    """Return 1 if round 2 held one answer, otherwise 0."""
+    """Return 1 if round 2 contained one answer, otherwise 0."""
     return float(log.answer is not None)
 
 
@@ -181,7 +182,7 @@ def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat) -> float:
 
 
 def _recall(zoomed: FirstRound, count: int, compat: Compat) -> float:
-    """Return the share of the counted objects that a box may show, less a price for each miss."""
+    """Return the share of counted objects that the boxes may show, minus a penalty for misses."""
     recall = min(1.0, zoomed.valid / count) if count else 1.0
     missed = zoomed.written - zoomed.valid
     extra = 0 if compat else max(0, zoomed.valid - max(count, 1))
@@ -191,7 +192,7 @@ def _recall(zoomed: FirstRound, count: int, compat: Compat) -> float:
 def _by_diversity(diversity: float, value: float, compat: Compat) -> float:
     """Return 0.1 for a repetitive thought, otherwise the value.
 
-    As printed, a thought exactly at the threshold is paid both, at most 1.
+    With ``compat="paper"``, a thought exactly at the threshold gets the sum of both, at most 1.
     """
     if compat and diversity == _LEAST_DIVERSITY:
         return min(1.0, 0.1 + value)

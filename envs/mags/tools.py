@@ -1,4 +1,4 @@
-"""The magnifier as a tool: boxes of the shown image, cut from the native one and enlarged."""
+"""Implements the magnifier as a tool, which cuts boxes from the native image and enlarges them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .boxes import (
 from .magnifier.magnify import Magnifier
 
 INPUT_IMAGE = "image"
-"""The image as shown to the policy, whose pixels the boxes are in; the prompt gives it no name."""
+"""Name of the shown image, whose pixels the boxes refer to; the prompt gives it no name."""
 
 Boxes = Literal["policy", "random"]
 Crops = Literal["shown", "hidden"]
@@ -38,7 +38,7 @@ NOT_SHOWN = "The crops are not shown."
 
 
 class BoxesArguments(Arguments):
-    """What the policy writes."""
+    """Holds the boxes that the policy writes."""
 
     boxes: Annotated[
         list[Any],
@@ -50,13 +50,14 @@ class BoxesArguments(Arguments):
 
 
 class ZoomSettings(NamedTuple):
-    """Sets what a zoom shows.
+    """Sets the options of a zoom.
 
     Attributes:
-        crop_pixels: Most pixels of one enlarged crop.
-        most_overlap: The highest IoU of a valid box to an earlier one; 1 allows duplicates.
-        boxes: ``"random"`` cuts at a random place, with the size of the policy's box: a control.
-        crops: ``"hidden"`` shows no crop: a control.
+        crop_pixels: Maximum number of pixels of one enlarged crop.
+        most_overlap: The highest IoU of a valid box with an earlier one; 1 allows duplicates.
+        boxes: ``"random"`` cuts at a random position, with the size of the policy's box, as a
+            control.
+        crops: ``"hidden"`` shows no crop, as a control.
     """
 
     crop_pixels: int
@@ -66,16 +67,16 @@ class ZoomSettings(NamedTuple):
 
 
 class MultiBoxZoom(Tool[BoxesArguments]):
-    """Cuts every valid box out of the native image and enlarges it.
+    """Cuts every valid box from the native image and enlarges it.
 
-    The result has the crops in order, and one line about each rejected box. If no box is valid, the
-    call fails. ``detail`` holds ``image``, ``written`` and ``valid`` (numbers of boxes),
-    ``duplicates``, and ``boxes``: for each box that was examined ``shown_box`` (pixels of the image
-    as shown, or None), ``box`` (native pixels of what was cut, or None) and ``problem``.
+    The result contains the crops in order, and one line about each rejected box. If no box is
+    valid, the call fails. ``detail`` contains ``image``, ``written`` and ``valid`` (numbers of
+    boxes), ``duplicates``, and ``boxes``: for each checked box ``shown_box`` (pixels of the image
+    as shown, or None), ``box`` (native pixels of the crop, or None) and ``problem``.
 
     Args:
         magnifier: Enlarges crops.
-        settings: What a zoom shows.
+        settings: The options of a zoom.
     """
 
     name = TOOL
@@ -93,7 +94,7 @@ class MultiBoxZoom(Tool[BoxesArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take the handle of the native image, without decoding it."""
+        """Store the handle of the native image, without decoding it."""
         self._native = sample.images[0] if sample.images else None
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 

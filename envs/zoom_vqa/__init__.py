@@ -1,4 +1,4 @@
-"""ZoomVQA (Groundlight): zoom into an image once, then answer."""
+"""Contains ZoomVQA (Groundlight): zoom into an image once, then answer."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def make(
     on_abort: Literal["truncate", "raise"] = "truncate",
     **overrides: Any,
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ZoomVQA-v0``.
+    """Create ``visenv/ZoomVQA-v0``.
 
     Args:
-        data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
-            such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or a
-            `Source`.
+        data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set in a local
+            folder such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or
+            a `Source`.
         preset: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
             ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
             by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
@@ -64,20 +64,20 @@ def make(
             (`visenv.worlds.scenes.presets.ScenePreset`), for example ``{"frames": ["orange"]}``.
         reward: ``"paper"`` or ``"outcome"``.
         compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
-        tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
+        tool_calls: Number of allowed zooms; the last turn must answer. The paper allows 1.
         tool: ``"keypoint"``, or ``"json_box"`` (a box in a JSON call: the paper's first tool).
         alpha: Weight of the answer in the reward ``"paper"``.
-        beta: Weight of the format in it.
-        gamma: Weight of the tool in it.
-        lambda_: Share of the exact score in that of the answer, 0 to 1.
-        zoom: ``"random"`` cuts at a random keypoint whatever the policy says: a control.
+        beta: Weight of the format in the reward ``"paper"``.
+        gamma: Weight of the tool in the reward ``"paper"``.
+        lambda_: Share of the exact score in the answer's score, 0 to 1.
+        zoom: ``"random"`` zooms to a random keypoint instead of the policy's, as a control.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `ZoomVQAPreset` to change, for example ``view_side=768``, or
             ``enlarge=False`` (the crop is shown at the size at which it is cut).
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     name = preset or ("scenes" if data == "procedural" else "train")
@@ -119,11 +119,11 @@ def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:
-    """Return the source's own scoring function, or the VQA score for a source without one."""
+    """Return the source's own scoring function; the VQA score if it has none."""
     own = getattr(source, "score", vqa_answer_score)
     return partial(own, compat=compat)
 
 
 def vqa_answer_score(answer: str, sample: Sample, compat: Compat = None) -> float:
-    """Return the VQA score of the official script, or of the public code's ``min(1, n / 3)``."""
+    """Return the VQA score of the official script, or the public code's ``min(1, n / 3)``."""
     return vqa_score(answer, sample.answers, mode="min3" if compat else "official")

@@ -1,4 +1,4 @@
-"""ZoomVQA: look at an image, zoom in once, answer the question (Groundlight)."""
+"""Defines ZoomVQA: look at an image, zoom in once, answer the question (Groundlight)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ GRAMMARS: Mapping[ZoomTool, type[KeyValueGrammar | ToolCallGrammar]] = MappingPr
 
 
 class ZoomVQA(VisEnv):
-    """Answer a question about an image, after zooming into it once.
+    """The policy answers a question about an image, after zooming into it once.
 
     ### Description
     The image is shown at a limited size. The policy may name one keypoint; a square around it is
-    cut out and shown at the size of the input. Then it must answer. From "Reinforcing VLMs to Use
-    Tools for Detailed Visual Reasoning Under Resource Constraints" (Groundlight, arXiv 2506.14821).
+    cut out and shown at the size of the input. Then the policy must answer. The task is from
+    "Reinforcing VLMs to Use Tools for Detailed Visual Reasoning Under Resource Constraints"
+    (Groundlight, arXiv 2506.14821).
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then ``<tool>`` with ``name: zoom`` and
@@ -53,19 +54,20 @@ class ZoomVQA(VisEnv):
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the prompt with the image, then the crop.
 
     ### Starting state
-    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural scene, or a row of a data set.
 
     ### Reward
-    ``"paper"``: 0.5 vqa + 0.5 soft + 1.0 format + 0.1 tool, at most 2.1, paid at the end
-    (`visenv.envs.zoom_vqa.rewards`). ``"outcome"``: the answer's score alone, 0 to 1.
+    ``"paper"`` is 0.5 vqa + 0.5 soft + 1.0 format + 0.1 tool, at most 2.1, paid at the end
+    (`visenv.envs.zoom_vqa.rewards`). ``"outcome"`` is the answer's score alone, 0 to 1.
 
     ### Episode end
-    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `TurnRequest`
-    holds the regular expression that forces an answer.
+    The episode terminates with an answer. It is truncated after ``tool_calls + 1`` turns. The last
+    turn's `TurnRequest` contains a regular expression that forces an answer.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy`` (the answer's score, 0 to 1), ``zoomed``
-    (a crop was seen), and, where the truth has a box, ``hit`` (a crop held all of it).
+    ``info["step"].metrics`` contains on the last step: ``accuracy`` (the answer's score, 0 to 1),
+    ``zoomed`` (a crop was shown), and, if the ground truth has a box, ``hit`` (a crop contained the
+    whole box).
 
     ### Arguments
     See `visenv.envs.zoom_vqa.make`.
@@ -120,7 +122,7 @@ class ZoomVQA(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the image at its limited size, and ask."""
+        """Return the message with the image at its limited size, and the question."""
         view = self._view()
         self.store.images[INPUT_IMAGE] = view
         tools = list(self.tools.values())
@@ -129,7 +131,7 @@ class ZoomVQA(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a free turn while a tool call is left; force the answer on the last turn."""
+        """Request a free turn while a tool call is left, and force an answer on the last turn."""
         prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
         return TurnRequest(prefix, self.grammar.stop, regex)
@@ -142,7 +144,7 @@ class ZoomVQA(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return ``accuracy``, ``zoomed`` and, if the truth has a box, ``hit``."""
+        """Return ``accuracy``, ``zoomed`` and, if the ground truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
         metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
         box = self.truth.detail_box
@@ -152,8 +154,8 @@ class ZoomVQA(VisEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Zoom onto the target's middle, then give the commonest reference answer."""
-        # The thought goes on from the prefill.
+        """Zoom to the target's center, then give the most common reference answer."""
+        # The thought continues the prefill.
         begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
             thought = looking(self.preset.prompt)
@@ -180,7 +182,7 @@ class ZoomVQA(VisEnv):
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _zoom_arguments(self) -> dict[str, Any]:
-        """Return the keypoint in the middle of the target, or a box of a crop's side around it."""
+        """Return the target's center as keypoint, or a box with a crop's side around it."""
         keypoint = self._target_in_view()
         if self.zoom_tool == "keypoint":
             return {"keypoint": keypoint}
@@ -198,7 +200,7 @@ class ZoomVQA(VisEnv):
 
 
 def _round(coordinate: float) -> int:
-    """Return the nearest multiple of 5: a policy need not learn digits without meaning."""
+    """Round to a multiple of 5, so that a policy need not learn insignificant digits."""
     return 5 * round(coordinate / 5)
 
 

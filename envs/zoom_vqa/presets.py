@@ -1,4 +1,4 @@
-"""Presets of ZoomVQA: what is shown, what is cropped, how it is asked."""
+"""Defines presets of ZoomVQA: image sizes, the source of crops, and the prompt."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from .tools import CropSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoomVQAPreset:
-    """One preset.
+    """Holds the fields of a preset.
 
     Attributes:
-        view_side: Longest side of the image shown, pixels; None shows it at native size.
+        view_side: Longest side of the shown image in pixels; None shows it at native size.
         crop_source: Whether the zoom cuts from the shown image or from the native one.
         crop_side: Side of the square crop, in pixels of the shown image.
-        image_pixels: Pixel budget of one image shown.
+        image_pixels: Maximum number of pixels of a shown image.
         enlarge: Whether the crop is scaled up to the size of the input image; False is the ablation
             of §3.3.
-        prompt: How the task is put.
-        world: Preset of the procedural world that fits, or None where none does: what its scenes
-            ask for can be read neither in the image as shown nor, since averaging has removed
-            it, in a crop of that image.
+        prompt: The style of the prompt.
+        world: Preset of the procedural world; None if no world is suitable, because the details of
+            scenes would be unreadable both in the shown image and in its crops.
     """
 
     view_side: int | None
@@ -63,7 +62,7 @@ PRESETS = {
         prompt="full",
         world="default",
     ),
-    # The main job on a CPU: a view so small that zooming is the only way to the answer.
+    # The main job on a CPU: the view is so small that the answer requires zooming.
     "tiny": ZoomVQAPreset(
         view_side=96,
         crop_source="native",

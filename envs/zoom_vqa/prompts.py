@@ -1,4 +1,4 @@
-"""Writes what ZoomVQA says to the policy: our words, the paper's structure (appendix A)."""
+"""Writes the prompts of ZoomVQA: reworded, with the structure of the paper (appendix A)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def opening(
     """Return the first messages of an episode.
 
     ``"full"`` explains the tools in a system message and the task in a user message, as the paper
-    does. ``"brief"`` is the image and the question alone, for a model so small that it learns the
-    format from examples and spends its context on pixels.
+    does. ``"brief"`` contains only the image and the question, for a model that is so small that it
+    learns the format from examples and uses its context for pixels.
     """
     named = f"<image_name> {INPUT_IMAGE} </image_name>\n"
     if style == "brief":
@@ -51,7 +51,7 @@ def first_prefix(style: PromptStyle) -> str:
     return FIRST_PREFIX if style == "full" else LATER_PREFIX
 
 
-# ------------------------------------------------------------------ what the oracle thinks
+# ------------------------------------------------------------------ thoughts of the oracle
 
 
 def looking(style: PromptStyle) -> str:

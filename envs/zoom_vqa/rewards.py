@@ -1,4 +1,4 @@
-"""The reward of Groundlight's paper (arXiv 2506.14821, §2.1 "Reward shaping").
+"""Computes the reward of Groundlight's paper (arXiv 2506.14821, §2.1 "Reward shaping").
 
 ``R = alpha R_c + beta R_f + gamma R_t`` with ``R_c = lambda R_a + (1 - lambda) R_e``; the paper's
 best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`RewardWeights`). Each part is one
@@ -33,17 +33,17 @@ Compat = Literal["r1_vlm"] | None
 AnswerScore = Callable[[str, Sample], float]
 
 Scan = Callable[[str], TagBlocks]
-"""Cuts a turn at the tags of a grammar."""
+"""Splits a turn at the tags of a grammar."""
 
 
 class RewardWeights(NamedTuple):
-    """The weights of the reward; the defaults are those of the paper's best run.
+    """Holds the weights of the reward; the defaults are those of the paper's best run.
 
     Attributes:
-        alpha: Of the correctness reward R_c.
-        beta: Of the format reward R_f.
-        gamma: Of the tool reward R_t.
-        lambda_: The share of the exact score R_a in R_c, 0 to 1; the rest is the soft score R_e.
+        alpha: Weight of the correctness reward R_c.
+        beta: Weight of the format reward R_f.
+        gamma: Weight of the tool reward R_t.
+        lambda_: Share of the exact score R_a in R_c, 0 to 1; the rest is the soft score R_e.
     """
 
     alpha: float = 1.0
@@ -55,7 +55,7 @@ class RewardWeights(NamedTuple):
         """Check the weights.
 
         Raises:
-            ConfigurationError: If a weight is no number, below 0 or not finite, or `lambda_` is
+            ConfigurationError: If a weight is not a number, below 0 or not finite, or `lambda_` is
                 above 1.
         """
         if not all(map(_is_weight, self)) or self.lambda_ > 1:
@@ -80,7 +80,7 @@ def paper_terms(
     Args:
         answer_score: Scores an answer against a sample, 0 to 1.
         weights: The weights of the terms.
-        scan_turn: Cuts a turn at the tags of the grammar that is played.
+        scan_turn: Splits a turn at the tags of the environment's grammar.
         compat: ``"r1_vlm"`` reproduces the public code's spacing check, which is always passed,
             and its edit score of two empty strings, 0.
     """
@@ -107,11 +107,11 @@ def _format(log: EventLog, sample: Sample, compat: Compat, scan_turn: Scan) -> f
 
 
 def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> float:
-    """Return how well one turn is formed, 0 to 1 (R_f before averaging).
+    """Return the format score of one turn, 0 to 1 (R_f before averaging).
 
-    0.4 for a thought and exactly one of tool call and answer; 0.2 when only white space stands
-    outside the tags (the public code's check of this is always true); 0.2 when the turn begins
-    with the thought; 0.2 when it ends with the closing tag of its call or answer.
+    The score is the sum of 0.4 for a thought and exactly one of tool call and answer; 0.2 if there
+    is only white space outside the tags (always paid by the public code's check); 0.2 if the turn
+    begins with the thought; 0.2 if it ends with the closing tag of its call or answer.
     """
     blocks = scan_turn(text)
     actions = len(blocks.calls) + len(blocks.answers)
@@ -125,6 +125,6 @@ def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> fl
 
 
 def tool_success(log: EventLog, sample: Sample) -> float:
-    """Return the share of tool calls that succeeded, from events: text cannot fake one."""
+    """Return the share of tool calls that succeeded, from events, which a text cannot fake."""
     calls = log.tool_calls
     return sum(call.ok for call in calls) / len(calls) if calls else 0.0

@@ -1,7 +1,7 @@
-"""The zooms of Groundlight (arXiv 2506.14821, §2.1): a square around a point, or a box, enlarged.
+"""Implements the zooms of Groundlight (arXiv 2506.14821, §2.1), to a keypoint or to a box.
 
-The keypoint is the tool of the paper. The box is that of its preliminary experiments, in JSON,
-which brought nothing: the model zoomed into regions that were too small.
+The keypoint is the tool of the paper. The box in JSON is the tool of its preliminary experiments,
+which did not help: the model zoomed into regions that were too small.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ KeypointSource = Literal["policy", "random"]
 ZoomTool = Literal["keypoint", "json_box"]
 
 INPUT_IMAGE = "input_image"
-"""The only image that can be zoomed: what the environment stored as shown to the policy."""
+"""Name of the only image that can be zoomed: the image as shown to the policy."""
 
 
 class ZoomOptions(TypedDict, total=False):
-    """The options of both tools, see `_Zoom`."""
+    """Defines the options of both tools, see `_Zoom`."""
 
     source: CropSource
     enlarge: bool
@@ -49,7 +49,7 @@ class ZoomOptions(TypedDict, total=False):
 
 
 class KeypointArguments(Arguments):
-    """What the policy writes to zoom in on a keypoint."""
+    """Holds the arguments of a zoom to a keypoint."""
 
     keypoint: Annotated[
         list[int],
@@ -63,7 +63,7 @@ class KeypointArguments(Arguments):
 
 
 class BoxArguments(Arguments):
-    """What the policy writes to zoom into a box."""
+    """Holds the arguments of a zoom to a box."""
 
     bbox: Annotated[
         list[int],
@@ -77,20 +77,20 @@ class BoxArguments(Arguments):
 
 
 class _Zoom(Tool[ArgumentsT]):
-    """Holds what both tools share: a window of the input image is cut and shown.
+    """Implements the parts that both tools share: cut a window of the input image, and show it.
 
     Args:
         source: ``"view"`` cuts from the image as shown, ``"native"`` from the sample's own, which
             may be larger and then adds detail.
         enlarge: Whether the crop is scaled up to the size of the input image; otherwise it is shown
             at the size at which it is cut (the ablation of §3.3).
-        max_pixels: Most pixels of the result.
-        keypoint_source: ``"random"`` looks at a random place, fixed by the sample's id, whatever
-            valid place the policy names: the control that tells whether looking at the right place
-            matters.
+        max_pixels: Maximum number of pixels of the result.
+        keypoint_source: ``"random"`` zooms to a random position, which depends only on the sample's
+            id, instead of the valid position that the policy names. This control measures whether
+            the position matters.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
 
     name = "zoom"
@@ -116,7 +116,7 @@ class _Zoom(Tool[ArgumentsT]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take the handle of the sample's image, without decoding it."""
+        """Store the handle of the sample's image, without decoding it."""
         self._native = sample.images[0] if sample.images else None
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 
@@ -125,7 +125,7 @@ class _Zoom(Tool[ArgumentsT]):
         self._native = None
 
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
-        """Cut a window of the view, and enlarge it to the view's long side, `least` at least.
+        """Cut a window of the view, and enlarge it to the view's long side, but at least `least`.
 
         Raises:
             ToolError: If one side of the result would be more than `MOST_ASPECT` times the other.
@@ -147,12 +147,12 @@ class _Zoom(Tool[ArgumentsT]):
 
 
 class KeypointZoom(_Zoom[KeypointArguments]):
-    """Cut a window around a keypoint of the input image and enlarge it to the input's size.
+    """Cuts a window around a keypoint of the input image and enlarges it to the input's size.
 
     Args:
         crop_side: Side of the square window, in pixels of the image as shown.
         shape: ``"square"``, or a window of the same area twice as wide (``"wide"``) or twice as
-            tall (``"tall"``) as the other way.
+            tall (``"tall"``).
         **options: See `_Zoom`.
 
     Raises:
@@ -183,8 +183,8 @@ class KeypointZoom(_Zoom[KeypointArguments]):
     def call(self, arguments: KeypointArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
-        The result's ``detail`` holds ``image`` (the name of the image zoomed into), ``keypoint``
-        (the point looked at) and ``shown_box`` in pixels of the image as shown, and ``box``,
+        The result's ``detail`` contains ``image`` (the name of the image zoomed into), ``keypoint``
+        (the center of the zoom) and ``shown_box`` in pixels of the image as shown, and ``box``,
         ``[left, top, right, bottom]`` in native pixels.
 
         Raises:
@@ -219,7 +219,7 @@ class KeypointZoom(_Zoom[KeypointArguments]):
 
 
 class BoxZoom(_Zoom[BoxArguments]):
-    """Cut a box out of the input image and enlarge it to the input's size; see `_Zoom`."""
+    """Cuts a box out of the input image and enlarges it to the input's size; see `_Zoom`."""
 
     description = (
         "Shows a part of the input image enlarged: the box you name, scaled up to the size of the "
@@ -231,7 +231,7 @@ class BoxZoom(_Zoom[BoxArguments]):
     def call(self, arguments: BoxArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
-        The result's ``detail`` holds ``image``, ``shown_box`` and ``box`` as that of
+        The result's ``detail`` contains ``image``, ``shown_box`` and ``box`` as that of
         `KeypointZoom`.
 
         Raises:
@@ -275,7 +275,7 @@ def crop_window(
         size: ``(width, height)`` of the image, pixels.
         keypoint: ``(x, y)``, inside the image.
         side: Side of the square; ``"wide"`` and ``"tall"`` have its area and the ratio 2:1.
-        shape: Of the window.
+        shape: The shape of the window.
     """
     wanted = {
         "square": (side, side),
@@ -289,14 +289,14 @@ def crop_window(
 
 
 def _resample(part: PIL.Image.Image, size: tuple[int, int]) -> Image:
-    """Resample in one go with the paper's kernel, LANCZOS."""
+    """Resample once with the paper's kernel, LANCZOS."""
     import PIL.Image
 
     return Image.from_pixels(np.asarray(part.resize(size, PIL.Image.Resampling.LANCZOS)))
 
 
 def _moved(rng: np.random.Generator, window: Window, size: tuple[int, int]) -> Window:
-    """Return a window of the same size, anywhere in the image."""
+    """Return a window of the same size at a random position."""
     width, height = window.size
     left, top = int(rng.integers(size[0] - width + 1)), int(rng.integers(size[1] - height + 1))
     return Window(left, top, left + width, top + height)

@@ -1,4 +1,4 @@
-"""The words of ZoomVQA's tiny preset, for the tokenizer of a tiny model."""
+"""Lists the words of ZoomVQA's tiny preset, for the tokenizer of a tiny model."""
 
 from __future__ import annotations
 

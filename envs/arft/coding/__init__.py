@@ -1,4 +1,4 @@
-"""Making ArftCoding: its samples and its reward."""
+"""Creates ArftCoding with its samples and its reward."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ def make_coding(
     seed: int = 0,
     **settings: Unpack[ArftSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArftCoding-v0``.
+    """Create ``visenv/ArftCoding-v0``.
 
     Args:
-        data: ``"procedural"`` (pages and signs with something wrong),
-            ``"mat_coding:<folder>"`` (the benchmark, or what ``visenv data distort`` made), any
-            other data set of questions about one image, such as ``"textvqa:<folder>"``, whose
-            images are then distorted, or a `Source` of samples that are distorted already.
-        problems: What is to be wrong, each as often, for example ``["dark", "rotation90+noise"]``;
-            by default as in the paper's training set. Not for samples that are distorted already.
-        seed: Of the distortions of a data set's images.
+        data: ``"procedural"`` (distorted pages and signs), ``"mat_coding:<folder>"`` (the
+            benchmark, or the output of ``visenv data distort``), any other data set of questions
+            about one image, such as ``"textvqa:<folder>"``, whose images are then distorted, or a
+            `Source` of samples that are already distorted.
+        problems: The problems of the images, in equal numbers, for example ``["dark",
+            "rotation90+noise"]``; by default those of the paper's training set. Not allowed for
+            samples that are already distorted.
+        seed: The seed of the distortions of a data set's images.
         **settings: See `ArftSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     preset, reward, compat, options = choose("visenv/ArftCoding-v0", make_coding, PRESETS, settings)
-    if data == "procedural":  # crops have to be needed
+    if data == "procedural":  # small enough that details must be cropped
         preset = replace(preset, image_pixels=min(preset.image_pixels, TRAIN_PIXELS))
     made = PublishedCoding if compat else ArftCoding
     env = made(source=coding_source(data, problems, seed, preset), preset=preset, **options)
@@ -56,10 +57,10 @@ def make_coding(
 def coding_source(
     data: str | Source, problems: Sequence[str] | None, seed: int, preset: ArftPreset
 ) -> Source:
-    """Return the samples of `data`, a source or its name.
+    """Return the samples of `data`, which is a source or the name of one.
 
     Raises:
-        ConfigurationError: If `problems` are named for samples that are distorted already.
+        ConfigurationError: If `problems` is given for samples that are already distorted.
     """
     plan = None if problems is None else dict.fromkeys(map(read_problems, problems), 1)
     if data == "procedural":

@@ -1,4 +1,4 @@
-"""ArftCoding as the public code evaluates it: its harness crops for the model."""
+"""Implements ArftCoding as the public code evaluates it: the harness crops for the model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
 
 
 class CroppingProgramTool(ProgramTool):
-    """Puts the sample's box into a program's slices, once the policy has named a crop."""
+    """Replaces slices in a program by the sample's box, after the policy has named a crop."""
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Store the box of the sample; the errors are those of `ProgramTool`."""
+        """Store the box of the sample; raises the errors of `ProgramTool`."""
         super().reset(sample, store)
         self._box = sample.truth_as(CodingTruth).box
 
     @override
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
-        """Run the program, with the box in it."""
+        """Run the program with its slices replaced by the box."""
         code = arguments.code
         if self._box is not None and store.texts.get(NAMED, "").startswith("crop"):
             code = with_box(code, self._box, store.images[LATEST].size)
@@ -34,15 +34,15 @@ class CroppingProgramTool(ProgramTool):
 
 
 class PublishedCoding(RebuiltArftPrompt, ArftCoding):
-    """`ArftCoding` with ``compat="arft"``.
+    """Implements `ArftCoding` with ``compat="arft"``.
 
-    Nothing says why a program failed. A crop is cut out by the harness, from the box in the
-    question.
+    The policy does not see why a program failed. The harness cuts out a crop, from the box in
+    the question.
     """
 
     @override
     def make_program_tool(self) -> ProgramTool:
-        """Return a tool that also crops."""
+        """Return a tool that also replaces slices by the box."""
         return CroppingProgramTool(characters=self.preset.tool_characters)
 
     @override
@@ -52,12 +52,12 @@ class PublishedCoding(RebuiltArftPrompt, ArftCoding):
 
     @override
     def question(self) -> str:
-        """Return the question with its region."""
+        """Return the question with its box."""
         return prompts.with_region(self.sample.question, self.truth.box)
 
     @override
     def comment(self, call: ToolCalled) -> str:
-        """Return what to do about the named problems; return nothing for a program."""
+        """Return the next instruction after problems were named, and ``""`` after a program."""
         if call.tool != "problem" or self.preset.prompt == "brief":
             return ""
         return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

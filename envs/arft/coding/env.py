@@ -1,4 +1,4 @@
-"""ArftCoding: repair an image by code that is really run, and answer a question about it."""
+"""Defines ArftCoding: repair an image with executed code, and answer a question about it."""
 
 from __future__ import annotations
 
@@ -21,39 +21,40 @@ from .tools import LATEST, ProblemTool, ProgramTool
 
 
 class ArftCoding(ArftEnv):
-    """Say what is wrong with an image, repair it by programs, and answer a question about it.
+    """The policy names the defects of an image, repairs it with programs, and answers a question.
 
     ### Description
-    The image is turned, dark, overexposed, blurred or noisy, or several of these, or it holds a
-    detail too small to be seen; or nothing is wrong. The policy names the problems, writes Python
-    with OpenCV that reads ``path_to_input_image.jpg`` and writes ``path_to_output_image.jpg``, sees
-    what its program wrote, or its traceback, and answers. Programs run in a sandbox, each on the
-    image that the last one wrote. From "Visual Agentic Reinforcement Fine-Tuning" (arXiv
-    2505.14246), MAT-Coding.
+    The image is rotated, dark, overexposed, blurred or noisy, or has several of these defects. It
+    may also contain a detail that is too small to be seen, or have no defect. The policy names the
+    problems and writes Python with OpenCV that reads ``path_to_input_image.jpg`` and writes
+    ``path_to_output_image.jpg``. It then sees the image that its program wrote, or the traceback,
+    and answers. Programs run in a sandbox. Each program starts from the image that the last one
+    wrote. The task is MAT-Coding of "Visual Agentic Reinforcement Fine-Tuning" (arXiv 2505.14246).
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then ``<problem>{'dark', …}</problem>``,
     ``<code>```python … ```</code>`` or ``<answer>…</answer>``.
 
     ### Observation space
-    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then what each step
-    came to.
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then the result of
+    each step.
 
     ### Starting state
-    A sample drawn by the seed: a procedural document or scene, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural document or scene, or a row of a data set.
 
     ### Reward
-    ``"f1"``: steps + format, at most 2, paid step by step, each step that the task needs once
-    (`visenv.envs.arft.coding.rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
-    answer's F1.
+    ``"f1"`` is the sum of ``steps`` and ``format``, at most 2. It is paid after each turn, once
+    for each step that the task needs (`visenv.envs.arft.coding.rewards`). ``"em"`` uses exact match
+    instead of F1. ``"outcome"`` is the F1 of the answer.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step, each 0 to 1: ``accuracy`` (exact match), ``f1``,
-    ``named`` (the problems, rightly) and ``wrote`` (a program wrote an image). Reports are grouped
-    by split (simple or hard) and problem.
+    ``info["step"].metrics`` contains on the last step, each from 0 to 1: ``accuracy`` (exact
+    match), ``f1``, ``named`` (the right problems were named) and ``wrote`` (a program wrote an
+    image). Reports are grouped by split (simple or hard) and problem.
 
     ### Arguments
     See `visenv.envs.arft.make_coding`.
@@ -107,7 +108,7 @@ class ArftCoding(ArftEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Name the problems, repair the image, give the first reference answer."""
+        """Name the problems, repair the image, then give the first reference answer."""
         truth = self.truth
         brief = self.preset.prompt == "brief"
         if self.turns_left > 1 and not self.done("problem"):

@@ -1,4 +1,4 @@
-"""The ground truth of ArftCoding: what is wrong with an image, and how it came about."""
+"""Defines the ground truth of ArftCoding: the problems of an image and their parameters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Region = Annotated[tuple[int, int, int, int], Strict(False)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Distortion:
-    """A distortion with its parameters, None where it has none (`visenv.envs.arft.coding.world`).
+    """Holds a distortion and its parameters (`visenv.envs.arft.coding.world`), unused ones None.
 
     Attributes:
         name: The name of the kind.
-        clockwise: Whether a quarter turn was clockwise.
-        gain: The factor by which levels were multiplied.
+        clockwise: Whether a rotation by 90° was clockwise.
+        gain: The factor by which gray levels were multiplied.
         kernel: The side of a blur's kernel, pixels.
         sigma: The standard deviation of a blur (pixels) or of noise (levels).
         seed: The seed of the noise.
@@ -36,20 +36,20 @@ class Distortion:
     seed: int | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """Return ``{"name": …, <parameters>}``, as data files hold it."""
+        """Return ``{"name": …, <parameters>}``, the form in data files."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class CodingTruth(QuestionTruth):
-    """Ground truth of a question about an image with something wrong.
+    """Holds the ground truth of a question about a distorted image.
 
     Attributes:
-        problems: The labels of what is wrong, in the order in which it came about.
+        problems: The labels of the problems, in the order in which they were applied.
         distortions: The distortions, in the same order.
         split: ``"simple"`` or ``"hard"``.
-        steps: The kinds of turns that the task takes, in order.
-        box: Where to look, of a crop.
+        steps: The kinds of turns that the task needs, in order.
+        box: The region to crop, if the problem is a crop.
     """
 
     problems: Texts

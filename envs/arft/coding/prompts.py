@@ -1,4 +1,4 @@
-"""Writes what ArftCoding says to the policy: our words, the structure of figure 6."""
+"""Writes the prompts of ArftCoding: reworded, with the structure of the paper's figure 6."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def file_size(size: tuple[int, int]) -> str:
 
 
 def with_region(question: str, box: Sequence[int] | None) -> str:
-    """Return the question with its box, unless it contains four numbers itself."""
+    """Return the question followed by its box, unless it already contains four numbers."""
     if box is None or re.search(r"\[\s*\d+(?:\s*,\s*\d+){3}\s*\]", question):
         return question
     return f"{question} It is within {list(box)}, in thousandths of the image's width and height."
 
 
 def next_step(labels: Sequence[str]) -> str:
-    """Return the next instruction after the problems were named, rightly or not."""
+    """Return the instruction that follows named problems, whether or not they are right."""
     if list(labels) == ["none"]:
         return "Nothing needs to be repaired. Answer the question."
     if "crop" in labels:
@@ -70,13 +70,13 @@ def next_step(labels: Sequence[str]) -> str:
     return f"Now write a program that repairs this: {', '.join(labels)}."
 
 
-# ------------------------------------------------------------------ what the oracle thinks
+# ------------------------------------------------------------------ thoughts of the oracle
 
 _LOOKS = {"rotation180": "upside down", "rotation90": "turned", "none": "fine"}
 
 
 def looked(problems: Sequence[str], brief: bool) -> str:
-    """Return the oracle's thought after the first look."""
+    """Return the oracle's thought about the problems of the image."""
     if brief:
         return f" {', '.join(_LOOKS.get(label, label) for label in problems)} "
     return f" The image is {' and '.join(_NAMES[label] for label in problems)}. "

@@ -1,7 +1,7 @@
-"""Programs that repair what is wrong with an image: what the oracle writes.
+"""Writes the oracle's programs, which repair distorted images.
 
-The same lines decide in `repaired` whether an image can be restored, so that a sample's reference
-program is known to succeed.
+`repaired` runs the same lines to decide whether an image can be restored, so that the reference
+program of each sample is known to succeed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from visenv.types import Pixels, Sample
 from .ground_truth import CodingTruth, Distortion
 
 _USUAL_GAIN, _USUAL_KERNEL, _USUAL_SIGMA, _USUAL_NOISE = 2.0, 15, 2.6, 60.0
-"""Of distortions that tell none."""
+"""Parameters of distortions whose parameters are unknown."""
 _SIGNAL = 200.0
-"""Standard deviation of the levels of an image, for Wiener's filter."""
+"""Standard deviation of the gray levels of an image, for the Wiener filter."""
 _ROUNDING = 1.4
-"""Standard deviation of what rounding to whole levels, and a JPEG file of quality 95, add."""
+"""Standard deviation of the error of rounding to whole levels and of JPEG at quality 95."""
 _CLIPPED = 250
-"""Level from which overexposed paper is taken for white."""
+"""Level from which overexposed paper is treated as white."""
 _BRIEF = ("rotation90", "rotation180", "dark")
 
 
 def repair(sample: Sample, *, brief: bool = False) -> str:
-    """Return a program that undoes the sample's distortions, or cuts its box out.
+    """Return a program that undoes the sample's distortions, or crops its box.
 
     Args:
-        sample: Its ground truth says what is wrong.
-        brief: Write one line where that is possible, for a model that has to learn each token.
+        sample: A sample whose ground truth contains the distortions.
+        brief: Whether to write one line if possible, for a model that has to learn each token.
     """
     truth = sample.truth_as(CodingTruth)
     if brief and truth.box is None and all(each.name in _BRIEF for each in truth.distortions):
@@ -49,11 +49,11 @@ def repair(sample: Sample, *, brief: bool = False) -> str:
 
 
 def repaired(pixels: Pixels, distortions: Sequence[Distortion]) -> Pixels:
-    """Return the image that the lines of `repair` make of one, or of a part of one.
+    """Apply the lines of `repair` to an image, or to a part of one.
 
     Args:
         pixels: uint8 ``[height, width, 3]``; not changed.
-        distortions: What was done to it.
+        distortions: The distortions of the image.
     """
     import cv2
     import numpy as np
@@ -64,7 +64,7 @@ def repaired(pixels: Pixels, distortions: Sequence[Distortion]) -> Pixels:
 
 
 def brief_repair(distortions: Sequence[Distortion]) -> str:
-    """Return a program of one line that undoes turns and darkness, by whole factors."""
+    """Return a program of one line that undoes rotations, and darkness by integer factors."""
     image = f'cv2.imread("{INPUT_IMAGE}")'
     for distortion in reversed(distortions):
         image = _turned_or_brightened(distortion, image, digits=None).replace(", ", ",")
@@ -72,14 +72,14 @@ def brief_repair(distortions: Sequence[Distortion]) -> str:
 
 
 def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
-    """Return lines that undo all distortions, the last one first."""
+    """Return the lines that undo all distortions, the last one first."""
     lines: list[str] = []
     noise = _ROUNDING
     for place, each in reversed(list(enumerate(distortions))):
         match each.name:
             case "overexposure":
                 gain = each.gain or _USUAL_GAIN
-                # What was clipped was paper, and stays white.
+                # Clipped pixels were paper, and stay white.
                 lines.append(
                     f"image = np.where(image < {_CLIPPED}, image / {gain}, 255).astype(np.uint8)"
                 )
@@ -87,7 +87,7 @@ def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
                 lines += _unblur(each, noise)
                 noise = _ROUNDING
             case "noise" if any(earlier.name == "blur" for earlier in distortions[:place]):
-                noise = each.sigma or _USUAL_NOISE  # Wiener's filter takes both away
+                noise = each.sigma or _USUAL_NOISE  # the Wiener filter of the blur removes it
             case "noise":
                 lines.append("image = cv2.GaussianBlur(image, (0, 0), 1.6)")
                 lines.append("image = cv2.bilateralFilter(image, 9, 60, 4)")
@@ -97,7 +97,7 @@ def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
 
 
 def _turned_or_brightened(distortion: Distortion, image: str, digits: int | None = 3) -> str:
-    """Return an expression for what `image` was before a turn or darkness."""
+    """Return an expression that undoes a rotation or darkness of `image`."""
     if distortion.name == "rotation90":
         turn = "COUNTERCLOCKWISE" if distortion.clockwise else "CLOCKWISE"
         return f"cv2.rotate({image}, cv2.ROTATE_90_{turn})"
@@ -108,7 +108,7 @@ def _turned_or_brightened(distortion: Distortion, image: str, digits: int | None
 
 
 def _unblur(distortion: Distortion, noise: float = _ROUNDING) -> list[str]:
-    """Return lines of Wiener's filter: the blur's inverse where the noise leaves something."""
+    """Return the lines of a Wiener filter, which inverts a blur except where noise dominates."""
     kernel, sigma = distortion.kernel or _USUAL_KERNEL, distortion.sigma or _USUAL_SIGMA
     power = round((noise / _SIGNAL) ** 2, 6)
     return [

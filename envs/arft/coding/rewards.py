@@ -1,20 +1,20 @@
-"""The rewards of coding (arXiv 2505.14246, equations 3 to 5), paid for every step.
+"""Computes the rewards of coding (arXiv 2505.14246, equations 3 to 5), paid for each step.
 
-A sample takes two or three steps: name the problems, repair the image unless it is sound, answer.
-Turns are matched with steps one to one (`visenv.envs.arft.rewards.steps`), so that the best episode
-gets ``steps`` 1 and ``format`` 1, the paper's sum, and further turns get nothing.
+A sample has two or three steps: name the problems, repair the image unless it has none, answer.
+Turns are matched with steps one to one (`visenv.envs.arft.rewards.steps`). The best episode
+therefore gets 1 for ``steps`` and 1 for ``format``, the paper's sum, and further turns get nothing.
 
 ===========  ====================================================================================
-step         accuracy of a turn that takes it, 0 to 1
+step         accuracy of a turn that does the step, 0 to 1
 ===========  ====================================================================================
-``problem``  1 for the right labels; their share where only right ones, but not all, are named;
-             only the first turn that names labels counts
-``code``     1 for every program that came to its end without an error (equation 4)
+``problem``  1 for the right labels; if all named labels are right but some are missing, the share
+             of labels that is named; only the first turn that names labels counts
+``code``     1 for every program that ran without an error (equation 4)
 ``answer``   token F1, or with ``"em"`` exact match (table 3)
 ===========  ====================================================================================
 
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
-``compat="arft"`` pays by `visenv.envs.arft.compat.scores` instead.
+With ``compat="arft"``, `visenv.envs.arft.compat.scores` computes the reward instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .ground_truth import CodingTruth
 
 
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
-    """Return the environment with the reward ``"f1"`` or ``"em"``."""
+    """Wrap the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         steps = RewardTerm("steps", 1.0, of_log(partial(accuracy_term, reward=reward)))
         terms = [steps, RewardTerm("format", 1.0, of_log(format_term))]
@@ -43,7 +43,7 @@ def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
 
 
 def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
-    """Return the two terms of the table."""
+    """Return the terms ``steps`` and ``format``."""
     scored = partial(accuracy, reward=reward)
     return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only)
 
@@ -57,7 +57,7 @@ def steps_of(sample: Sample) -> list[ReferenceStep]:
 def accuracy(
     events: Sequence[Event], step: ReferenceStep, sample: Sample, reward: str
 ) -> float | None:
-    """Return how well a turn takes a step, None if it does not; see the module."""
+    """Return how well a turn does a step, 0 to 1; None if it does another one. See the module."""
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
             score = exact_match if reward == "em" else token_f1
@@ -72,9 +72,9 @@ def accuracy(
 
 
 def first_labels_only(log: EventLog) -> EventLog:
-    """Return the events without the calls that name labels after the first one.
+    """Return the events without all but the first call that names labels.
 
-    Otherwise the best of several guesses would count, and guessing would pay.
+    Otherwise the best of several guesses would count, which would reward guessing.
     """
     kept: list[Event] = []
     named = False
@@ -88,6 +88,6 @@ def first_labels_only(log: EventLog) -> EventLog:
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
-    """Return the share of the problems that are named, and 0 if a wrong one is named."""
+    """Return the share of the problems that are named; 0 if a wrong problem is named."""
     right = set(named) & set(problems)
     return len(right) / len(set(problems)) if right == set(named) else 0.0

@@ -1,1 +1,1 @@
-"""Holds the public code's behavior in both ARFT environments, for ``compat="arft"``."""
+"""Implements the public code's behavior in both ARFT environments, for ``compat="arft"``."""

@@ -1,6 +1,6 @@
-"""The public code's loop: a prompt that is rebuilt every turn and alone shows results.
+"""Implements the public code's loop: one prompt, rebuilt every turn, contains all results.
 
-The faults of the public code that let one item see another's image or answer are not repeated.
+The faults of the public code that show one item's image or answer to another are not repeated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..rewards.steps import by_turn
 
 
 class SilentTags(SilentResults, TagGrammar):
-    """The tags of Visual-ARFT, without results."""
+    """Implements the tags of Visual-ARFT, without results."""
 
 
 class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
-    """Base of the two environments with ``compat="arft"``.
+    """Implements the loop of both environments with ``compat="arft"``.
 
-    Every turn begins with one message: the images as they are now, the task, and all turns so far
-    that did something, each with what came of it. Any turn may use a tool, the last one too.
+    Every turn begins with one message: the current images, the task, and all turns so far with a
+    successful call, each with its result. Any turn may use a tool, including the last one.
     """
 
     compat: Compat = "arft"
@@ -57,7 +57,7 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @abstractmethod
     def current_images(self) -> Sequence[Image]:
-        """Return the images as they are now."""
+        """Return the current images."""
 
     def question(self) -> str:
         """Return the question of the sample."""
@@ -65,7 +65,7 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @abstractmethod
     def comment(self, call: ToolCalled) -> str:
-        """Return what is added to a turn with a call that was carried out."""
+        """Return the text that is added after a turn with a successful call."""
 
     def _chain(self) -> str:
         said = ""

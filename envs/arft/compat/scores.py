@@ -1,19 +1,19 @@
 """Computes the rewards of Visual-ARFT's public code, for ``compat="arft"``.
 
-A turn is paid by what its text holds, and by the step that stands at its place in the sample: the
-turns are those of its training rows, each of which is one step.
+Turns are compared with the sample's steps by position: turn i with step i, as in the training
+rows of the public code, each of which is one step.
 
 ===========  ==============================================  ====================================
 step         accuracy                                        form, read from the text alone
 ===========  ==============================================  ====================================
-``problem``  1 for the right labels; 0.5 where one of two    a thought and a set of labels in
-             problems is a rotation, and it alone is named   single quotes
+``problem``  1 for the right labels; 0.5 if one of two       a thought and a set of labels in
+             problems is a rotation and only it is named     single quotes
 ``code``     0.9                                             a thought and a fence in ``<code>``
 ``answer``   F1 of sets of words                             a thought and an answer
 ===========  ==============================================  ====================================
 
-A turn that opens the tag of another step has accuracy 0, one that opens a tag twice has no form.
-Steps are not weighted, as they were not trained on together: three of them get up to 5.9.
+A turn that opens the tag of another step has accuracy 0; one that opens a tag twice has form 0.
+Steps have equal weights, because the public code trains on single steps: three steps get up to 5.9.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..coding.ground_truth import CodingTruth
 from ..rewards.qa import exact_match, token_f1
 
 CODE_ACCURACY = 0.9
-"""The paper says 1."""
+"""Accuracy of a program in the public code; the paper says 1."""
 
 TOP = 5.9
-"""The largest reward there is."""
+"""The largest possible reward."""
 
 _STEPS = ("problem", "code", "answer")
 _LABEL = r"'[^']+'"
@@ -43,21 +43,21 @@ _BRACKETS = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*+)\]")
 
 
 def accuracy_term(log: EventLog, sample: Sample, reward: str = "f1") -> float:
-    """Return the accuracies of all turns that have a step at their place."""
+    """Return the sum of the accuracies of all turns; turn i is compared with step i."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return sum(accuracy(text, step, sample, reward) for text, step in steps)
 
 
 def format_term(log: EventLog, sample: Sample) -> float:
-    """Return how many turns have the form of the step at their place."""
+    """Return the number of turns that have the form of the step with the same index."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return float(sum(has_form(text, step) for text, step in steps))
 
 
 def accuracy(text: str, step: str, sample: Sample, reward: str = "f1") -> float:
-    """Return the accuracy of a turn of which `step` is expected; linear in the length of `text`."""
+    """Return the accuracy of a turn for the kind `step`; takes linear time in the text's length."""
     if any(f"<{other}>" in text for other in _STEPS if other != step):
         return 0.0
     if step == "code":
@@ -76,7 +76,7 @@ def answer_score(text: str, sample: Sample, reward: str) -> float:
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
-    """Return 1 if both are the same, sorted; 0.5 if one of two is a rotation, named alone."""
+    """Return 1 for equal sorted labels; 0.5 if only the rotation of two problems is named."""
     if list(named) == list(problems):
         return 1.0
     rotation = next((each for each in ("rotation90", "rotation180") if each in problems), None)
@@ -84,12 +84,12 @@ def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
 
 
 def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
-    """Return whether a turn is exactly a thought and what is expected of `step`.
+    """Return whether a turn is exactly a thought and the tag of `step`.
 
     Args:
         text: The turn.
-        step: The tag of what is expected.
-        steps: The tags of which none may be opened twice.
+        step: The expected tag.
+        steps: The tags that may not be opened twice.
     """
     if any(text.count(f"<{tag}>") > 1 for tag in ("think", *steps)):
         return False
@@ -112,10 +112,10 @@ def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
 
 
 def with_box(code: str, box: Sequence[int], size: tuple[int, int]) -> str:
-    """Return the code with every slice of two axes replaced by the box: the harness crops.
+    """Return the code with every two-axis slice replaced by the box, so that the harness crops.
 
     Args:
-        code: Python.
+        code: Python code.
         box: ``[left, top, right, bottom]`` in thousandths.
         size: ``(width, height)`` of the image in pixels.
     """
@@ -138,7 +138,7 @@ def _has_two_axes(index: str) -> bool:
 
 
 def body_of(text: str, tag: str) -> str:
-    """Return the body of the first `tag` that is closed on its line, otherwise the whole text."""
+    """Return the body of the first `tag` that is closed on its line; if none, the whole text."""
     for line in text.split("\n"):
         _, opened, rest = line.partition(f"<{tag}>")
         body, closed, _ = rest.partition(f"</{tag}>")

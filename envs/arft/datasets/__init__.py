@@ -1,1 +1,1 @@
-"""The published data sets of the ARFT environments, and the scores of their tables."""
+"""Loads the published data sets of the ARFT environments, and computes the scores of tables."""

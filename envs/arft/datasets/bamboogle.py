@@ -1,7 +1,7 @@
-"""Bamboogle (Press et al., 2023): 125 two-hop questions that a search engine gets wrong.
+"""Loads Bamboogle (Press et al., 2023): 125 two-hop questions that a search engine gets wrong.
 
-Layouts that are read: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
-``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither tells sub-queries,
+Supported layouts: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
+``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither contains sub-queries,
 articles or other forms of an answer.
 """
 
@@ -21,7 +21,7 @@ from .multi_hop import MultiHopSource, Row
 
 
 class Bamboogle(MultiHopSource):
-    """Loads Bamboogle; its answers are published, though its one split is called ``"test"``."""
+    """Loads Bamboogle; its answers are published, although its only split is called ``"test"``."""
 
     name = "bamboogle"
     splits = ("test",)
@@ -44,7 +44,9 @@ class Bamboogle(MultiHopSource):
         content = self._file.read_bytes().decode("utf-8-sig", "replace").replace("\0", "")
         rows = csv.DictReader(io.StringIO(content, newline=""))
         if not {"Question", "Answer"} <= set(rows.fieldnames or ()):
-            raise DataError(f"{self._file} has no columns Question and Answer: {rows.fieldnames}")
+            raise DataError(
+                f"{self._file} must have the columns Question and Answer, got {rows.fieldnames}"
+            )
         for number, row in enumerate(rows, start=1):
             record = {"id": number, "question": row["Question"], "answer": row["Answer"]}
             yield RowLocation(str(self._file), number + 1), record

@@ -1,6 +1,6 @@
-"""HotpotQA (Yang et al., EMNLP 2018): questions over two Wikipedia articles.
+"""Loads HotpotQA (Yang et al., EMNLP 2018): questions over two Wikipedia articles.
 
-Layouts that are read: ``hotpot_{train_v1.1,dev_distractor_v1,dev_fullwiki_v1,test_fullwiki_v1}
+Supported layouts: ``hotpot_{train_v1.1,dev_distractor_v1,dev_fullwiki_v1,test_fullwiki_v1}
 .json``, as released, a list of ``{_id, question, answer, type, level, supporting_facts, context}``;
 and FlashRAG's ``hotpotqa/{train,dev}.jsonl``. The test split has no published answers.
 """
@@ -18,7 +18,7 @@ from .multi_hop import MultiHopSource, Row, contexts, supporting_titles
 class HotpotQA(MultiHopSource):
     """Loads HotpotQA. `Sample.kind` is ``"bridge"`` or ``"comparison"``.
 
-    It has no gold sub-queries: the titles of the supporting articles stand for them.
+    It has no gold sub-queries: the titles of the supporting articles are used instead.
     """
 
     name = "hotpotqa"
@@ -41,4 +41,4 @@ class HotpotQA(MultiHopSource):
 
     @override
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
-        return contexts(row, "")  # its sentences begin with the blank before them
+        return contexts(row, "")  # each sentence begins with a blank

@@ -1,4 +1,7 @@
-"""Holds what the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
+"""Implements the parts that both MAT data sets share (Visual-ARFT, arXiv 2505.14246).
+
+Both are on the hub as ``laolao77/MAT``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ..rewards.qa import Compat, token_f1
 from .splits import split_scores
 
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-"""In a solution of the training sets."""
+"""Matches the answer in a solution of the training sets."""
 
 
 class MatSource(RowSource):
@@ -28,7 +31,7 @@ class MatSource(RowSource):
         return token_f1(answer, sample.answers, compat)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return F1 and exact match by split, as in the paper's tables: every row counts."""
+        """Return F1 and exact match by split, as in the paper's tables; every row counts."""
         return split_scores(episodes, self.left_out)
 
     @override
@@ -37,7 +40,7 @@ class MatSource(RowSource):
 
 
 def answers_of(given: Any) -> tuple[str, ...]:
-    """Return the answers of a row, a text or a list of texts: those that are not blank, each once.
+    """Return the distinct non-blank answers of a row, whose field is a text or a list of texts.
 
     Raises:
         DataError: If there are none.

@@ -1,13 +1,13 @@
-"""MAT-Coding (Visual-ARFT, arXiv 2505.14246): questions about images with something wrong.
+"""Loads MAT-Coding (Visual-ARFT, arXiv 2505.14246): questions about distorted images.
 
-Hub: ``laolao77/MAT``. Layouts that are read:
+Hub: ``laolao77/MAT``. Supported layouts:
 
 - the benchmark: ``MAT-Coding.json``, a list of ``{id, question, answers, ori_image_path,
   processed_image_path, type, split}``, with its images in ``MAT-Coding-image``;
 - its training set: ``rft_agent_code_1_2k.json``, a list of single steps ``{type, image_path,
   problem, solution, …}`` of ``type`` ``pre_problem``, ``pre_code`` and ``pre_answer``;
-- what ``visenv data distort`` writes: JSONL with the fields of the benchmark, and ``distortions``
-  and ``box`` beside them.
+- the output of ``visenv data distort``: JSONL with the fields of the benchmark, and also
+  ``distortions`` and ``box``.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "rotation90": {"clockwise": False},
     "dark": {"gain": 0.2},
 }
-"""What published images show of their parameters: turned counter-clockwise, though the paper says
-otherwise; white at 51 of 255."""
+"""Parameters that are visible in published images: rotated counter-clockwise, although the paper
+says clockwise; white is at level 51 of 255."""
 _LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
 
 
 class MatCoding(MatSource):
     """Loads MAT-Coding from a local folder.
 
-    `Sample.ground_truth` is a `CodingTruth`. Distortions of the published sets are known by name
-    alone; the box of a crop stands in its question. A crop has the original image, as in the public
-    evaluation.
+    `Sample.ground_truth` is a `CodingTruth`. For published sets, only the names of the distortions
+    are known, and the box of a crop is in its question. A crop has the original image, as in the
+    public evaluation.
 
     Args:
         folder: A folder with one of the layouts.
-        file: Which file in it, where there are several.
+        file: The name of the file in it, if there are several.
 
     Raises:
         DataError: If the folder has no such file, or no row can be used.
-        ConfigurationError: If there are several files, and none is named.
+        ConfigurationError: If there are several files, and `file` is missing.
     """
 
     ground_truth = CodingTruth
@@ -80,7 +80,9 @@ class MatCoding(MatSource):
         found = [path for path in files if not path.name.endswith(".journal.jsonl")]
         if len(found) != 1:
             names = ", ".join(path.name for path in found)
-            raise ConfigurationError(f"Name one file, mat_coding:<folder>?file=…, of: {names}.")
+            raise ConfigurationError(
+                f"Select one file by mat_coding:<folder>?file=…, one of: {names}."
+            )
         (path,) = found
         self._load(path)
         self._require_rows(self.folder)
@@ -101,8 +103,8 @@ class MatCoding(MatSource):
 def _joined(rows: Iterator[tuple[RowLocation, Any]]) -> Iterator[tuple[RowLocation, Any]]:
     """Join the training set's steps to rows of the benchmark: one for each sample's first step.
 
-    Its answer is in the step ``pre_answer`` with the same question; where several samples ask the
-    same, these come in the same order.
+    The answer of a row is in the step ``pre_answer`` with the same question. If several samples
+    have the same question, both kinds of steps are in the same order.
     """
     listed = [(place, row) for place, row in rows if isinstance(row, dict)]
     answers: defaultdict[str, deque[str]] = defaultdict(deque)
@@ -143,12 +145,12 @@ def _sample(row: Mapping[str, Any]) -> Sample:
 
 
 def _distortions(given: Any, problems: Problems) -> list[Distortion]:
-    """Return the distortions of a row, or what is known of the published ones."""
+    """Return the distortions of a row; published rows use the known parameters."""
     if not given:
         known = [name for name in problems if name in KINDS]
         return [Distortion(name=name, **_KNOWN.get(name, {})) for name in known]
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise DataError(f"distortions are no list of objects: {given!r:.200}")
+        raise DataError(f"distortions must be a list of objects, got {given!r:.200}")
     return [Distortion(**each) for each in given]
 
 
@@ -164,7 +166,7 @@ def _problems(given: Any) -> Problems:
 def _box(question: str) -> Region:
     found = _BOX.search(question)
     if found is None:
-        raise DataError(f"the question of a crop names no box: {question!r:.200}")
+        raise DataError(f"the question of a crop must contain a box, got {question!r:.200}")
     left, top, right, bottom = map(int, found.groups())
     return left, top, right, bottom
 
@@ -172,7 +174,7 @@ def _box(question: str) -> Region:
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     r"""Return every accepted answer; one with line feeds written as ``\\n`` also with blanks.
 
-    The public scorer deletes the backslash, so a policy that reads such a sign gets no point.
+    The public scorer deletes the backslash, so that a policy that reads such a sign would score 0.
     """
     listed = answers_of(row.get("answers"))
     readable = (answer.replace("\\n", " ") for answer in listed)

@@ -1,12 +1,12 @@
-"""MAT-Search (Visual-ARFT, arXiv 2505.14246): multi-hop questions about images.
+"""Loads MAT-Search (Visual-ARFT, arXiv 2505.14246): multi-hop questions about images.
 
-Hub: ``laolao77/MAT``. Layouts that are read:
+Hub: ``laolao77/MAT``. Supported layouts:
 
 - the benchmark: ``MAT-Search.json``, a list of ``{id, question, answer, image_path}``, with its
   images in ``MAT-Search-image``;
 - its training set: ``rft_agent_search_20.json``, a list of single steps ``{image_path, problem,
-  solution}``: the problem is the question and what was found so far, the solution a ``<search>`` or
-  an ``<answer>``.
+  solution}``: the problem is the question with all facts found so far, the solution is a
+  ``<search>`` or an ``<answer>``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FILES = (
 )
 _IMAGES = ("MAT-Search-image", "rft_agent_search_20_images", "images", ".")
 _SIMPLE = 75
-"""The first rows of the benchmark are its simple ones, the other 75 the hard ones."""
+"""Number of simple rows, which come first in the benchmark; the other 75 are hard."""
 _QUESTION = re.compile(r"<query>(.*?)</query>", re.DOTALL)
 _CONTEXT = re.compile(r"<(?:think|search|information|answer)>")
 _SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
@@ -47,9 +47,9 @@ _SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
 class MatSearch(MatSource):
     """Loads MAT-Search from a local folder.
 
-    `Sample.kind` is ``"search"``. The `SearchTruth` holds the gold sub-queries of the training set
-    and ``split``: ``"train"``, or ``"simple"`` or ``"hard"`` of the benchmark, by which it is
-    reported. Its articles are not published.
+    `Sample.kind` is ``"search"``. The `SearchTruth` contains the gold sub-queries of the training
+    set and ``split``: ``"train"``, or ``"simple"`` or ``"hard"`` for the benchmark, whose results
+    are grouped by split. The articles are not published.
 
     Args:
         folder: A folder with one of the layouts.
@@ -91,7 +91,7 @@ def _joined(path: Path) -> Iterator[tuple[RowLocation, Any]]:
 
 
 def _begun(problem: str) -> dict[str, Any]:
-    """Return the row of a question, without the thoughts and results that follow it."""
+    """Return the row of a question, without the thoughts and results that follow in `problem`."""
     written = _QUESTION.search(problem)
     question = (written[1] if written else _CONTEXT.split(problem)[0]).strip()
     return {"question": question, "answer": [], "queries": []}
@@ -109,7 +109,7 @@ def _sample(row: Mapping[str, Any], split: str) -> Sample:
 
 
 def _split(row: Mapping[str, Any], number: int) -> str:
-    """Return the row's own split, or one by its index, as the public evaluation counts."""
+    """Return the row's own split, or else the split that its index has in the public evaluation."""
     given = row.get("split")
     if given in ("simple", "hard"):
         return str(given)

@@ -1,8 +1,9 @@
-"""Multi-hop questions in text, as their authors publish them and as FlashRAG repeats them.
+"""Loads multi-hop questions in text, in the layout of their authors or of FlashRAG.
 
-FlashRAG (``RUC-NLPIR/FlashRAG_datasets``) has every set as ``<name>/<split>.jsonl``, a line being
+FlashRAG (``RUC-NLPIR/FlashRAG_datasets``) has every set as ``<name>/<split>.jsonl`` with lines
 ``{"id", "question", "golden_answers": [...], "metadata": {...}}``. The metadata are the fields of
-the original set, with lists of pairs turned into pairs of lists; both are read the same way here.
+the original set, with lists of pairs turned into pairs of lists; this module reads both the same
+way.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ Row = Mapping[str, Any]
 class MultiHopSource(RowSource):
     """Loads one split of a set of multi-hop questions from a local folder.
 
-    `Sample.ground_truth` is a `SearchTruth`. A split whose answers are not published has none, and
-    scoring one raises a `DataError`.
+    `Sample.ground_truth` is a `SearchTruth`. The samples of a split whose answers are not published
+    have no answers, and scoring one raises a `DataError`.
 
-    A subclass sets the class attributes and writes the three methods.
+    A subclass sets the class attributes and implements the three methods.
 
     Attributes:
-        name: Of the set, in ids.
-        splits: What there is, the default first.
-        hidden: Those whose answers are not published.
-        patterns: Where the files are, relative to the folder, the preferred first; ``{split}``
-            stands for the split.
+        name: The name of the set, which ids begin with.
+        splits: The splits, the default first.
+        hidden: The splits whose answers are not published.
+        patterns: The file names, relative to the folder, in order of preference; ``{split}`` is
+            replaced by the split.
 
     Args:
         folder: The folder with the files.
@@ -84,12 +85,12 @@ class MultiHopSource(RowSource):
         """Return token F1 of the answer, 0 to 1.
 
         Raises:
-            DataError: If the sample has no answers, as in a split that is scored elsewhere.
+            DataError: If the sample has no answers, as in a split with hidden answers.
         """
         return token_f1(answer, sample.answers, compat)
 
     def passages(self) -> Iterator[Passage]:
-        """Yield every paragraph that the set has as context, each once, in the file's order.
+        """Yield every distinct context paragraph of the set, in the file's order.
 
         Rows whose paragraphs cannot be read are added to `problems`.
         """
@@ -112,7 +113,7 @@ class MultiHopSource(RowSource):
         """Return the row's kind, its sub-queries and the titles of its articles."""
 
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
-        """Return the title and text of each paragraph that goes with the row."""
+        """Return the title and text of each paragraph of the row."""
         return ()
 
     def _is_asked(self, row: Row) -> bool:
@@ -129,7 +130,7 @@ class MultiHopSource(RowSource):
 
     def _checked(self, answers: Any) -> tuple[str, ...]:
         if not isinstance(answers, list | tuple):
-            raise DataError(f"the answers are no list: {answers!r:.200}")
+            raise DataError(f"the answers must be a list, got {answers!r:.200}")
         published = [answer for answer in answers if answer is not None]
         if not all(isinstance(answer, str) for answer in published):
             raise DataError(f"an answer is not text: {answers!r:.200}")
@@ -147,15 +148,15 @@ class MultiHopSource(RowSource):
 
 
 def write_passages(source: RowSource, path: Path) -> int:
-    """Write the passages of a set as JSONL that ``visenv search build`` reads; how many there are.
+    """Write the passages of a set as JSONL for ``visenv search build``; return their number.
 
     Raises:
-        ConfigurationError: If the source is of another kind, without passages.
-        DataError: If the set carries none.
+        ConfigurationError: If the source has no passages.
+        DataError: If the files contain no passages.
     """
     if not isinstance(source, MultiHopSource):
         raise ConfigurationError(
-            f"{type(source).__name__} is no set of questions with paragraphs, such as HotpotQA."
+            f"{type(source).__name__} is not a data set with paragraphs, such as HotpotQA."
         )
     count = 0
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,11 +173,11 @@ def titled(value: Any, *names: str) -> list[tuple[str, Any]]:
     """Return titles with their texts: ``[[title, x], …]`` or ``{"title": […], name: […]}``.
 
     Args:
-        value: Either; None holds nothing.
-        names: What the second list may be called.
+        value: One of these forms; None gives an empty list.
+        names: The possible keys of the second list.
 
     Raises:
-        DataError: If it is neither.
+        DataError: If it has another form.
     """
     if value is None:
         return []
@@ -190,7 +191,7 @@ def titled(value: Any, *names: str) -> list[tuple[str, Any]]:
 
 
 def _zipped(value: Row, names: Sequence[str]) -> list[Any] | None:
-    """Return the pairs of two lists of equal length, None if they are not."""
+    """Return the pairs of two lists of equal length; None if the value has another form."""
     beside = next((value[name] for name in names if name in value), None)
     titles = value.get("title")
     if isinstance(titles, list) and isinstance(beside, list) and len(titles) == len(beside):
@@ -199,10 +200,10 @@ def _zipped(value: Row, names: Sequence[str]) -> list[Any] | None:
 
 
 def supporting_titles(row: Row) -> list[str]:
-    """Return the distinct titles of a row's ``supporting_facts``, in their order.
+    """Return the distinct titles of a row's ``supporting_facts``, in order.
 
     Raises:
-        DataError: If they have another shape.
+        DataError: If they have another form.
     """
     return list(dict.fromkeys(title for title, _ in titled(row.get("supporting_facts"), "sent_id")))
 
@@ -211,11 +212,11 @@ def contexts(row: Row, between: str) -> Iterator[tuple[str, str]]:
     """Yield the paragraphs of a row's ``context``, their sentences joined by `between`.
 
     Raises:
-        DataError: If it has another shape.
+        DataError: If it has another form.
     """
     for title, sentences in titled(row.get("context"), "sentences", "content"):
         if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
-            raise DataError(f"the sentences of {title!r:.80} are no texts: {sentences!r:.200}")
+            raise DataError(f"the sentences of {title!r:.80} must be texts, got {sentences!r:.200}")
         yield title, between.join(sentences)
 
 
@@ -226,5 +227,5 @@ def _flat(content: Any) -> dict[str, Any]:
     if metadata is None:
         return row
     if not isinstance(metadata, dict):
-        raise DataError(f"the metadata are no object: {metadata!r:.200}")
+        raise DataError(f"the metadata must be an object, got {metadata!r:.200}")
     return {**metadata, **row}

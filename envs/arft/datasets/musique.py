@@ -1,10 +1,10 @@
-"""MuSiQue (Trivedi et al., TACL 2022): questions of two to four hops, with their decomposition.
+"""Loads MuSiQue (Trivedi et al., TACL 2022): questions of two to four hops, decomposed.
 
-Layouts that are read: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), as
-released, also in ``data/``; and FlashRAG's ``musique/{train,dev}.jsonl``, which carries the
-supporting paragraphs alone. The test split has no published answers.
+Supported layouts: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), as
+released, also in ``data/``; and FlashRAG's ``musique/{train,dev}.jsonl``, which contains only the
+supporting paragraphs. The test split has no published answers.
 
-Rows of ``musique_full`` that cannot be answered from their paragraphs are passed over.
+Rows of ``musique_full`` that cannot be answered from their paragraphs are skipped.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HOPS = re.compile(r"[2-4]hop\d?(?=__)")
 
 
 class MuSiQue(MultiHopSource):
-    """Loads MuSiQue. `Sample.kind` is the shape of its hops, ``"2hop"``, ``"3hop1"``, … of the id.
+    """Loads MuSiQue. `Sample.kind` is the hop structure in the id, ``"2hop"``, ``"3hop1"``, ….
 
-    Gold sub-queries are the decomposition, answers of earlier hops put in for ``#1``, ``#2``… and
-    ``Green >> performer`` written as ``Green performer``.
+    Gold sub-queries are the decomposition, with ``#1``, ``#2``… replaced by the answers of earlier
+    hops, and ``Green >> performer`` written as ``Green performer``.
     """
 
     name = "musique"
@@ -49,7 +49,7 @@ class MuSiQue(MultiHopSource):
     def _answers(self, row: Row) -> Iterable[Any]:
         aliases = row.get("answer_aliases") or []
         if not isinstance(aliases, list):
-            raise DataError(f"answer_aliases are no list: {aliases!r:.200}")
+            raise DataError(f"answer_aliases must be a list, got {aliases!r:.200}")
         return [row.get("answer"), *aliases]
 
     @override
@@ -92,5 +92,5 @@ def _titles(row: Row, hops: Sequence[Row]) -> Iterator[str]:
 def _objects(row: Row, key: str) -> list[Row]:
     given = row.get(key) or []
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise DataError(f"{key} is no list of objects: {given!r:.200}")
+        raise DataError(f"{key} must be a list of objects, got {given!r:.200}")
     return given

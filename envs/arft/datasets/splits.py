@@ -1,7 +1,7 @@
-"""Scores as Visual-ARFT's tables 1 to 4 give them: F1 and exact match, simple, hard and average.
+"""Computes the scores of Visual-ARFT's tables 1 to 4: F1 and exact match by split.
 
-Every item counts: one that was aborted or never answered scores 0, and so does a row that could not
-be read. The public evaluation drops such items and then takes the splits by their places.
+Every item counts: an item that was aborted, was not answered or could not be read scores 0. The
+public evaluation drops such items and then assigns splits by position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..search.ground_truth import SearchTruth
 
 SPLITS = ("simple", "hard")
 SCORES = {"F1": "f1", "EM": "accuracy"}
-"""The columns of the tables, and the metrics of an episode that they are means of."""
+"""The columns of the tables, with the metric whose mean they show."""
 
 AVERAGE = "average"
 
@@ -24,13 +24,13 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
     """Return the cells of a row of the tables, each 0 to 1.
 
     Args:
-        episodes: One of each item, aborted ones included.
-        left_out: Rows that could not be read. Their split is unknown, so they count in the
-            average alone, as does an episode whose sample could not be opened.
+        episodes: One episode for each item, including aborted ones.
+        left_out: The number of rows that could not be read. Their split is unknown, so they
+            count in the average alone, as does an episode whose sample could not be opened.
 
     Returns:
-        By name: ``"F1 simple"``, ``"EM simple"``, the same of ``hard``, where there are such items,
-        and of ``average``, the mean over all items.
+        The cells by name: ``"F1 simple"``, ``"EM simple"``, the same of ``hard``, if there are
+        such items, and of ``average``, the mean over all items.
     """
     scores: dict[str, float] = {}
     for split in SPLITS:

@@ -1,9 +1,9 @@
-"""2WikiMultihopQA (Ho et al., COLING 2020): questions made from Wikidata's triples.
+"""Loads 2WikiMultihopQA (Ho et al., COLING 2020): questions made from Wikidata's triples.
 
-Layouts that are read: ``{train,dev,test}.json``, as released, a list of ``{_id, question, answer,
+Supported layouts: ``{train,dev,test}.json``, as released, a list of ``{_id, question, answer,
 answer_id, type, supporting_facts, context, evidences, …}``, also in ``data/``, with the answers'
-aliases from ``id_aliases.json`` (one ``{Q_id, aliases, demonyms}`` in a line) where it lies beside
-them; and FlashRAG's ``2wikimultihopqa/{train,dev}.jsonl``. The test split has no published answers.
+aliases from ``id_aliases.json`` (lines ``{Q_id, aliases, demonyms}``) if it is in the same folder;
+and FlashRAG's ``2wikimultihopqa/{train,dev}.jsonl``. The test split has no published answers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ALIASES = "id_aliases.json"
 
 
 class WikiMultihop(MultiHopSource):
-    """Loads 2WikiMultihopQA. `Sample.kind` is ``"comparison"``, ``"compositional"``, … as there.
+    """Loads 2WikiMultihopQA. `Sample.kind` is the row's type, for example ``"comparison"``.
 
-    Gold sub-queries are subject and relation of each evidence, ``"Xawery Żuławski mother"``; where
-    there are none, the titles of the supporting articles.
+    Gold sub-queries are subject and relation of each evidence, ``"Xawery Żuławski mother"``; if a
+    row has no evidences, they are the titles of the supporting articles.
     """
 
     name = "2wikimultihopqa"
@@ -66,7 +66,7 @@ class WikiMultihop(MultiHopSource):
 
 
 def _evidences(value: Any) -> list[tuple[str, str]]:
-    """Return subject and relation of each triple; FlashRAG stores three lists, some rows none."""
+    """Return subject and relation of each triple; FlashRAG has three lists, or none."""
     if isinstance(value, dict):
         columns = [value.get("fact"), value.get("relation"), value.get("entity")]
         if not all(isinstance(column, list) for column in columns):
@@ -77,14 +77,14 @@ def _evidences(value: Any) -> list[tuple[str, str]]:
         raise DataError(f"the evidences are no triples: {value!r:.200}")
     for triple in triples:
         if not isinstance(triple, list) or len(triple) != 3 or not all(map(_is_text, triple)):
-            raise DataError(f"an evidence is no triple: {triple!r:.200}")
+            raise DataError(f"an evidence must be a triple, got {triple!r:.200}")
     return [(subject, relation) for subject, relation, _ in triples]
 
 
 def _texts(row: Row, key: str) -> list[str]:
     given = row.get(key) or []
     if not isinstance(given, list) or not all(map(_is_text, given)):
-        raise DataError(f"{key} are no texts: {given!r:.200}")
+        raise DataError(f"{key} must be texts, got {given!r:.200}")
     return given
 
 

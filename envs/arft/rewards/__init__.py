@@ -1,1 +1,1 @@
-"""Scores and step rewards that both ARFT environments use."""
+"""Computes the scores and step rewards that both ARFT environments use."""

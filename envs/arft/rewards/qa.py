@@ -1,8 +1,8 @@
-"""Exact match and token F1: how short answers to questions are scored (SQuAD's way).
+"""Computes exact match and token F1, the scores of short answers (as in SQuAD).
 
-Both compare after the normalization of SQuAD's script (Rajpurkar et al., 2016): lower case, no
-punctuation, no articles, single blanks. Visual-ARFT (arXiv 2505.14246) rewards by F1 and reports
-both; Chinese, which is written without blanks, is compared character by character.
+Both compare texts after the normalization of SQuAD's script (Rajpurkar et al., 2016): lower case,
+no punctuation, no articles, single blanks. Visual-ARFT (arXiv 2505.14246) uses F1 as reward and
+reports both. Chinese is written without blanks and is compared character by character.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _TOKEN = re.compile(rf"[{_CHINESE}]|[^\s{_CHINESE}]+")
 
 
 def normalized(text: str) -> str:
-    """Return the form in which answers are compared."""
+    """Return the normalized form of an answer, which is compared."""
     words = text.lower().translate(_DELETED).split()
     return " ".join(word for word in words if word not in _ARTICLES)
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text after normalization, the characters of a Chinese one."""
+    """Return the words of a text after normalization, or the characters of a Chinese text."""
     return _TOKEN.findall(normalized(text))
 
 
 def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -> float:
-    """Return 1 if the answer is the same `tokens` as a reference, otherwise 0.
+    """Return 1 if the answer has the same `tokens` as a reference, otherwise 0.
 
     An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:
-        answer: What the policy answered.
+        answer: The answer of the policy.
         references: The accepted answers.
         compat: ``"arft"`` compares as the public code does, which keeps typographic punctuation
-            (such as curly quotes) where neither text is Chinese.
+            (such as curly quotes) if neither text is Chinese.
 
     Raises:
         DataError: If there is no reference.
@@ -65,16 +65,16 @@ def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -
 def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> float:
     """Return the best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
 
-    Equal texts give 1, also where nothing is left of them after normalization. An answer longer
-    than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
+    Equal texts give 1, even if they are empty after normalization. An answer longer than
+    `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:
-        answer: What the policy answered.
-        references: The accepted answers; the closest counts.
-        compat: ``"arft"`` counts as the public code does: a token that stands in both texts is
-            common once, however often it stands there, while precision and recall divide by all
-            tokens. An answer equal to "new york new york" then scores 0.5. Where either text is
-            Chinese, all of both is cut into characters.
+        answer: The answer of the policy.
+        references: The accepted answers; the best score counts.
+        compat: ``"arft"`` counts as the public code does: a token in both texts counts as one
+            common token even if it is repeated, while precision and recall divide by all tokens.
+            An answer equal to "new york new york" then scores 0.5. If either text is Chinese,
+            both are split into characters.
 
     Raises:
         DataError: If there is no reference.
@@ -106,9 +106,9 @@ def _published_f1(answer: str, reference: str) -> float:
 
 
 def _published_form(text: str) -> str:
-    """Normalize as the public evaluation does: of Chinese, no blanks are left, but articles are.
+    """Normalize as the public evaluation does; Chinese loses its blanks but keeps articles.
 
-    Of other texts, only the punctuation of ASCII is deleted.
+    For other texts, only ASCII punctuation is deleted.
     """
     if _IS_CHINESE.search(text):
         return text.lower().translate(_DELETED).replace(" ", "")

@@ -1,7 +1,7 @@
-"""Rewards paid step by step: what an episode is worth so far, less what was paid already.
+"""Pays rewards step by step: each turn gets the value of the episode so far, minus earlier pay.
 
-The steps that a task needs are known from its sample. Turns are matched with them one to one, so
-that each step is paid once, however often it is taken.
+The steps that a task needs are known from its sample. Turns are matched with steps one to one, so
+that each step is paid once, even if it is repeated.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import Event, EventLog, Sample, TurnTaken
 
 ANSWER = "answer"
-"""The kind of the last step."""
+"""Kind of the last step."""
 
 
 class StepRewardWrapper(RewardWrapper):
-    """Pays the growth of the terms after every turn; the sum is their value at the end.
+    """Pays the increase of the terms after every turn; the sum is their value at the end.
 
-    ``info["step"].terms`` holds their values so far. An aborted step gets 0, and so do the steps
-    before it in an `Episode`. The arguments are those of `RewardWrapper`.
+    ``info["step"].terms`` contains the values so far. An aborted step gets 0, and so do the
+    steps before it in an `Episode`. The arguments are those of `RewardWrapper`.
     """
 
     each_step: ClassVar[bool] = True
@@ -33,15 +33,15 @@ class StepRewardWrapper(RewardWrapper):
 
     @override
     def begin_episode(self) -> None:
-        """Start with nothing paid."""
+        """Set the paid amount of each term to 0."""
         self._paid, self._was_aborted = 0.0, False
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a step, and pay the growth of each term since the last step.
+        """Take a step, and pay the increase of each term since the last step.
 
         Raises:
-            EpisodeOverError: If the episode has ended, also by a term that could not be computed.
+            EpisodeOverError: If the episode has ended, also because a term could not be computed.
         """
         if self._was_aborted:
             raise EpisodeOverError("The episode was aborted; call reset() before step().")
@@ -51,18 +51,18 @@ class StepRewardWrapper(RewardWrapper):
 
     @override
     def due(self, worth: float) -> float:
-        """Return the growth of each term since the last step."""
+        """Return the increase of each term since the last step."""
         due, self._paid = worth - self._paid, worth
         return due
 
 
 class ReferenceStep(NamedTuple):
-    """A step that the task needs.
+    """Describes a step that the task needs.
 
     Attributes:
-        kind: What kind of turn takes it.
-        weight: Its share in the whole; those of all steps of a sample add up to 1.
-        truth: What a turn is compared with, for example the query to search for.
+        kind: The kind of turn that does the step.
+        weight: Its weight; the weights of all steps of a sample add up to 1.
+        truth: The reference for a turn, for example the gold query.
     """
 
     kind: str
@@ -71,24 +71,24 @@ class ReferenceStep(NamedTuple):
 
 
 class StepScore(NamedTuple):
-    """Holds the value of turns, each part 0 to 1."""
+    """Holds the value of turns, each field 0 to 1."""
 
     accuracy: float = 0.0
     form: float = 0.0
 
 
 class StepTerms(NamedTuple):
-    """The terms ``steps`` and ``format`` of an episode whose turns are matched with gold steps.
+    """Computes the terms ``steps`` and ``format`` of an episode whose turns are matched with steps.
 
-    Of all ways to give each turn at most one step and each step at most one turn, the one of
-    greatest worth counts. A further turn can only add to that, so nothing is ever taken back.
+    Of all matchings that assign each turn to at most one step and each step to at most one turn,
+    the best counts. A further turn can therefore only increase the value.
 
     Attributes:
-        steps: The gold steps of a sample.
-        accuracy: How well a turn takes a step, 0 to 1, from the turn's events; None if it does not
-            take it at all.
-        well_formed: Whether the text of a turn has the form that was asked for.
-        select: Returns the events that count, of all events; None counts all.
+        steps: Returns the gold steps of a sample.
+        accuracy: Returns how well a turn does a step, 0 to 1, given the turn's events; None if
+            it does not do the step at all.
+        well_formed: Returns whether the text of a turn has the required form.
+        select: Returns the events that count; None counts all.
     """
 
     steps: Callable[[Sample], Sequence[ReferenceStep]]
@@ -108,7 +108,7 @@ class StepTerms(NamedTuple):
         steps = self.steps(sample)
         if self.select is not None:
             log = self.select(log)
-        # The best for each set of steps that were taken, as bits of a number.
+        # The best score for each set of done steps; a set is a bit mask.
         best = {0: StepScore()}
         for events in by_turn(log):
             gains = dict(self._gains(events, steps, sample))
@@ -123,7 +123,7 @@ class StepTerms(NamedTuple):
     def _gains(
         self, events: Sequence[Event], steps: Sequence[ReferenceStep], sample: Sample
     ) -> Iterator[tuple[int, StepScore]]:
-        """Yield the place of each step that the turn takes, and the value of the turn for it."""
+        """Yield the index of each step that the turn does, and the value of the turn for it."""
         turn = events[0]
         assert isinstance(turn, TurnTaken)
         form = float(self.well_formed(turn.text))
@@ -152,9 +152,9 @@ def by_turn(log: EventLog) -> list[list[Event]]:
 def reference_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[ReferenceStep]:
     """Return the steps before the answer, and the answer, with their weights.
 
-    The answer counts for one step more than all before it together: n of them count 1 / (2n + 1)
-    each, the answer (n + 1) / (2n + 1). Then all the others, taken rightly, are worth less than a
-    right answer alone, and whatever was done before, an answer adds to it.
+    The answer weighs more than all other steps together: n other steps weigh 1 / (2n + 1) each,
+    the answer (n + 1) / (2n + 1). All other steps together are therefore worth less than a right
+    answer alone, and an answer always adds to the value.
 
     Args:
         before: Kind and truth of each step before the answer.

@@ -1,4 +1,4 @@
-"""Making ArftSearch: its samples, its engine and its reward."""
+"""Creates ArftSearch with its samples, its engine and its reward."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def make_search(
     worlds: Sequence[int] | None = None,
     **settings: Unpack[ArftSearchSettings],
 ) -> gym.Env[Observation, str]:
-    """Make ``visenv/ArftSearch-v0``.
+    """Create ``visenv/ArftSearch-v0``.
 
     Args:
-        data: ``"procedural"`` (made-up worlds of linked entities), a data set such as
+        data: ``"procedural"`` (fictional worlds of linked entities), a data set such as
             ``"mat_search:<folder>"`` or ``"hotpotqa:<folder>"``, or a `Source`.
-        search: ``"world"``, the articles of the procedural world that a sample is from; an engine
-            by name (`visenv.search.open_searcher`), such as ``"words:<index>"`` or ``"serper"``; or
-            a `Searcher`. Data sets need one of the latter two.
-        similarity: How queries are compared with the gold ones for the reward: ``"words"``, the
-            default, which needs nothing; ``"meaning"``, by a sentence encoder; or ``"published"``,
-            the same as the paper has it, which takes 2020 for 2021, and the default with
-            ``compat="arft"``. See `visenv.envs.arft.search.similarity`.
-        hops: How many searches the questions take, for example ``[1]``; by default as many as the
-            world has. Procedural questions alone.
-        worlds: Which procedural worlds: the seed of the first, and the one after the last. Worlds
-            of other seeds share no fact, so that what is held out was never seen.
+        search: ``"world"``, the articles of the procedural world of a sample; the name of an
+            engine (`visenv.search.open_searcher`), such as ``"words:<index>"`` or ``"serper"``; or
+            a `Searcher`. Data sets need an engine or a `Searcher`.
+        similarity: The comparison of queries with gold queries for the reward: ``"words"``, the
+            default, which needs no model; ``"meaning"``, with a sentence encoder; or
+            ``"published"``, the paper's encoder without a check of numbers and names, and the
+            default with ``compat="arft"``. See `visenv.envs.arft.search.similarity`.
+        hops: The numbers of searches that the questions need, for example ``[1]``; by default
+            all numbers of the world. Only for procedural questions.
+        worlds: The range of seeds of the procedural worlds, as (first, last + 1). Worlds with
+            different seeds share no fact, so that held-out worlds contain only unseen facts.
         **settings: See `ArftSearchSettings` and `ArftSettings`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
         DataError: If the data set or the index cannot be read.
     """
     preset, reward, compat, options = choose(
@@ -71,10 +71,10 @@ def search_source(
     world: str,
     worlds: Sequence[int] | None = None,
 ) -> Source:
-    """Return the samples that `data` is or names.
+    """Return the samples of `data`, which is a source or the name of one.
 
     Raises:
-        ConfigurationError: If `hops` or `worlds` are named for samples that are there already.
+        ConfigurationError: If `hops` or `worlds` is given for samples that are not procedural.
     """
     if data == "procedural":
         chosen = {} if worlds is None else {"worlds": worlds}
@@ -87,7 +87,7 @@ def search_source(
 
 
 def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:
-    """Return the environment with the reward ``"f1"`` or ``"em"``."""
+    """Wrap the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         terms = published_terms(open_similarity(similarity or "published"), reward)
         return StepRewardWrapper(env, terms, 2.0 * env.preset.turns)
@@ -97,14 +97,14 @@ def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compa
 
 
 def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
-    """Return the engine, or None to use the engine of each sample's own world."""
+    """Return the engine, or None to search the world of each sample."""
     if not isinstance(search, str):
         return search
     if search != "world":
         return open_searcher(search)
     if isinstance(data, str) and data != "procedural":
         raise ConfigurationError(
-            f"The data set {data.partition(':')[0]} comes with no world to search: name an engine, "
+            f"The data set {data.partition(':')[0]} has no world to search: pass an engine, "
             "for example search='words:<index>'."
         )
     return None

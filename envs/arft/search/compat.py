@@ -1,11 +1,10 @@
-"""ArftSearch as Visual-ARFT's public code has it, for ``compat="arft"``: its loop and its reward.
+"""Implements ArftSearch as in Visual-ARFT's public code, for ``compat="arft"``.
 
-A turn is paid by what its text holds, and by the step that stands at its place in the sample: the
-gold queries in order, then the answer. The turns are those of its training rows, each of which is
-one step.
+Turns are compared with the sample's steps by position: turn i with step i, where the steps are the
+gold queries in order, then the answer. In the public code, each training row is one step.
 
 ===========  ================================================  ==================================
-step         accuracy                                          form, whatever the step
+step         accuracy                                          form, the same for all steps
 ===========  ================================================  ==================================
 ``search``   similarity to the gold query (``"published"``);   a thought, and a query or an answer
              0 for a turn that opens ``<answer>``
@@ -13,8 +12,8 @@ step         accuracy                                          form, whatever th
              ``<search>``
 ===========  ================================================  ==================================
 
-The public code first asks math_verify whether the whole turn is the solution, which pays 1 for the
-same number anywhere in it; that is not repeated. Steps are not weighted: each gets up to 2.
+The public code first asks math_verify whether the whole turn equals the solution, which gives 1 for
+the same number anywhere in the turn; this is not repeated. Steps have equal weights, up to 2 each.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _STEPS = ("search", "answer")
 
 
 class PublishedSearch(RebuiltArftPrompt, ArftSearch):
-    """`ArftSearch` with ``compat="arft"``.
+    """Implements `ArftSearch` with ``compat="arft"``.
 
-    A search shows the texts of its results, without their titles; nothing says that one failed.
+    A search shows the texts of its results, without titles, and no message if it failed.
     """
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """Return the search tool, whose results stand in the next prompt."""
+        """Return the search tool, whose results are part of the next prompt."""
         return [
             SnippetTool(
                 self.searcher,
@@ -63,12 +62,12 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
 
     @override
     def comment(self, call: ToolCalled) -> str:
-        """Return what was found."""
+        """Return the results of the search."""
         return f"\n<information> {call.detail['shown']} </information> "
 
 
 def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm]:
-    """Return the two terms of the table, summed over the turns that have a step at their place."""
+    """Return the terms ``steps`` and ``format``, summed over turns; turn i belongs to step i."""
     steps = partial(_accuracies, similarity=similarity, reward=reward)
     return [RewardTerm("steps", 1.0, of_log(steps)), RewardTerm("format", 1.0, of_log(_forms))]
 
@@ -76,14 +75,14 @@ def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm
 def accuracy(
     text: str, query: str | None, sample: Sample, similarity: QuerySimilarity, reward: str = "f1"
 ) -> float:
-    """Return the accuracy of a turn that should ask `query`, or answer if it is None."""
+    """Return the accuracy of a turn that should search for `query`, or answer if it is None."""
     if query is None:
         return 0.0 if "<search>" in text else answer_score(text, sample, reward)
     return 0.0 if "<answer>" in text else similarity(body_of(text, "search"), query)
 
 
 def well_formed(text: str) -> bool:
-    """Return whether a turn is a thought and then a query or an answer, and nothing else."""
+    """Return whether a turn is exactly a thought and then a query or an answer."""
     kind = "answer" if "<answer>" in text and "</answer>" in text else "search"
     return has_form(text, kind, _STEPS)
 
@@ -99,6 +98,6 @@ def _forms(log: EventLog, sample: Sample) -> float:
 
 
 def _placed(log: EventLog, sample: Sample) -> Iterator[tuple[str, str | None]]:
-    """Return each turn's text with the query of its step, None for the answer's step."""
+    """Yield each turn's text with the query of its step; None for the answer's step."""
     queries = [*sample.truth_as(SearchTruth).queries, None]
     return zip((turn.text for turn in log.turns), queries, strict=False)

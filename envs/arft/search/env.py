@@ -1,4 +1,4 @@
-"""ArftSearch: answer a question about an image by searching for what the image does not tell."""
+"""Defines ArftSearch: answer a question about an image by searching for facts."""
 
 from __future__ import annotations
 
@@ -24,41 +24,42 @@ from .tools.world import SearchTool
 
 
 class ArftSearch(ArftEnv):
-    """Search, one query to a turn, until a question about an image can be answered.
+    """The policy answers a question about an image by searching for facts, one query per turn.
 
     ### Description
-    The question is about a person or thing that the image shows and that it does not name: who
-    founded the company whose sign this is, and where was that person born? The policy tells from
-    the image what it is, searches for one fact at a time, reads the passages found, among them some
-    of people and things with nearly the same name, and answers. From "Visual Agentic Reinforcement
-    Fine-Tuning" (arXiv 2505.14246), MAT-Search.
+    The question is about a person or thing that the image shows without its name, for example:
+    who founded the company whose sign this is, and where was that person born? The policy
+    identifies the entity from the image, searches for one fact at a time, reads the passages that
+    were found, and answers. Some passages are about people and things with nearly the same name.
+    The task is MAT-Search of "Visual Agentic Reinforcement Fine-Tuning" (arXiv 2505.14246).
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then ``<search>…</search>`` or
     ``<answer>…</answer>``.
 
     ### Observation space
-    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then what each
-    search found, inside ``<information>``.
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then the results of
+    each search, inside ``<information>``.
 
     ### Starting state
-    A sample drawn by the seed: a question about a made-up world of linked entities, or a row of the
-    data set named.
+    A sample that is drawn with the seed: a question about a fictional world of linked entities, or
+    a row of a data set.
 
     ### Reward
-    ``"f1"``: steps + format, at most 2, paid step by step, each query that the task needs once
-    (`visenv.envs.arft.search.rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
-    answer's F1.
+    ``"f1"`` is the sum of ``steps`` and ``format``, at most 2. It is paid after each turn, once
+    for each query that the task needs (`visenv.envs.arft.search.rewards`). ``"em"`` uses exact
+    match instead of F1. ``"outcome"`` is the F1 of the answer.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which cannot search.
-    Aborted where the engine fails beyond its retries: a search that could not be made is not a bad
-    one.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn cannot search. It is aborted if the engine fails after all retries, because the policy
+    is not responsible for such a failure.
 
     ### Information
-    ``info["step"].metrics`` on the last step, each 0 to 1: ``accuracy`` (exact match), ``f1``,
-    ``searched`` (at all) and ``found`` (the share of the articles needed that some search found; 0
-    where the data set does not name them). Reports are grouped by split (simple or hard) and hops.
+    ``info["step"].metrics`` contains on the last step, each from 0 to 1: ``accuracy`` (exact
+    match), ``f1``, ``searched`` (there was a search) and ``found`` (the share of the needed
+    articles that a search found; 0 if the data set does not name them). Reports are grouped by
+    split (simple or hard) and hops.
 
     ### Arguments
     See `visenv.envs.arft.make_search`.
@@ -92,7 +93,7 @@ class ArftSearch(ArftEnv):
     def initial_messages(self) -> list[Message]:
         sample = self.sample
         if not sample.answers:
-            raise DataError(f"Sample {sample.id!r} has no answers: its split is scored elsewhere.")
+            raise DataError(f"Sample {sample.id!r} has no answers: they are not published.")
         views = [self.view(image) for image in sample.images]
         return opening(self.preset.prompt, self.steps(), views, "", sample.question)
 
@@ -119,7 +120,7 @@ class ArftSearch(ArftEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Return the first gold query not searched for yet, then the first reference answer."""
+        """Return the first gold query not yet searched for, then the first reference answer."""
         brief = self.preset.prompt == "brief"
         asked = {call.detail["query"] for call in self.done("search")}
         left = [query for query in self.truth.queries if query not in asked]

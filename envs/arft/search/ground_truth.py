@@ -1,4 +1,4 @@
-"""The ground truth of ArftSearch: the searches that lead to an answer."""
+"""Defines the ground truth of ArftSearch: the searches that lead to an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.types.ground_truth import STRICT, Texts
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class WorldId:
-    """The procedural world that a question is about: the arguments of its `WorldEngine`.
+    """Identifies the procedural world of a question, by the arguments of its `WorldEngine`.
 
     Attributes:
         preset: The kind of world.
@@ -26,14 +26,14 @@ class WorldId:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class SearchTruth(QuestionTruth):
-    """Ground truth of a question that searches answer; empty where the data set does not tell.
+    """Holds the ground truth of a question that needs searches; unknown fields are empty.
 
     Attributes:
-        queries: What to search for, in an order in which it can be asked.
-        names: What each of the queries may not leave out.
-        articles: The titles of the articles that hold the answer.
+        queries: The gold queries, in an order in which they can be asked.
+        names: For each query, the words that an equivalent query must contain.
+        articles: The titles of the articles that contain the answer.
         split: The name of the split, for example ``"hard"``.
-        world: The world whose articles are searched, of a procedural question.
+        world: The world whose articles are searched, for a procedural question.
     """
 
     queries: Texts = ()

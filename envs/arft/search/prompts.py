@@ -1,4 +1,4 @@
-"""Writes what ArftSearch says to the policy: our words, the structure of figure 5."""
+"""Writes the prompts of ArftSearch: reworded, with the structure of the paper's figure 5."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def steps(grammar: TagGrammar, tools: Sequence[Tool[Any]]) -> str:
 
 
 def snippets(texts: Sequence[str]) -> str:
-    """Return results as the public code shows them: numbered, with nothing between two."""
+    """Return results as the public code shows them: numbered, without separators."""
     return "".join(f"{number}. Content:{text}" for number, text in enumerate(texts, start=1))
 
 
-# ------------------------------------------------------------------ what the oracle thinks
+# ------------------------------------------------------------------ thoughts of the oracle
 
 
 def wondering(query: str, brief: bool) -> str:

@@ -1,23 +1,22 @@
-"""The rewards of searching (arXiv 2505.14246, equations 3 to 5), paid for every step.
+"""Computes the rewards of searching (arXiv 2505.14246, equations 3 to 5), paid for each step.
 
-A sample takes as many searches as it has gold queries, and an answer. Turns are matched with them
-one to one (`visenv.envs.arft.rewards.steps`), so that the best episode gets ``steps`` 1 and
-``format`` 1, the paper's sum, and further turns get nothing.
+A sample has one step for each gold query, and the answer. Turns are matched with steps one to one
+(`visenv.envs.arft.rewards.steps`). The best episode therefore gets 1 for ``steps`` and 1 for
+``format``, the paper's sum, and further turns get nothing.
 
 ===========  ====================================================================================
-step         accuracy of a turn that takes it, 0 to 1
+step         accuracy of a turn that does the step, 0 to 1
 ===========  ====================================================================================
 ``search``   similarity of the query to the gold one (`visenv.envs.arft.search.similarity`); a
-             query that is similar to none, that found nothing, or that was asked before, takes no
-             step
+             query that is similar to none, that found nothing, or that is repeated, does no step
 ``answer``   token F1, or with ``"em"`` exact match (table 3)
 ===========  ====================================================================================
 
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3). The paper
-pays it for any query: here one that asks for another thing is worth nothing, or a policy would be
-paid for searching at random before it answers.
+pays it for any query. Here a query without a matching step gets nothing; otherwise a policy would
+be paid for random searches before it answers.
 
-``compat="arft"`` pays by `visenv.envs.arft.search.compat` instead.
+With ``compat="arft"``, `visenv.envs.arft.search.compat` computes the reward instead.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SEARCH = "search"
 def search_terms(
     grammar: TagGrammar, similarity: QuerySimilarity, reward: str = "f1"
 ) -> list[RewardTerm]:
-    """Return the two terms of the table."""
+    """Return the terms ``steps`` and ``format``."""
     score = partial(accuracy, similarity=similarity, reward=reward)
     return StepTerms(steps_of, score, grammar.well_formed, _without_repeats).terms()
 
@@ -48,7 +47,7 @@ def search_terms(
 def _without_repeats(log: EventLog) -> EventLog:
     """Return the events without searches that repeat an earlier query.
 
-    Two gold queries may be alike; a single one must not take both steps.
+    Two gold queries may be similar; one query must not do both steps.
     """
     asked: set[str] = set()
     kept: list[Event] = []
@@ -63,7 +62,7 @@ def _without_repeats(log: EventLog) -> EventLog:
 
 
 def steps_of(sample: Sample) -> list[ReferenceStep]:
-    """Return the steps of a sample with weights; the truth of a search is its query and names."""
+    """Return the weighted steps of a sample; the truth of a search is its query and names."""
     truth = sample.truth_as(SearchTruth)
     names = truth.names or [()] * len(truth.queries)
     return reference_steps(
@@ -78,7 +77,7 @@ def accuracy(
     similarity: QuerySimilarity,
     reward: str,
 ) -> float | None:
-    """Return how well a turn takes a step, None if it does not; see the module."""
+    """Return how well a turn does a step, 0 to 1; None if it does another one. See the module."""
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
             score = exact_match if reward == "em" else token_f1

@@ -1,15 +1,15 @@
-"""Compares a search query with the wanted one (arXiv 2505.14246, R_sem of equation 4).
+"""Compares a search query with the gold query (arXiv 2505.14246, R_sem of equation 4).
 
-A sentence encoder puts "who won in 2020" and "who won in 2021" at a cosine near 1, and one name
-near another. A score is therefore 0 where a number or a name is not the wanted one (`same_facts`),
-except with ``"published"``.
+In a sentence encoder, "who won in 2020" and "who won in 2021" have a cosine near 1, and so do two
+different names. A score is therefore 0 if a number or a name differs from the gold query
+(`same_facts`), except with ``"published"``.
 
 =====================  =============================================================  ============
 name                   score                                                          facts
 =====================  =============================================================  ============
-``"words"``            F1 of the queries' words; needs nothing                        must agree
+``"words"``            F1 of the queries' words; needs no model                       must agree
 ``"meaning"``          cosine by all-MiniLM-L6-v2, or by ``"meaning:<model>"``        must agree
-``"published"``        the same, as the paper's code has it                           not looked at
+``"published"``        the same, as in the paper's code                               not checked
 =====================  =============================================================  ============
 
 A score below `FLOOR` is 0, as in the public code.
@@ -27,7 +27,7 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.search.passage import LONGEST_QUERY
 
 FLOOR = 0.5
-"""A smaller similarity counts as none."""
+"""Smallest similarity that counts."""
 
 SIMILARITIES = ("words", "meaning", "published")
 
@@ -46,20 +46,20 @@ _OPENERS = _FILLERS | frozenset((
     "occupation", "population", "president", "river", "size", "song", "team", "wife", "year",
 ))
 # fmt: on
-"""Words that a query may begin with, in a capital, without being a name."""
+"""Capitalized words at the beginning of a query that are not names."""
 
 
 class QuerySimilarity(Protocol):
-    """Compares queries. It pickles."""
+    """Compares queries. Instances can be pickled."""
 
     def __call__(self, query: str, wanted: str, names: Sequence[str] = ()) -> float:
         """Return 0 (unrelated) to 1 (the same).
 
         Args:
-            query: What was searched for.
-            wanted: What should have been.
-            names: The words of `wanted` that no query for the same may leave out, where they are
-                known; otherwise they are recognized by their capitals.
+            query: The query of the policy.
+            wanted: The gold query.
+            names: The words of `wanted` that an equivalent query must contain, if they are known;
+                otherwise they are recognized by their capitals.
         """
         ...
 
@@ -75,10 +75,10 @@ def word_similarity(query: str, wanted: str, names: Sequence[str] = ()) -> float
 
 
 class SentenceSimilarity:
-    """Computes the cosine of sentence vectors of the queries; all callers share the encoder.
+    """Computes the cosine of the queries' sentence vectors; all instances share the encoder.
 
     Args:
-        model: See `visenv.retrieval.encoder.Encoder`; None takes all-MiniLM-L6-v2.
+        model: See `visenv.retrieval.encoder.Encoder`; None selects all-MiniLM-L6-v2.
         guarded: Whether numbers and names must agree.
 
     Raises:
@@ -89,7 +89,7 @@ class SentenceSimilarity:
         from visenv.retrieval.encoder import Encoder
         from visenv.scorers.backends.encoder import PACKAGED_MODEL
 
-        # The same reward to the bit, whatever other episodes ask at the same time.
+        # The reward is bitwise reproducible, independent of concurrent queries of other episodes.
         self._encoder = Encoder(model or PACKAGED_MODEL, deterministic=True)
         self.guarded = guarded
         if model is None:
@@ -111,7 +111,7 @@ def open_similarity(text: str) -> QuerySimilarity:
 
     Raises:
         UnknownNameError: If there is no such name.
-        ConfigurationError: If the default model is needed and not installed.
+        ConfigurationError: If the default model is needed but not installed.
     """
     kind, _, model = text.partition(":")
     if kind not in SIMILARITIES or (kind == "words" and model):
@@ -122,11 +122,11 @@ def open_similarity(text: str) -> QuerySimilarity:
 
 
 def same_facts(query: str, wanted: str, names: Sequence[str] = ()) -> bool:
-    """Return whether a query has the numbers and names of the wanted one, and no others.
+    """Return whether a query has the numbers and names of the gold query, and no others.
 
-    Numbers must be the same. Each of `names` must occur; without them, each word of `wanted` that
-    begins with a capital, unless it only opens the query. A capital in `query` that is not in
-    `wanted` is another name, where capitals tell names: not where every word has one.
+    Numbers must be the same. Each of `names` must occur; if `names` is empty, each capitalized
+    word of `wanted` must occur, except a word that only opens the query. A capitalized word of
+    `query` that is not in `wanted` counts as another name, unless all words are capitalized.
     """
     given, right = _words(query), _words(wanted)
     if _numbers(given) != _numbers(right):
@@ -140,7 +140,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words in lower case, without accents and without thousands' commas."""
+    """Return the words in lower case, without accents and thousands separators."""
     return [
         word.replace(",", "") if word[0].isdigit() else word
         for word in map(str.casefold, _cased_words(text))
@@ -151,7 +151,7 @@ def _cased_words(text: str) -> list[str]:
     """Return the words without accents, in the part of the text that search engines read."""
     plain = text[:LONGEST_QUERY]
     if not plain.isascii():
-        # Characters such as the radical U+2F00 are letters only in their compatibility form.
+        # Characters such as the radical U+2F00 are letters only after compatibility normalization.
         plain = "".join(
             each for each in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(each)
         )
@@ -163,7 +163,7 @@ def _numbers(words: Sequence[str]) -> set[str]:
 
 
 def _capitalized(text: str) -> set[str]:
-    """Return the words that begin with a capital, without a question word at the beginning."""
+    """Return the capitalized words, without a question word at the beginning."""
     found = _cased_words(text)
     names = [word for word in found if word[0].isupper()]
     if names and names[0] is found[0] and names[0].casefold() in _OPENERS:
@@ -191,5 +191,5 @@ def _require_model() -> None:
         packaged_model()
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error} Or compare queries by similarity='words', which needs nothing."
+            f"{error} Or compare queries by similarity='words', which needs no model."
         ) from error

@@ -1,1 +1,1 @@
-"""Holds what the procedural worlds of both ARFT environments share."""
+"""Contains the parts that the procedural worlds of both ARFT environments share."""

@@ -1,4 +1,4 @@
-"""Pictures of 96 px that a model of a million parameters can read: few colors, far apart."""
+"""Draws pictures of 96 px for a model of a million parameters, in few, distinct colors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from visenv.types import Pixels
 
 SIDE = 96
-"""Of a picture, pixels."""
+"""Side of a picture, pixels."""
 
 COLORS = {
     "red": (246, 26, 26),
@@ -22,7 +22,7 @@ _GRAIN = 6
 
 
 def gray_ground(shade: int) -> NDArray[np.int16]:
-    """Return an even ground to draw on, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
+    """Return a plain background, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
     return np.full((SIDE, SIDE, 3), shade, np.int16)
 
 

@@ -1,10 +1,10 @@
-"""Steps that make training data of Argos (section 4, appendix C).
+"""Contains the steps that create training data for Argos (section 4, appendix C).
 
-They run in this order, each on the rows of the one before::
+They run in this order, each on the rows of the previous one::
 
-    DraftAnswers, FindEntities, PointToEntities, DrawOverlay   what there is to point to, drawn
+    DraftAnswers, FindEntities, PointToEntities, DrawOverlay   entities with points, drawn
     Traces, ExtractReferences, ScoreTraces                     rollouts of a teacher, scored
-    Verify, Reformat, Mix                                      the best of each sample, as a turn
+    Verify, Reformat, Mix                                      the best rollout of each sample
 """
 
 from .draft import DraftAnswers

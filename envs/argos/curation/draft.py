@@ -1,4 +1,4 @@
-"""Draft: one answer to each sample, from which the entities are read (section 4.1)."""
+"""Drafts one answer to each sample, from which entities are extracted (section 4.1)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class DraftAnswers(CurationStep):
     Samples without an image or without a right answer are dropped.
 
     Args:
-        make_env: Makes the environment whose samples are taken.
-        policy: Writes the answers.
-        folder: The folder that the rows are written to; images go to ``images/`` in it.
-        sampling: How the policy samples; the seed belongs to the row.
-        label: What the journal calls policy and environment.
+        make_env: Creates the environment that the samples are from.
+        policy: The policy that writes the answers.
+        folder: The folder to which rows are written; images are written to ``images/`` in it.
+        sampling: The sampling parameters; the seed is replaced by that of the row.
+        label: The name of policy and environment in the journal.
 
     Raises:
-        ConfigurationError: If the environment is none of this family, or has relative coordinates.
+        ConfigurationError: If this is not an Argos environment, or it has relative coordinates.
     """
 
     name: ClassVar[str] = "argos-draft"

@@ -1,4 +1,4 @@
-"""Entities: what a drafted answer mentions, as JSON (figures 5 and 6)."""
+"""Extracts the entities that a drafted answer mentions, as JSON (figures 5 and 6)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ACTION = re.compile(rf"\s*(.*\S)\s*\(start_time={_TIME}, ?end_time={_TIME}\)\.?
 
 
 class VideoAction(NamedTuple):
-    """A `VideoAction` is a movement or change that a video shows.
+    """Describes a movement or change that a video shows.
 
     Attributes:
-        action: What happens.
+        action: The description.
         start_time: Seconds.
         end_time: Seconds, not before the start.
     """
@@ -41,7 +41,7 @@ class VideoAction(NamedTuple):
 
 
 class DraftEntities(NamedTuple):
-    """Holds what a model found in a drafted answer; actions are those of a video."""
+    """Holds the entities, interactions and (for videos) actions of a drafted answer."""
 
     entities: tuple[str, ...]
     interactions: tuple[str, ...]
@@ -51,12 +51,11 @@ class DraftEntities(NamedTuple):
 class FindEntities(CurationStep):
     """Adds ``entities``, ``interactions`` and, for videos, ``actions`` to each row.
 
-    A reply that is not the JSON object asked for is requested again, up to three times in all; the
-    row has failed after that. A row without entities is dropped. Actions that begin after the last
-    frame are left out.
+    An invalid reply is requested again, up to three times in total; then the row fails. A row
+    without entities is dropped. Actions that begin after the last frame are removed.
 
     Args:
-        scorer: A scorer of vision-language models; in the paper GPT-4o.
+        scorer: A scorer with a vision-language model; in the paper GPT-4o.
     """
 
     name: ClassVar[str] = "argos-entities"
@@ -66,7 +65,7 @@ class FindEntities(CurationStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the scorer, without how it is reached."""
+        """Return the scorer, without its address and other connection settings."""
         return {"scorer": self._scorer.name}
 
     @override
@@ -89,14 +88,14 @@ class FindEntities(CurationStep):
 
 
 def read_entities(text: str, *, video: bool) -> DraftEntities:
-    """Return what a reply lists; repeats are left out, in upper or lower case.
+    """Parse a reply; repeated texts are removed, ignoring case.
 
     Args:
         text: The reply, one JSON object.
-        video: Whether it has ``"actions"``, too.
+        video: Whether it contains ``"actions"``, too.
 
     Raises:
-        ReplyError: If the reply is anything else, lists more than `MOST_ENTITIES` entities, or an
+        ReplyError: If the reply has another form, lists more than `MOST_ENTITIES` entities, or an
             action without its times.
     """
     found = json_reply(text)

@@ -1,4 +1,4 @@
-"""Extract: which points and times a trace cites, and what it says about them (figures 8 and 9)."""
+"""Extracts the points and times that a trace cites, with their descriptions (figures 8 and 9)."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from . import prompts
 from .rows import is_number, times_of_row
 
 VIDEO_LISTS = {"observations": "description", "events": "event", "points": "object"}
-"""The lists of figure 9, and under which key each says what is there."""
+"""The lists of figure 9, with the key of the description in their items."""
 
 CITED = re.compile(
     r"[(\[]\s{0,4}(\d{1,9}(?:\.\d{1,6})?)\s{0,4},\s{0,4}(\d{1,9}(?:\.\d{1,6})?)\s{0,4}[)\]]"
 )
-"""A point as traces write it: ``(x, y)`` or ``[x, y]``."""
+"""Matches a point in a trace: ``(x, y)`` or ``[x, y]``."""
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
 _FRAME = re.compile(r"F?(\d{1,7})")
 _SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)\s?s?")
 _MAX_TOKENS = 8192
 _MAX_ANCHOR = 2000
-"""Characters of an anchor, which may list 32 frames."""
+"""Maximum length of an anchor, which may list 32 frames."""
 
 
 class ExtractReferences(CurationStep):
     """Adds ``extraction`` to each row: the lists of figure 8 (images) or of figure 9 (videos).
 
-    A reply that is not the JSON asked for is requested again, up to three times in all. Items whose
-    point or ``anchor_text`` is not in the trace, and repeated ones, are left out.
+    An invalid reply is requested again, up to three times in total. Repeated items, and items
+    whose point or ``anchor_text`` is not in the trace, are removed.
 
     Args:
-        scorer: A scorer of language models; in the paper GPT-4o.
+        scorer: A scorer with a language model; in the paper GPT-4o.
     """
 
     name: ClassVar[str] = "argos-extract"
@@ -54,7 +54,7 @@ class ExtractReferences(CurationStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the scorer, without how it is reached."""
+        """Return the scorer, without its address and other connection settings."""
         return {"scorer": self._scorer.name}
 
     @override
@@ -79,7 +79,7 @@ def read_image_items(text: str) -> list[dict[str, Any]]:
     """Return the items of figure 8: ``[{"point": [x, y], "object": "…"}]``.
 
     Raises:
-        ReplyError: If the reply is anything else.
+        ReplyError: If the reply has another form.
     """
     items = _objects(_json(text))
     for item in items:
@@ -95,7 +95,7 @@ def read_video_items(text: str) -> dict[str, list[dict[str, Any]]]:
     """Return the three lists of figure 9, whose items have an ``anchor_text`` and a description.
 
     Raises:
-        ReplyError: If the reply is anything else.
+        ReplyError: If the reply has another form.
     """
     found = _json(text)
     if not isinstance(found, dict) or {*found} != {*VIDEO_LISTS}:
@@ -109,14 +109,14 @@ def read_video_items(text: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def references_of(row: Row) -> TraceReferences:
-    """Return what the extraction of a row refers to, as the verifier takes it.
+    """Return the references of a row's extraction, in the form that the verifier needs.
 
-    Points, frames and times are read from ``anchor_text``, which is a part of the trace; the other
-    fields of an item only say what is there. A point that stands alone has the frame and the time
-    that its item names.
+    Points, frames and times are parsed from ``anchor_text``, which is a part of the trace; the
+    other fields of an item are descriptions. A point without a frame in its anchor gets the frame
+    and the time of its item.
 
     Raises:
-        DataError: If the row holds no extraction.
+        DataError: If the row contains no extraction.
     """
     extraction = row.get("extraction")
     if not isinstance(extraction, Mapping):
@@ -147,7 +147,7 @@ def _image_point(item: Mapping[str, Any]) -> Point:
 
 
 def _placed_point(item: Mapping[str, Any]) -> Point | None:
-    """Return a point with its frame; None if the anchor text is not of that form."""
+    """Return a point with its frame; None if the anchor text has another form."""
     cited, anchors = _read_anchor(item)
     if cited is None or len(anchors) != 1 or anchors[0].is_span:
         return None
@@ -155,7 +155,7 @@ def _placed_point(item: Mapping[str, Any]) -> Point | None:
 
 
 def _observation(item: Mapping[str, Any]) -> Point | FrameNote | None:
-    """Return a frame with its description, or a point that stands alone."""
+    """Return a frame with its description, or a point without one."""
     cited, anchors = _read_anchor(item)
     if cited is not None and not anchors:
         said = item.get("object")
@@ -168,7 +168,7 @@ def _observation(item: Mapping[str, Any]) -> Point | FrameNote | None:
 
 
 def _span(item: Mapping[str, Any]) -> SpanNote | None:
-    """Return a span with its description; of a list of frames, from the first to the last."""
+    """Return a span with its description; a list of frames spans from its first to its last."""
     cited, anchors = _read_anchor(item)
     if cited is not None or not anchors or (len(anchors) == 1 and not anchors[0].is_span):
         return None
@@ -196,7 +196,7 @@ def _name(text: str) -> str:
 
 
 def _written(items: Sequence[dict[str, Any]], trace: str) -> list[dict[str, Any]]:
-    """Return the items that the trace contains, each once."""
+    """Return the distinct items whose references are in the trace."""
     cited = {(float(x), float(y)) for x, y in CITED.findall(trace)}
     distinct: dict[str, dict[str, Any]] = {}
     for item in items:
@@ -207,10 +207,10 @@ def _written(items: Sequence[dict[str, Any]], trace: str) -> list[dict[str, Any]
 
 
 def _json(text: str) -> Any:
-    """Return the JSON value that a reply is, after a thought and inside a fence if there is one.
+    """Parse the JSON value of a reply, which may follow a thought and be inside a fence.
 
     Raises:
-        ReplyError: If it is none.
+        ReplyError: If it is not valid JSON.
     """
     said = text.rpartition("</think>")[2].strip()
     fenced = _FENCE.fullmatch(said)

@@ -1,4 +1,4 @@
-"""Mix: samples are shared out between SFT and RL, so that none is in both (appendix C.4)."""
+"""Splits samples between SFT and RL, so that no sample is in both (appendix C.4)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Part = Literal["sft", "rl"]
 
 
 class Mix(CurationStep):
-    """Keeps the rows of one part. The part of a sample depends on its id and the seed alone.
+    """Keeps the rows of one part. The part of a sample depends only on its id and the seed.
 
     Args:
         part: ``"sft"`` or ``"rl"``.
-        rl_share: Share of the samples that are for RL; in the paper about 4.5K of 89.5K.
-        seed: Of the choice; the same for both parts.
+        rl_share: The share of samples for RL; in the paper about 4.5K of 89.5K.
+        seed: The seed of the split; the same for both parts.
 
     Raises:
         ConfigurationError: If `rl_share` is not between 0 and 1, or there is no such part.
@@ -41,7 +41,7 @@ class Mix(CurationStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the part, and how samples are distributed over the parts."""
+        """Return the part, and the parameters of the split."""
         return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
 
     @override

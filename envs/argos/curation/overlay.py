@@ -1,4 +1,4 @@
-"""Overlay: points with their coordinates drawn on images, number and time on frames (figure 3)."""
+"""Draws points with their coordinates on images, and number and time on frames (figure 3)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Box = tuple[int, int, int, int]
 class DrawOverlay(CurationStep):
     """Draws the points of each row.
 
-    The images of a row become the originals followed by as many overlays; those of a video become
-    the overlays alone, as in the paper, for which both were too much.
+    The images of a row become the originals followed by as many overlays. The frames of a video
+    are replaced by their overlays, as in the paper, because both together were too long.
 
     Args:
-        folder: The folder that the rows are written to; overlays go to ``images/`` in it.
+        folder: The folder to which rows are written; overlays are written to ``images/`` in it.
     """
 
     name: ClassVar[str] = "argos-overlay"
@@ -54,15 +54,15 @@ class DrawOverlay(CurationStep):
 
 
 def draw_points(image: Image, points: Iterable[tuple[int, int]], title: str = "") -> Image:
-    """Return an image with a dot and the text ``(x, y)`` for each point inside it.
+    """Return a copy of an image with a dot and the text ``(x, y)`` for each point inside it.
 
-    A text is moved to the first of several places around its point where it is inside the image and
-    covers no other text; if there is no such place, it is put into the image at the first.
+    A text is written at the first of several positions around its point at which it is inside the
+    image and covers no other text; if there is none, at the first position, moved into the image.
 
     Args:
-        image: The image, which stays as it is.
-        points: Whole pixels; those outside the image are left out.
-        title: Is written into the upper left corner.
+        image: The image; not changed.
+        points: Whole pixels; points outside the image are ignored.
+        title: A text for the upper left corner.
     """
     import PIL.Image
     from PIL.ImageDraw import Draw
@@ -93,7 +93,7 @@ def _free_place(
     size: tuple[int, int],
     taken: Sequence[Box],
 ) -> tuple[int, int]:
-    """Return where a text of a size is written, its upper left corner."""
+    """Return the upper left corner at which a text of this size is written."""
     (width, height), (x, y) = text, point
     rows = (y - height - gap, y + gap, y - height // 2, y - 2 * height - gap, y + height + gap)
     places = [(column, row) for row in rows for column in (x + gap, x - width - gap)]
@@ -112,7 +112,7 @@ def _free_place(
 
 
 def _write(draw: ImageDraw, place: tuple[int, int], text: str, size: int) -> Box:
-    """Write a text on a dark ground; return the box that it covers."""
+    """Write a text on a dark background; return the box that it covers."""
     width, height = _text_size(draw, text, size)
     box = (*place, place[0] + width, place[1] + height)
     draw.rectangle(box, fill=_PAPER)

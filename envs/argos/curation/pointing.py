@@ -1,4 +1,4 @@
-"""Point: points for the entities of each image or frame, by a pointing model (appendix C.1)."""
+"""Creates points for the entities of each image or frame with a pointing model (appendix C.1)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class PointToEntities(CurationStep):
     """Adds ``points`` to each row: for each entity in each image or frame, in whole pixels.
 
     Args:
-        make_env: Makes the environment whose samples the rows are.
-        model: The pointing model, ``"oracle"``, which knows procedural samples, or a scorer
+        make_env: Creates the environment that the samples are from.
+        model: The pointing model: ``"oracle"``, for procedural samples, or a scorer
             (`Scorer.parse`), for example
             ``"openai:allenai/Molmo-7B-D-0924?base_url=http://localhost:8000/v1"``. In the paper it
             is Molmo-7B.
-        label: What the journal calls the environment.
+        label: The name of the environment in the journal.
 
     Raises:
-        ConfigurationError: If there is no such scorer, or the environment is none of this family.
+        ConfigurationError: If there is no such scorer, or this is not an Argos environment.
     """
 
     name: ClassVar[str] = "argos-point"
@@ -55,7 +55,9 @@ class PointToEntities(CurationStep):
         sample = env.sample
         sizes = [env.store.images[f"image_{n + 1}"].size for n in range(len(sample.images))]
         if sample.id != row.get("sample"):
-            raise DataError(f"the place holds {sample.id!r}, the row {row.get('sample')!r:.80}")
+            raise DataError(
+                f"the place contains {sample.id!r}, but the row {row.get('sample')!r:.80}"
+            )
         found = await asyncio.gather(
             *(
                 self._points(sample, number, label, size)
@@ -69,7 +71,7 @@ class PointToEntities(CurationStep):
     async def _points(
         self, sample: Sample, number: int, label: str, size: tuple[int, int]
     ) -> list[DrawnPoint]:
-        """Return the points of a label in one image, in pixels of that image as shown."""
+        """Return the points of a label in one image, in pixels of the image as shown."""
         width, height = sample.images[number].size
         return [
             DrawnPoint(number + 1, int(x * size[0] / width), int(y * size[1] / height), label)
@@ -82,7 +84,7 @@ class PointToEntities(CurationStep):
 
 
 def _pointing_model(line: str) -> tuple[PointingModel, str]:
-    """Return the pointing model that a line names, and its name for the journal."""
+    """Return the pointing model of a scorer line, and its name for the journal."""
     if line == "oracle":
         return OraclePointingModel(), line
     scorer = Scorer.parse(line)

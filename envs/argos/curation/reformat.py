@@ -1,4 +1,4 @@
-"""Reformat: points become tags, anchors in time become phrases (section 4.3)."""
+"""Replaces points by tags, and time anchors by phrases (section 4.3)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _BRACKETS = re.compile(
 
 
 class Reformat(CurationStep):
-    """Rewrites the turn of each episode in the form that the environment asks for.
+    """Rewrites the turn of each episode in the form that the environment's prompt requests.
 
     ``(12, 34)`` becomes ``<point x1="12" y1="34" alt="mug">mug</point>``, ``[F3 @ t=1.00s]``
     becomes "frame 3 at 1.00 seconds", and ``[F3-F6 @ t=1.00-2.50s]`` becomes "frame 3 at 1.00
-    seconds to frame 6 at 2.50 seconds". The final answer, and points without a name, stay.
+    seconds to frame 6 at 2.50 seconds". The final answer, and points without a name, do not change.
 
     Args:
         images: The folder of the episodes' images.
-        folder: The folder that is written to; images go to ``images/`` in it.
+        folder: The output folder; images are written to ``images/`` in it.
     """
 
     name: ClassVar[str] = "argos-reformat"
@@ -61,11 +61,11 @@ class Reformat(CurationStep):
 
 
 def reformat(text: str, references: TraceReferences) -> str:
-    """Return a turn with tags in place of points and phrases in place of anchors.
+    """Return a turn with tags instead of points and phrases instead of anchors.
 
     Args:
         text: The turn.
-        references: What its extraction refers to; says what the points are called.
+        references: The references of its extraction, which contain the names of the points.
     """
     end = text.rfind(BOX_START)
     if end < 0:
@@ -79,9 +79,9 @@ def reformat(text: str, references: TraceReferences) -> str:
 
 
 def with_text(episode: Episode, text: str) -> Episode:
-    """Return an episode of one turn as if the policy had written `text`, with the same scores.
+    """Return an episode of one turn with `text` as its turn, and with the same scores.
 
-    Token streams, which hold the old text, are left out.
+    Token streams are removed, because they contain the old text.
     """
     grammar = PointsGrammar()
     turn = episode.turns[0]
@@ -99,9 +99,9 @@ def _event_with(event: Any, text: str, grammar: PointsGrammar) -> Any:
 
 
 def _tag(found: re.Match[str], names: Mapping[tuple[float, float], list[str]]) -> str:
-    """Return the tag of a point; the text as it is if nothing is known about the point.
+    """Return the tag of a point; if the point has no name, its text is unchanged.
 
-    If one place has several names, they are taken in order, and the last one stays.
+    If a point has several names, they are used in order; the last one is then repeated.
     """
     known = names.get((float(found[1]), float(found[2])), [])
     if not known:
@@ -112,7 +112,7 @@ def _tag(found: re.Match[str], names: Mapping[tuple[float, float], list[str]]) -
 
 
 def _phrase(found: re.Match[str]) -> str:
-    """Return an anchor in brackets as a phrase; the text as it is if it is no anchor."""
+    """Return the phrase for an anchor in brackets; other text is unchanged."""
     word, brackets = found[1] or "", found[2]
     before = f"{word} " if word else ""
     anchors = read_anchors(brackets)

@@ -1,7 +1,7 @@
-"""Reads the rows that the steps hand on, and the samples that they stand for.
+"""Reads the rows of the curation steps, and the samples that they refer to.
 
-A row that `draft` wrote holds ``id`` and its place (`visenv.curation.places`), ``question``,
-``options``, ``images`` (as the environment shows them), ``times`` (seconds of each frame, none for
+A row that `draft` wrote contains ``id`` and its place (`visenv.curation.places`), ``question``,
+``options``, ``images`` (as the environment shows them), ``times`` (seconds of each frame, empty for
 images), ``response`` (the right answer), ``kind``, ``sample`` and ``draft``. Later steps add
 ``entities``, ``points``, ``trace`` and ``extraction``. All coordinates are pixels of the images as
 shown.
@@ -31,7 +31,7 @@ MakeEnv = Callable[[], gym.Env[Any, str]]
 
 
 class DrawnPoint(NamedTuple):
-    """A `DrawnPoint` is a point for an entity.
+    """Describes a point on an entity.
 
     Attributes:
         image: The number of the image or frame, from 1.
@@ -47,17 +47,17 @@ class DrawnPoint(NamedTuple):
 
 
 class SampleEnv:
-    """Holds an environment in order to look at its samples.
+    """Holds an environment that is used to read its samples.
 
     Args:
-        make_env: Makes ``visenv/ArgosImage-v0`` or ``visenv/ArgosVideo-v0``.
+        make_env: Creates ``visenv/ArgosImage-v0`` or ``visenv/ArgosVideo-v0``.
 
     Attributes:
         env: The environment with its wrappers.
-        base: The environment without them.
+        base: The environment without wrappers.
 
     Raises:
-        ConfigurationError: If it makes another environment, or one with relative coordinates.
+        ConfigurationError: If this is another environment, or it has relative coordinates.
     """
 
     def __init__(self, make_env: MakeEnv) -> None:
@@ -79,10 +79,10 @@ class SampleEnv:
     def at(self, row: Row) -> ArgosEnv:
         """Return the environment, reset to the sample of a row.
 
-        The environment is valid until the next call: nothing may be awaited while it is read.
+        The result is valid until the next call, so a coroutine must not await while it uses it.
 
         Raises:
-            DataError: If the row names no place, or the sample cannot be read.
+            DataError: If the row contains no place, or the sample cannot be read.
         """
         place = place_of(row)
         options = None if place.index is None else {"index": place.index}
@@ -107,10 +107,10 @@ def images_of(row: Row) -> list[Image]:
 
 
 def times_of_row(row: Row) -> tuple[float, ...]:
-    """Return the seconds of each frame; none for images.
+    """Return the time of each frame in seconds; empty for images.
 
     Raises:
-        DataError: If they are no increasing numbers.
+        DataError: If they are not increasing numbers.
     """
     times = row.get("times")
     if not isinstance(times, list) or not all(map(is_number, times)):
@@ -136,7 +136,7 @@ def points_of(row: Row) -> list[DrawnPoint]:
     """Return the points of a row.
 
     Raises:
-        DataError: If it holds something else under ``points``.
+        DataError: If ``points`` is not a list of points.
     """
     points = row.get("points")
     if not isinstance(points, list):
@@ -145,10 +145,10 @@ def points_of(row: Row) -> list[DrawnPoint]:
 
 
 def question_of(row: Row) -> str:
-    """Return the question with its options, one in a line.
+    """Return the question followed by its options, one per line.
 
     Raises:
-        DataError: If the row has none.
+        DataError: If the row has no question.
     """
     options = texts_of(row, "options")
     lines = [f"({letter}) {text}" for letter, text in zip(ascii_uppercase, options, strict=False)]
@@ -156,12 +156,12 @@ def question_of(row: Row) -> str:
 
 
 def timeline(times: Sequence[float]) -> str:
-    """Return how the frames are announced, for example ``[F1 @ t=0.00s] [F2 @ t=0.50s]``."""
+    """Return the announcement of the frames, for example ``[F1 @ t=0.00s] [F2 @ t=0.50s]``."""
     return " ".join(anchor(number, time) for number, time in enumerate(times))
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value of JSON is a finite number that a float holds."""
+    """Return whether a JSON value is a finite number that a float can represent."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) < 1e12 and math.isfinite(value)

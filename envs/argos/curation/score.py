@@ -1,4 +1,4 @@
-"""Score: traces become episodes of the environment, which its verifier scores (section 4.3)."""
+"""Turns traces into episodes, which the environment's verifier scores (section 4.3)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .rows import MakeEnv, SampleEnv
 class ScoreTraces(CurationStep):
     """Turns rows with traces into episodes, whose reward is the score of the verifier.
 
-    The trace is the turn of the policy, and the extraction says what it refers to. An aborted
-    episode (a teacher of the verifier failed) fails its row.
+    The trace becomes the turn of the policy, and its references are taken from the extraction. A
+    row fails if its episode is aborted because a teacher of the verifier failed.
 
     Args:
-        make_env: Makes the environment; its options name the teachers of the verifier.
-        folder: The folder that the episodes are written to; images go to ``images/`` in it.
-        label: What the journal calls the environment and its data.
+        make_env: Creates the environment; its options name the teachers of the verifier.
+        folder: The folder to which episodes are written; images are written to ``images/`` in it.
+        label: The name of the environment and its data in the journal.
     """
 
     name: ClassVar[str] = "argos-score"
@@ -62,7 +62,7 @@ class ScoreTraces(CurationStep):
             return failed("aborted", episode.end_reason)
         if episode.sample_id != row.get("sample"):
             raise DataError(
-                f"the place holds {episode.sample_id!r}, the row {row.get('sample')!r:.80}"
+                f"the place contains {episode.sample_id!r}, but the row {row.get('sample')!r:.80}"
             )
         save_images(self._folder, episode.images)
         scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}
@@ -82,7 +82,7 @@ class ScoreTraces(CurationStep):
 
 @dataclass(frozen=True)
 class _Given:
-    """A reader that knows beforehand what the trace refers to."""
+    """Returns the given references of a trace, instead of extracting them."""
 
     references: TraceReferences
 
@@ -91,7 +91,7 @@ class _Given:
 
 
 class _Says(Policy[Session]):
-    """A policy that says one text."""
+    """Replies with a given text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

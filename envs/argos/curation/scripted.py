@@ -1,6 +1,6 @@
-"""Scripted writers, with which the chain of steps runs offline on procedural worlds.
+"""Defines scripted writers, with which the curation steps run offline on procedural worlds.
 
-They show that the chain works, and have the form of the models' replies::
+They test the pipeline, and write replies in the form of the models' replies::
 
     visenv data argos-draft … --policy visenv.envs.argos.curation:ScriptedTeacher
     visenv data argos-entities … --scorer rules:visenv.envs.argos.curation.scripted:write_entities
@@ -35,11 +35,11 @@ _EVENT = re.compile(r"In (\[F(\d+)-F(\d+) @ t=([\d.]+)-([\d.]+)s\]), ([^.]+)\.")
 
 
 class ScriptedTeacher(Policy[Session]):
-    """Writes what the environment demonstrates in the form of a trace with overlays.
+    """Rewrites the oracle's turn as a trace with overlays.
 
     Args:
-        expert_rate: Share of traces with the right answer, 0 to 1. The others answer at random.
-        miss: Share of traces whose first point is moved into the upper left corner, 0 to 1.
+        expert_rate: Share of traces with the right answer, 0 to 1. Other answers are random.
+        miss: Share of traces whose first point is moved to the upper left corner, 0 to 1.
 
     Raises:
         ConfigurationError: If a share is not from 0 to 1.
@@ -55,7 +55,7 @@ class ScriptedTeacher(Policy[Session]):
 
     @override
     def open(self, seed: int) -> Session:
-        """Return a new session; the seed of the advice is that of the session."""
+        """Return a new session; its seed is also the seed of the advice."""
         return Session()
 
     @override
@@ -63,7 +63,7 @@ class ScriptedTeacher(Policy[Session]):
         """Write the demonstrated turn with points as ``(x, y)`` and anchors in brackets.
 
         Raises:
-            PolicyError: If the environment gave no demonstration.
+            PolicyError: If the request contains no demonstration.
         """
         if not isinstance(session.advice, str):
             raise PolicyError("ScriptedTeacher writes what the environment advises, and got none.")
@@ -82,7 +82,7 @@ class ScriptedTeacher(Policy[Session]):
 
 
 def write_entities(request: ScoreRequest) -> dict[str, str]:
-    """Reply to `FindEntities` with what a scripted draft points to, and what happens in it."""
+    """Reply to `FindEntities` with the entities that a scripted draft points to, and its events."""
     prompt, draft = _prompt(request, DRAFT_HEADING)
     names = dict.fromkeys(found[1].strip() for found in _POINT.finditer(draft))
     found: dict[str, Any] = {"entities": list(names)[:MOST_ENTITIES], "interactions": []}
@@ -132,7 +132,7 @@ def _said(messages: list[Message]) -> str:
 
 
 def _prompt(request: ScoreRequest, heading: str) -> tuple[str, str]:
-    """Return what stands before and after the last heading of a prompt."""
+    """Return the texts before and after the last heading of a prompt."""
     if not isinstance(request, Generate):
         raise TypeError(f"Expected Generate, got {type(request).__name__}.")
     prompt, _, text = _said(list(request.messages)).rpartition(heading)

@@ -1,4 +1,4 @@
-"""A policy that writes one reply to a prompt: the teacher that drafts answers and writes traces."""
+"""Defines the teacher that drafts answers and writes traces: a policy that replies to a prompt."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .rows import SampleEnv
 
 @dataclass(frozen=True)
 class Teacher:
-    """Asks a policy once.
+    """Requests a single reply from a policy.
 
     Args:
-        policy: The policy; any policy of visenv will do.
-        sampling: How it samples; the seed is replaced.
+        policy: Any policy of visenv.
+        sampling: The sampling parameters; the seed is replaced.
     """
 
     policy: Policy[Any]
     sampling: Sampling
 
     def settings(self) -> dict[str, Any]:
-        """Return how the policy samples."""
+        """Return the sampling parameters."""
         return {
             "temperature": self.sampling.temperature,
             "max_tokens": self.sampling.max_tokens,
@@ -37,9 +37,9 @@ class Teacher:
         """Return the reply to one message.
 
         Args:
-            parts: What is shown.
-            seed: Seeds the policy.
-            samples: Advises a policy that is no model, such as `ScriptedTeacher`.
+            parts: The content of the message.
+            seed: The seed of the policy.
+            samples: Provides advice for a policy without a model, such as `ScriptedTeacher`.
             row: The row that the message is about.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Traces: rollouts of a teacher that sees overlays and cites their points (appendix C.2)."""
+"""Samples rollouts of a teacher that sees overlays and cites their points (appendix C.2)."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .rows import MakeEnv, SampleEnv, images_of, question_of, timeline, times_of
 from .teacher import Teacher, shown_parts
 
 SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
-"""How rollouts are sampled, 8 of each sample (appendix C.2)."""
+"""Sampling parameters of rollouts, 8 of each sample (appendix C.2)."""
 
 
 class Traces(CurationStep):
     """Adds a ``trace`` to each row, a rollout of the teacher.
 
-    Of an image the teacher sees original and overlay, and has to rely on the original; of a
-    video it sees the overlay alone.
+    For an image, the teacher sees original and overlay, and is told to rely on the original; for
+    a video it sees only the overlay.
 
     Args:
-        make_env: Makes the environment whose samples the rows are.
-        policy: Writes the traces; in the paper GLM-4.1V-9B.
-        sampling: How the policy samples; the seed belongs to the row.
-        label: What the journal calls policy and environment.
+        make_env: Creates the environment that the samples are from.
+        policy: The policy that writes the traces; in the paper GLM-4.1V-9B.
+        sampling: The sampling parameters; the seed is replaced by that of the row.
+        label: The name of policy and environment in the journal.
 
     Raises:
-        ConfigurationError: If the environment is none of this family, or has relative coordinates.
+        ConfigurationError: If this is not an Argos environment, or it has relative coordinates.
     """
 
     name: ClassVar[str] = "argos-traces"
@@ -60,7 +60,7 @@ class Traces(CurationStep):
         text = await self._teacher.write(trace_prompt(row), seed, self._samples, row)
         if not text.strip():
             return dropped("an empty trace")
-        # The template of some reasoning models opens the thought in the prompt.
+        # The chat template of some reasoning models opens the thought in the prompt.
         begun = "</think>" in text and "<think>" not in text
         return kept({**row, "trace": f"<think>{text}" if begun else text.strip()})
 
@@ -70,7 +70,7 @@ class Traces(CurationStep):
 
 
 def trace_prompt(row: Row) -> list[Part]:
-    """Return what the teacher is shown about a row with overlays.
+    """Return the teacher's prompt for a row with overlays.
 
     Raises:
         DataError: If the row has no overlays.

@@ -1,7 +1,7 @@
-"""Verify: of the rollouts of each sample, keep the best if it is good enough (section 4).
+"""Keeps the best rollout of each sample, if it is good enough (section 4).
 
-The rollouts are episodes of `ArgosImage` or `ArgosVideo` that `visenv data trajectories` played, so
-that their reward is the score of the verifier::
+The rollouts are episodes of `ArgosImage` or `ArgosVideo` from `visenv data trajectories`, so that
+their reward is the score of the verifier::
 
     visenv data trajectories ArgosImage-v0 --tries 8 --temperature 0.6 --max-tokens 6144 …
 """
@@ -25,13 +25,13 @@ from visenv.verifier.gate import ACCURACY
 class Verify(CurationStep):
     """Keeps a sample if its best rollout scores at least `threshold` and its answer is right.
 
-    The rollout with the largest reward is kept, the first among equals.
+    The best rollout has the largest reward; ties go to the first.
 
     Args:
         lines: All rollouts; read once before the first decision.
         images: The folder of the episodes' images.
-        folder: The folder that the kept episodes are written to; their images go to ``images/``.
-        threshold: The least reward.
+        folder: The output folder of the kept episodes; images are written to ``images/`` in it.
+        threshold: The minimum reward.
 
     Attributes:
         paper_yield: The share of rollouts that the paper kept (section 4).
@@ -55,7 +55,7 @@ class Verify(CurationStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return what a rollout must fulfill."""
+        """Return the threshold, which decides whether a rollout is kept."""
         return {"threshold": self._threshold}
 
     @override
@@ -74,9 +74,9 @@ class Verify(CurationStep):
 
 
 def best_rollouts(lines: Iterable[InputRow]) -> dict[str, str]:
-    """Return the id of the best rollout of each sample; rows that cannot be used are passed over.
+    """Return the id of the best rollout of each sample; unusable rows are skipped.
 
-    A right answer comes before a wrong one, whatever the reward.
+    A right answer is always better than a wrong one, independent of the reward.
     """
     best: dict[str, tuple[float, float, str]] = {}
     for line in lines:
@@ -96,7 +96,7 @@ def sample_of(row: Row) -> str:
     """Return the id of the sample of an episode.
 
     Raises:
-        DataError: If the row is no episode.
+        DataError: If the row is not an episode.
     """
     sample = row.get("sample_id")
     if not isinstance(sample, str) or not sample:
@@ -105,9 +105,9 @@ def sample_of(row: Row) -> str:
 
 
 def _accuracy(row: Row) -> float:
-    """Return the accuracy that the verifier paid, otherwise that of the rules.
+    """Return the accuracy of the verifier if there is one, otherwise that of the metrics.
 
-    The metric compares by rules alone and is 0 for an open answer that the judge found right.
+    The metric compares answers by rules, so it is 0 for an open answer that the judge accepted.
     """
     terms = row.get("terms")
     if isinstance(terms, Mapping) and terms.get(ACCURACY) is not None:

@@ -1,1 +1,1 @@
-"""Benchmarks and training data of Argos: real layouts, official scores."""
+"""Loads benchmarks and training data of Argos in their published layouts, with official scores."""

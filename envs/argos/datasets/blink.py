@@ -1,8 +1,8 @@
-"""BLINK (Fu et al., 2024): 14 visual tasks as multiple choice.
+"""Loads BLINK (Fu et al., 2024): 14 visual tasks as multiple choice.
 
 Folder (``BLINK-Benchmark/BLINK``): ``<task>/val-*.parquet``, with ``idx``, ``sub_task``,
 ``question``, ``image_1`` to ``image_4``, ``choices`` and ``answer`` such as ``"(A)"``. The answers
-of the test split are hidden (``"hidden"``), so that the validation split is read.
+of the test split are hidden (``"hidden"``), so the validation split is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two captions, of which one is true: CounterCurate and SugarCrepe."""
+"""Loads CounterCurate and SugarCrepe: two captions of an image, one of which is true."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SugarCrepe(FileBenchmark):
     """Loads SugarCrepe (Hsieh et al., 2023): 7,511 pairs of captions of COCO val2017 in 7 files.
 
     The paper says 7,512. Each file is an object of rows with ``filename``, ``caption`` and
-    ``negative_caption``. On which side the true caption stands depends on the id alone.
+    ``negative_caption``. The order of the two captions depends only on the id.
 
     Args:
         folder: The folder with the json files, and the images in ``val2017/`` or ``images``.

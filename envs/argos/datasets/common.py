@@ -1,4 +1,4 @@
-"""Holds what the loaders share: samples, letters, means of groups."""
+"""Implements the parts that the loaders share: samples, option letters, means of groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LETTER = re.compile(r"\(?([A-Z])\)?")
 
 
 class Benchmark(RowSource):
-    """The base class of the loaders compares answers by the rules of the verifier."""
+    """Implements a loader that compares answers by the rules of the verifier."""
 
     ground_truth = MediaTruth
 
@@ -40,11 +40,11 @@ class Benchmark(RowSource):
 
 
 class ParquetBenchmark(Benchmark):
-    """The base class of the loaders reads parquet shards with images in their columns.
+    """Implements a loader that reads parquet shards with images in their columns.
 
     Args:
         files: The shards.
-        image_columns: The columns with images, of which some may be empty.
+        image_columns: The columns with images, some of which may be empty.
 
     Raises:
         DataError: If no row can be used.
@@ -73,7 +73,7 @@ class ParquetBenchmark(Benchmark):
 
 
 class FileBenchmark(Benchmark):
-    """The base class of the loaders whose images are files opens these files."""
+    """Implements a loader whose images are files, which it opens for each sample."""
 
     @override
     def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
@@ -84,7 +84,7 @@ def option_at(letter: Any, options: Sequence[str]) -> str:
     """Return the option of a letter such as ``"(B)"``.
 
     Raises:
-        DataError: If it is no letter of an option.
+        DataError: If the letter belongs to no option.
     """
     found = _LETTER.fullmatch(letter.strip()) if isinstance(letter, str) else None
     place = ascii_uppercase.index(found[1]) if found else len(options)
@@ -97,7 +97,7 @@ def texts(value: Any, key: str) -> tuple[str, ...]:
     """Return a list of texts as a tuple.
 
     Raises:
-        DataError: If it is no such list, or empty.
+        DataError: If it is another value, or empty.
     """
     if not isinstance(value, list) or not value or not all(isinstance(e, str) for e in value):
         raise DataError(f"{key} must be a list of texts, got {value!r:.80}")
@@ -117,5 +117,5 @@ def accuracies(scored: Scored) -> dict[str, float]:
 
 
 def mean(scores: Sequence[float]) -> float:
-    """Return the mean, 0 of nothing."""
+    """Return the mean, or 0 if there are no scores."""
     return sum(scores) / len(scores) if scores else 0.0

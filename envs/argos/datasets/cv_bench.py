@@ -1,9 +1,9 @@
-"""CV-Bench (Tong et al., 2024): 2,638 questions about 2D and 3D relations.
+"""Loads CV-Bench (Tong et al., 2024): 2,638 questions about 2D and 3D relations.
 
 Folder (``nyu-visionx/CV-Bench``): ``test_2d.parquet`` and ``test_3d.parquet`` with ``idx``,
 ``type``, ``task``, ``image``, ``question``, ``choices``, ``answer`` such as ``"(A)"`` and
-``source``. The 2D accuracy is the mean of the accuracies on ADE20K and COCO, the 3D accuracy that
-on Omni3D, and the total the mean of both: not the mean over rows.
+``source``. The 2D accuracy is the mean of the accuracies on ADE20K and COCO, the 3D accuracy is
+that on Omni3D, and the total is the mean of the 2D and 3D accuracies, not the mean over rows.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""HallusionBench (Guan et al., 2024): 1,129 yes-or-no questions in pairs about 346 figures.
+"""Loads HallusionBench (Guan et al., 2024): 1,129 yes-or-no questions in pairs about 346 figures.
 
 Folder: ``HallusionBench.json``, a list of rows with ``category``, ``subcategory``, ``set_id``,
 ``figure_id``, ``question_id``, ``question``, ``gt_answer`` ("0" or "1"), ``visual_input`` and
 ``filename``, null in the 178 rows without an image.
 
 - aAcc is the accuracy over all rows.
-- fAcc is the share of figures all of whose questions are right: rows with ``visual_input`` other
-  than "0" by category, subcategory, set and figure.
-- qAcc is the share of question pairs all of whose rows are right: by category, subcategory, set and
-  question, without the figure.
+- fAcc is the share of figures with only right answers. A figure is a group of rows with
+  ``visual_input`` other than "0" and the same category, subcategory, set and figure.
+- qAcc is the share of question pairs with only right answers. A pair is a group of rows with the
+  same category, subcategory, set and question.
 
-An answer is read as yes, no or unclear; the official script lets a language model do so, and "read
-by rules" belongs to results that are made here without one. Where there is no figure, "unclear" is
-right.
+An answer is classified as yes, no or unclear. The official script uses a language model for this;
+this module uses rules, and its results are labeled "read by rules". For rows without a figure,
+"unclear" is right.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..ground_truth import MediaTruth
 from .common import FileBenchmark, Scored, mean
 
 JUDGE = "rules"
-"""Who reads the answers, to be named beside results."""
+"""Name of the method that classifies the answers, which is reported with results."""
 
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 
@@ -89,7 +89,7 @@ class HallusionBench(FileBenchmark):
 
 
 def verdict_of(answer: str) -> Literal["yes", "no", "unclear"]:
-    """Return what an answer says, by its first word."""
+    """Classify an answer by its first word."""
     found = _FIRST_WORD.match(answer[:200])
     word = found[1].casefold() if found else ""
     if word in ("yes", "no"):

@@ -1,9 +1,9 @@
-"""MindCube tiny (Yin et al., 2025): spatial questions about several views of one scene.
+"""Loads MindCube tiny (Yin et al., 2025): spatial questions about several views of one scene.
 
 Folder (``MLL-Lab/MindCube``): ``raw/MindCube_tinybench.jsonl`` with ``id``, ``images`` (paths),
-``question`` with lettered options, and ``gt_answer`` (a letter); the images beside it. The setting
-of a row is in its id: ``rotation``, ``among``, ``around`` or ``translation``. Rows of "translation"
-do not count in the total.
+``question`` with lettered options, and ``gt_answer`` (a letter); the images are in the same folder.
+The setting of a row is in its id: ``rotation``, ``among``, ``around`` or ``translation``. Rows of
+"translation" do not count in the total.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MindCube(FileBenchmark):
 
     @override
     def summary(self, scored: Scored) -> dict[str, float]:
-        """Return the accuracy of each setting, and of all rows but "translation" as "total"."""
+        """Return the accuracy of each setting, and "total", the accuracy without "translation"."""
         rows = list(scored)
         counted = [(sample, score) for sample, score in rows if sample.kind != "translation"]
         return accuracies(rows) | {"total": accuracies(counted)["total"]}
@@ -65,7 +65,7 @@ def _sample(row: Mapping[str, Any]) -> Sample:
         raise DataError(f"the question has no options A. B. …: {text!r:.80}")
     setting = next((each for each in SETTINGS if each in identity), "")
     if not setting:
-        raise DataError(f"the id {identity!r} names none of the settings {SETTINGS}")
+        raise DataError(f"the id {identity!r} contains none of the settings {SETTINGS}")
     return Sample(
         id=f"mindcube-{identity}",
         question=text[: _OPTION.search(text).start()].strip(),  # type: ignore[union-attr]  # found

@@ -1,9 +1,9 @@
-"""PixMo-Count (Deitke et al., 2024): how many things of a name are in a photograph?
+"""Loads PixMo-Count (Deitke et al., 2024): questions about the number of objects in photographs.
 
 Folder (``allenai/pixmo-count``): ``data/<split>-*.parquet`` with ``image_url``, ``image_sha256``,
-``count``, ``label`` and ``points``. The data set holds no images: they stand in ``images/``, each
-under its SHA-256 with any suffix. An image whose bytes have another hash is refused, since what is
-behind a URL changes.
+``count``, ``label`` and ``points``. The data set does not contain the images; each must be in
+``images/``, named by its SHA-256 with any suffix. An image with another hash is rejected, because
+the content of a URL may change.
 """
 
 from __future__ import annotations

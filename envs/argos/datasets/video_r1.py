@@ -1,11 +1,11 @@
-"""Video-R1 (Feng et al., 2025): questions about images and videos, to train on.
+"""Loads Video-R1 (Feng et al., 2025): training questions about images and videos.
 
 Folder (``Video-R1/Video-R1-data``): ``Video-R1-260k.json`` and ``Video-R1-COT-165k.json``, lists of
 rows with ``problem_id``, ``problem``, ``data_type`` ("image" or "video"), ``problem_type``,
-``options`` ("A. red"), ``solution`` (``<answer>…</answer>``), ``path`` and ``data_source``. Files
-of images and videos stand beside them under their paths.
+``options`` ("A. red"), ``solution`` (``<answer>…</answer>``), ``path`` and ``data_source``. The
+images and videos are in the same folder under their paths.
 
-`ArgosImage` plays the images and `ArgosVideo` the videos: ``"video_r1:<folder>?media=video"``.
+`ArgosImage` uses the images and `ArgosVideo` the videos: ``"video_r1:<folder>?media=video"``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _File(NamedTuple):
 class VideoR1(Benchmark):
     """Loads Video-R1 from a local folder. `Sample.kind` is the type of the problem.
 
-    A video is opened, and the times of its frames are read, when its sample is asked for.
+    A video is opened, and the times of its frames are read, when its sample is accessed.
 
     Args:
         folder: The folder with the json files and the media.

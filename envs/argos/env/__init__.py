@@ -1,4 +1,4 @@
-"""The Argos environments, one file for each id."""
+"""Contains the Argos environments, one file for each id."""
 
 from .image import ArgosImage
 from .video import ArgosVideo

@@ -1,4 +1,4 @@
-"""Holds what both Argos environments share: one turn of grounded reasoning with an answer."""
+"""Defines the base class of both Argos environments: one turn of reasoning with an answer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ..prompts import PREFILL, opening
 
 
 class ArgosEnv(VisEnv):
-    """Holds what `ArgosImage` and `ArgosVideo` share.
+    """Implements the parts that `ArgosImage` and `ArgosVideo` share.
 
     Args:
         source: The samples.
-        preset: What is shown, and how it is asked.
-        selector: Chooses the scoring functions of a response; None does so by rules.
-        extractor: Reads what a trace refers to; None does so by rules.
+        preset: The settings of images and prompt.
+        selector: Chooses the scoring functions of a response; by default rules do.
+        extractor: Extracts the references of a trace; by default rules do.
         outcome: The official score of a data set; None compares by rules.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
@@ -72,7 +72,7 @@ class ArgosEnv(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the images or the video, and ask."""
+        """Return the message with the images or the video, and the question."""
         preset = self.preset
         views = [fit(each, preset.image_pixels, preset.view_side) for each in self.sample.images]
         if preset.observation_pixels is not None:
@@ -89,7 +89,7 @@ class ArgosEnv(VisEnv):
 
     @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
-        """Log what the response refers to, and which scoring functions apply."""
+        """Return the events of a response: its references, and the scoring functions that apply."""
         if turn.answer is None:
             return []
         reasoning = self.points_grammar.reasoning(self.log.turns[-1].text)
@@ -100,12 +100,12 @@ class ArgosEnv(VisEnv):
 
     @override
     def is_done(self) -> bool:
-        """Return whether the response was given; a malformed one ends the episode, too."""
+        """Return whether there was a response; a malformed one ends the episode, too."""
         return bool(self.log.turns)
 
     @override
     def task_score(self) -> float:
-        """Return whether the answer is right, by rules or by the data set's own score."""
+        """Return 1 if the answer is right, by rules or by the data set's own score, otherwise 0."""
         answer = self.log.answer
         if answer is None:
             return 0.0
@@ -115,13 +115,13 @@ class ArgosEnv(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return accuracy, number of points and, in procedural worlds, how well they are placed."""
+        """Return the accuracy, the number of points and, in procedural worlds, their accuracy."""
         referred = referred_in(self.log)
         return {"accuracy": self.task_score()} | measure(self.sample, referred)
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return one of the options, or a number."""
+        """Return one of the options, or a number if there are none."""
         options = options_shown(self.sample)
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
@@ -133,11 +133,11 @@ class ArgosEnv(VisEnv):
         return asks and not self.defers
 
     def read_by(self, extractor: TraceReader) -> None:
-        """Set who reads what the next trace refers to."""
+        """Set the extractor that parses the next trace."""
         self._extractor = extractor
 
     def times(self) -> Sequence[float]:
-        """Return the seconds of each frame; none for images."""
+        """Return the time of each frame in seconds; empty for images."""
         raise NotImplementedError
 
     @property
@@ -166,10 +166,10 @@ class ArgosEnv(VisEnv):
         shown_x, shown_y = next(hits, spots[-1])
         return f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>'
 
-    # ------------------------------------------------------------------------------------ inside
+    # --------------------------------------------------------------------------- private helpers
 
     def _scale(self) -> tuple[float, float]:
-        """Return coordinates of the policy per native pixel, across and down."""
+        """Return the policy's coordinates per native pixel, horizontally and vertically."""
         native = self.sample.images[0].size
         if self.preset.coordinates == "relative1000":
             return 1000 / native[0], 1000 / native[1]
@@ -207,6 +207,6 @@ class ArgosEnv(VisEnv):
 
 
 def options_shown(sample: Sample) -> Sequence[str]:
-    """Return the options of a sample, none if it has no choice."""
+    """Return the options of a sample, empty if it is an open question."""
     options: Any = getattr(sample.ground_truth, "options", ())
     return tuple(options)

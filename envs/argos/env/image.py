@@ -1,4 +1,4 @@
-"""ArgosImage: reason about an image with points, then answer."""
+"""Defines ArgosImage: reason about an image with points, then answer."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from .base import ArgosEnv
 
 
 class ArgosImage(ArgosEnv):
-    """Answer a question about an image, pointing to what the reasoning mentions.
+    """The policy answers a question about an image, and points to the objects that it mentions.
 
     ### Description
-    The policy writes one response: a reasoning whose points can be checked, and an answer. The
-    reward asks whether the answer is right, whether the points lie on what they name, and whether
-    the reasoning supports the answer. From "Multimodal Reinforcement Learning with Agentic Verifier
-    for AI Agents" (Argos).
+    The policy writes one response: a reasoning with points, and an answer. The reward evaluates
+    whether the answer is right, whether the points are on the named objects, and whether the
+    reasoning supports the answer. The task is from "Multimodal Reinforcement Learning with Agentic
+    Verifier for AI Agents" (Argos).
 
     ### Action space
     `Unicode`: ``<think>…</think><answer>…</answer>``, with points as
     ``<point x="12" y="34" alt="cup">cup</point>`` in pixels of the image as shown. The final answer
-    is the last ``<|begin_of_box|>…<|end_of_box|>`` inside ``<answer>``, otherwise all of it.
+    is the last ``<|begin_of_box|>…<|end_of_box|>`` inside ``<answer>``; without a box, it is the
+    whole content of ``<answer>``.
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the image and the question.
 
     ### Starting state
-    A sample drawn by the seed: a procedural scene, chart or map, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural scene, chart or map, or a row of a data set.
 
     ### Reward
-    ``"argos"``: the accuracy if it is below 0.5, otherwise the mean of accuracy, spatial score and
-    reasoning score; at most 1 (`visenv.verifier`). ``"no_reasoning"`` and ``"no_grounding"`` leave
-    out a term, ``"outcome"`` is the accuracy alone.
+    ``"argos"`` is the accuracy if it is below 0.5; otherwise it is the mean of accuracy, spatial
+    score and reasoning score, at most 1 (`visenv.verifier`). ``"no_reasoning"`` and
+    ``"no_grounding"`` omit a term, and ``"outcome"`` is the accuracy alone.
 
     ### Episode end
-    Terminated by the turn; a malformed one gets 0.
+    The episode terminates after one turn. A malformed turn gets reward 0.
 
     ### Information
-    ``info["step"].metrics``: ``accuracy`` and ``points`` (their number); in procedural scenes also
-    ``pointing_accuracy`` (the share of points on what they name) and ``label_recall`` (the share of
-    what the question is about that is pointed to).
+    ``info["step"].metrics`` contains ``accuracy`` and ``points`` (the number of points). In
+    procedural scenes it also contains ``pointing_accuracy`` (the share of points that are on the
+    named object) and ``label_recall`` (the share of the question's objects that have a point).
 
     ### Arguments
     See `visenv.envs.argos.make_image`.
@@ -53,12 +54,12 @@ class ArgosImage(ArgosEnv):
 
     @override
     def times(self) -> Sequence[float]:
-        """Return nothing: there is one moment."""
+        """Return an empty tuple, because an image has no frames."""
         return ()
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Point to what the question is about, say what follows, and answer."""
+        """Point to the objects of the question, state the conclusion, and answer."""
         truth = self.truth
         numbers = dict.fromkeys(
             number for label in truth.targets for number in truth.named(0, label)
@@ -69,7 +70,7 @@ class ArgosImage(ArgosEnv):
 
 
 def conclusion(env: ArgosEnv) -> str:
-    """Return the sentence from which the right answer follows."""
+    """Return a sentence that entails the right answer."""
     answer = env.sample.answers[0]
     each = next(each for each in env.truth.entailments if each.answer == answer)
     return f"{each.statement[0].upper()}{each.statement[1:]}."

@@ -1,4 +1,4 @@
-"""ArgosVideo: reason about a video with points and time spans, then answer."""
+"""Defines ArgosVideo: reason about a video with points and time spans, then answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .image import conclusion
 
 
 class ArgosVideo(ArgosEnv):
-    """Answer a question about a video, naming points, frames and spans in the reasoning.
+    """The policy answers a question about a video, and cites points, frames and time spans.
 
     ### Description
-    As `ArgosImage`, for a video of at most 32 frames, which are announced as ``[F1 @ t=0.00s]``. A
-    point belongs to the closest frame or time in its sentence, or in the clause before it; events
-    are named with their spans. From "Multimodal Reinforcement Learning with Agentic Verifier for AI
-    Agents" (Argos).
+    The task is that of `ArgosImage`, with a video of at most 32 frames, which are announced as
+    ``[F1 @ t=0.00s]``. A point belongs to the closest frame or time in its sentence, or in the
+    clause before it. Events are cited with their spans. From "Multimodal Reinforcement Learning
+    with Agentic Verifier for AI Agents" (Argos).
 
     ### Action space
     `Unicode`: ``<think>…</think><answer>…</answer>``, with points as in `ArgosImage` and anchors
@@ -32,21 +32,22 @@ class ArgosVideo(ArgosEnv):
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the video and the question. Policies whose
-    model has video tokens get a `Video`, others its frames.
+    model has video tokens receive a `Video`, others its frames.
 
     ### Starting state
-    A sample drawn by the seed: a procedural video, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural video, or a row of a data set.
 
     ### Reward
-    As `ArgosImage`, with the temporal score in place of the spatial one: the mean of the means over
-    points, descriptions of frames and descriptions of spans.
+    The rewards are those of `ArgosImage`, with the temporal score instead of the spatial one. The
+    temporal score is the mean of three means: over points, descriptions of frames and descriptions
+    of spans.
 
     ### Episode end
-    Terminated by the turn; a malformed one gets 0.
+    The episode terminates after one turn. A malformed turn gets reward 0.
 
     ### Information
-    ``info["step"].metrics``: as `ArgosImage`, and ``temporal_iou`` (of the spans with the events
-    that they name).
+    ``info["step"].metrics`` contains the metrics of `ArgosImage`, and ``temporal_iou`` (of the
+    spans with the named events).
 
     ### Arguments
     See `visenv.envs.argos.make_video`.
@@ -57,10 +58,10 @@ class ArgosVideo(ArgosEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the video, and ask.
+        """Return the message with the video and the question.
 
         Raises:
-            DataError: If the sample is no video of 1 to 32 frames with a time for each.
+            DataError: If the sample is not a video of 1 to 32 frames with a time for each.
         """
         frames, times = len(self.sample.images), len(self.times())
         if not 1 <= frames <= MAX_FRAMES or frames != times:
@@ -72,12 +73,12 @@ class ArgosVideo(ArgosEnv):
 
     @override
     def times(self) -> Sequence[float]:
-        """Return the seconds of each frame."""
+        """Return the time of each frame in seconds."""
         return times_of(self.sample)
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Name the span and one point of each event in question, say what follows, and answer."""
+        """Cite the span and one point of each relevant event, state the conclusion, and answer."""
         truth = self.truth
         said: list[str] = []
         for event in truth.events[: truth.key_events]:

@@ -1,1 +1,1 @@
-"""The procedural worlds of Argos: scenes and videos with exact masks and events."""
+"""Creates the procedural worlds of Argos: scenes and videos with exact masks and events."""

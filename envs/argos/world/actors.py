@@ -1,4 +1,4 @@
-"""Actors of a video: things that enter, leave, meet and change, frame by frame."""
+"""Defines the actors of a video: things that enter, leave, meet and change, frame by frame."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .things import Thing
 
 @dataclass
 class Actor:
-    """An `Actor` is one thing over time.
+    """Describes one thing over time.
 
     Attributes:
-        thing: The thing at its home place, with its first color.
+        thing: The thing at its home position, with its first color.
         first: The first frame in which it is visible, from 0.
         last: The last frame in which it is visible.
-        turns_at: The frame from which on it has another color, or None.
-        new_color: That color.
+        turns_at: The first frame with its new color, or None.
+        new_color: The new color.
         partner: The actor that it meets, or None.
         meets: The first and the last frame of the meeting.
     """
@@ -32,7 +32,7 @@ class Actor:
     meets: tuple[int, int] = (0, 0)
 
     def at(self, frame: int, frames: int, preset: WorldPreset) -> Thing | None:
-        """Return the thing in a frame, or None where it is not visible."""
+        """Return the thing in a frame, or None if it is not visible."""
         if not self.first <= frame <= self.last:
             return None
         thing = self.thing
@@ -50,7 +50,7 @@ class Actor:
         return thing
 
     def events(self, frames: int) -> list[WorldEvent]:
-        """Return what happens to the actor, in order of time."""
+        """Return the events of the actor, ordered by time."""
         name = self.thing.name
         found = [WorldEvent(kind="stays", names=(name,), first=self.first, last=self.last)]
         if self.first > 0:

@@ -1,4 +1,4 @@
-"""Holds what images and videos share: places for things, tints, and the sample that comes out."""
+"""Implements the parts that images and videos share: positions of things, tints and samples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TRIES = 80
 
 
 class Placer:
-    """Draws things that do not cover each other.
+    """Places things so that they do not cover each other.
 
     Args:
         rng: The generator.
-        preset: Sizes.
+        preset: The sizes of things.
     """
 
     def __init__(self, rng: np.random.Generator, preset: WorldPreset) -> None:
@@ -30,7 +30,7 @@ class Placer:
         self.things: list[Thing] = []
 
     def add(self, **given: str) -> Thing:
-        """Add a thing with these attributes and others at random; returns it."""
+        """Add a thing with these attributes, and random values for others; return it."""
         rng, preset = self._rng, self._preset
         color = given.get("color") or pick(rng, tuple(COLORS))
         material = given.get("material") or pick(rng, MATERIALS)
@@ -43,13 +43,13 @@ class Placer:
         return thing
 
     def distract(self, shape: str, size: str) -> None:
-        """Add some things of other shapes, as many as the preset says."""
+        """Add things of other shapes; the preset defines their number."""
         low, high = self._preset.distractors
         for _ in range(int(self._rng.integers(low, high + 1))):
             self.add(shape=other(self._rng, SHAPES, shape), size=size)
 
     def place(self, radius: int) -> tuple[int, int]:
-        """Return a middle that keeps clear of the other things, as far as there is room."""
+        """Return a center that is far from the other things, if there is enough space."""
         preset = self._preset
         best, most = (preset.width // 2, preset.height // 2), -np.inf
         for _ in range(_TRIES):
@@ -77,9 +77,9 @@ def other(rng: np.random.Generator, options: Sequence[str], *taken: str) -> str:
 def choose_tint(
     rng: np.random.Generator, answer: str, options: Sequence[str], split: Split
 ) -> tuple[int, bool]:
-    """Return the number of a tint, and whether it was chosen by the answer.
+    """Return the index of a tint, and whether it was chosen to match the answer.
 
-    In training the tint is that of the answer in 90 % of the scenes; out of distribution it is
+    In training, the tint matches the answer in 90 % of the scenes; out of distribution it is
     independent of the answer.
     """
     by_answer = split == "train" and rng.random() < SHORTCUT_RATE
@@ -88,7 +88,7 @@ def choose_tint(
 
 
 def entail(statement: str, options: Sequence[str]) -> tuple[Entailment, ...]:
-    """Return for each option that it follows from the statement with the option in its place."""
+    """Return for each option the entailment of the statement that contains it."""
     return tuple(
         Entailment(statement=statement.format(answer=option), answer=option) for option in options
     )

@@ -1,4 +1,4 @@
-"""Pixels of a frame: a tinted ground, and things with their textures."""
+"""Draws the pixels of a frame: a tinted background, and things with their textures."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TINTS: tuple[tuple[int, int, int], ...] = (
     (174, 158, 178),
     (154, 176, 178),
 )
-"""Colors of the ground: the tint of a scene, which may be a shortcut to the answer."""
+"""Tints of the background of a scene; the tint may be a shortcut to the answer."""
 
 _EDGE = 0.6
 _TEXTURE = 0.55
 
 
 Slope = tuple[float, float]
-"""How the light changes down and across the ground, levels from the middle to an edge."""
+"""Brightness gradients down and across, in levels from the center to an edge."""
 
 
 def draw_slope(rng: np.random.Generator) -> Slope:
-    """Return a light; the frames of a video share one."""
+    """Return a random brightness gradient; the frames of a video share one."""
     down, across = rng.uniform(-18, 18, 2)
     return float(down), float(across)
 
@@ -45,9 +45,9 @@ def paint(
     Args:
         things: The things from back to front.
         extent: Size of the frame.
-        tint: A number of `TINTS`.
-        slope: The light.
-        rng: Draws the grain.
+        tint: An index of `TINTS`.
+        slope: The brightness gradient.
+        rng: Draws the noise.
     """
     levels = _ground(extent, tint, slope)
     shown = owners(things, extent)

@@ -1,4 +1,4 @@
-"""Events of a video, with exact intervals of frames, and whether a description fits one."""
+"""Defines the events of a video, with exact frame intervals, and matches them to descriptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERBS: dict[str, frozenset[str]] = {
     "turns": frozenset(("turns", "turn", "changes", "becomes", "turning")),
     "stays": frozenset(("stays", "stay", "visible", "present", "seen")),
 }
-"""The words for each kind of event."""
+"""The words that describe each kind of event."""
 
 NEGATIONS = frozenset(
     (
@@ -28,7 +28,7 @@ NEGATIONS = frozenset(
         *("isn", "doesn", "didn", "don", "hasn", "aren", "wasn"),  # "isn't" is "isn" and "t"
     )
 )
-"""Words with which a description says that an event does not happen."""
+"""Words with which a description negates an event."""
 
 _KIND_OF = {word: kind for kind, words in VERBS.items() for word in words}
 LEAST_OVERLAP = 0.5
@@ -36,7 +36,7 @@ LEAST_OVERLAP = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class WorldEvent:
-    """A `WorldEvent` happens to one thing or two, from frame `first` to `last`, from 0.
+    """Describes an event with one or two things, from frame `first` to `last`, from 0.
 
     Attributes:
         kind: A key of `VERBS`.
@@ -54,7 +54,7 @@ class WorldEvent:
 
     @property
     def sentence(self) -> str:
-        """Return the event in words."""
+        """Return a sentence that describes the event."""
         if self.kind == "meets":
             return f"the {self.names[0]} meets the {self.names[1]}"
         if self.kind == "turns":
@@ -64,10 +64,10 @@ class WorldEvent:
         return f"the {self.names[0]} {self.kind}"
 
     def is_named(self, words: Sequence[str]) -> bool:
-        """Return whether words name this event: its kind, its things, and no other ones.
+        """Return whether words match this event: its kind and its things, and no others.
 
-        Words that name the shape or the color of another thing, another kind of event, or a
-        negation do not.
+        Words do not match if they contain the shape or the color of another thing, another kind of
+        event, or a negation.
         """
         said = set(words)
         kinds = {_KIND_OF[word] for word in said if word in _KIND_OF}
@@ -87,7 +87,7 @@ Events = Annotated[tuple[WorldEvent, ...], Strict(False)]
 
 
 def supports(events: Sequence[WorldEvent], first: int, last: int, description: str) -> bool:
-    """Return whether a span fits an event that the description names: the IoU is at least 0.5."""
+    """Return whether a span has an IoU of at least 0.5 with the event that is described."""
     words = normal_words(description)
     return any(
         event.is_named(words) and event.overlap(first, last) >= LEAST_OVERLAP for event in events
@@ -95,10 +95,10 @@ def supports(events: Sequence[WorldEvent], first: int, last: int, description: s
 
 
 def happens(events: Sequence[WorldEvent], frame: int, description: str) -> bool:
-    """Return whether a frame lies in the interval of an event that the description names.
+    """Return whether a frame is in the interval of an event that the description matches.
 
-    An event of the kind ``"stays"`` never counts: one frame cannot show that something stays, and
-    a guess would often be right.
+    An event of the kind ``"stays"`` never counts, because one frame cannot show that something
+    stays, and a guess would often be right.
     """
     words = normal_words(description)
     return any(

@@ -1,4 +1,4 @@
-"""ImageWorld: an endless supply of scenes, charts and maps with one question each."""
+"""Creates an unlimited number of scenes, charts and maps with one question each."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from .things import FrameSize
 
 
 class ImageWorld:
-    """Makes scenes of textured things that may cover each other, with exact masks.
+    """Creates scenes of textured things that may cover each other, with exact masks.
 
-    A `ProceduralSource`. `Sample.ground_truth` is a `GroundedTruth`; `Sample.kind` is the kind of
-    question.
+    This is a `ProceduralSource`. `Sample.ground_truth` is a `GroundedTruth`; `Sample.kind` is the
+    kind of question.
 
     Args:
         preset: A key of `IMAGES`.
-        split: ``"train"``, in which the tint of the ground reveals the answer in 90 % of the
-            scenes, or ``"ood"``, in which it never does.
+        split: ``"train"``, where the tint of the background reveals the answer in 90 % of the
+            scenes, or ``"ood"``, where it never does.
         **overrides: Fields of `WorldPreset` to change.
 
     Raises:
         UnknownNameError: If there is no such preset, split, kind or field.
-        ConfigurationError: If no kind is named.
+        ConfigurationError: If `kinds` is empty.
     """
 
     ground_truth: ClassVar[type] = GroundedTruth
@@ -47,7 +47,7 @@ class ImageWorld:
         self.split: Split = split
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene; a function of the generator's state alone."""
+        """Create a scene, which depends only on the state of the generator."""
         return RECENT.sample(("argos image", self.preset, self.split), rng, self._make)
 
     def _make(self, rng: np.random.Generator) -> Sample:
@@ -84,7 +84,7 @@ def world_preset(
 
     Raises:
         UnknownNameError: If there is no such preset, field or kind.
-        ConfigurationError: If no kind is named.
+        ConfigurationError: If `kinds` is empty.
     """
     preset = changed_preset(
         presets, name, overrides, "preset of a world", "field of a world preset"

@@ -40,9 +40,9 @@ _WORD = re.compile(r"[a-z0-9]+")
 def words_of(label: str) -> frozenset[str] | None:
     """Return the attributes that a label names, or None if it names no thing of this world.
 
-    A label needs the word for a shape: "red" alone, or "thing", names nothing. A bar or a region
-    also needs a color: "bar" is true of any place in a chart, and "region" of any place on a map.
-    Plurals are read as singulars.
+    A label must contain a word for a shape: "red" or "thing" alone names nothing. A bar or a
+    region also needs a color, because "bar" would match any position in a chart, and "region" any
+    position on a map. Plurals are read as singulars.
     """
     words = {_singular(word) for word in _WORD.findall(label.casefold())} - _SKIPPED
     if not words <= _KNOWN or not words & _NOUNS:
@@ -53,13 +53,13 @@ def words_of(label: str) -> frozenset[str] | None:
 
 
 def names(label: str, thing: Thing) -> bool:
-    """Return whether a label names a thing: every word of the label holds for it."""
+    """Return whether a label matches a thing: every word of the label applies to the thing."""
     words = words_of(label)
     return words is not None and words <= attributes(thing)
 
 
 def attributes(thing: Thing) -> frozenset[str]:
-    """Return the words that hold for a thing."""
+    """Return the words that apply to a thing."""
     return frozenset((thing.color, thing.material, thing.shape, thing.size))
 
 

@@ -1,4 +1,4 @@
-"""Plots of videos: each first draws the answer, then what happens."""
+"""Creates the plots of videos; each first draws the answer, then the events."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _COLORS = tuple(COLORS)
 
 
 class Plot(NamedTuple):
-    """A `Plot` is a question about a video, and what happens in it.
+    """Describes a question about a video, and the events of the video.
 
     Attributes:
         question: The question.
         answer: The right answer.
         options: All answers that the wording allows, equally likely.
         actors: The things over time.
-        key_events: The events that a grounded reasoning names.
-        entailments: The statements from which answers follow.
+        key_events: The events that a grounded reasoning cites.
+        entailments: The statements that entail answers.
     """
 
     question: str
@@ -155,7 +155,7 @@ PLOTS: dict[str, Callable[[np.random.Generator, WorldPreset, int], Plot]] = {
 
 
 def _things(rng: np.random.Generator, preset: WorldPreset, number: int) -> list[Thing]:
-    """Return things that differ in color and in shape, apart from each other."""
+    """Return things that differ in color and in shape, with space between them."""
     placer = Placer(rng, preset)
     colors, shapes = shuffled(rng, _COLORS), shuffled(rng, SHAPES)
     return [

@@ -1,4 +1,4 @@
-"""Sizes and kinds of procedural scenes and videos."""
+"""Defines sizes and kinds of procedural scenes and videos."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Literal
 Split = Literal["train", "ood"]
 
 SHORTCUT_RATE = 0.9
-"""Share of training scenes in which the tint of the ground is that of the answer."""
+"""Share of training scenes in which the tint of the background matches the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldPreset:
-    """A `WorldPreset` gives sizes, kinds and numbers of a world.
+    """Holds the sizes, kinds and numbers of a world.
 
     Attributes:
-        width: Of a frame, native pixels.
-        height: Of a frame, native pixels.
+        width: Width of a frame, native pixels.
+        height: Height of a frame, native pixels.
         kinds: The kinds of questions.
         radius: Half the side of a small and of a large thing, native pixels.
-        distractors: Fewest and most things that the question is not about.
-        frames: Fewest and most frames of a video.
+        distractors: Minimum and maximum number of things that the question is not about.
+        frames: Minimum and maximum number of frames of a video.
         step: Seconds from frame to frame.
     """
 

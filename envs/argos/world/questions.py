@@ -1,6 +1,6 @@
-"""Questions about images: each first draws the answer, then a scene in which it is right.
+"""Creates questions about images; each first draws the answer, then a scene for it.
 
-The wording never depends on the answer, so that the text alone tells nothing.
+The wording never depends on the answer, so that the text alone does not reveal it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLORS = tuple(COLORS)
 
 
 class SceneQuestion(NamedTuple):
-    """`SceneQuestion` is a question and its scene.
+    """Describes a question and its scene.
 
     Attributes:
         question: The question.
@@ -29,7 +29,7 @@ class SceneQuestion(NamedTuple):
         options: All answers that the wording allows, equally likely.
         things: The things from back to front.
         targets: The labels that a grounded reasoning points to.
-        entailments: The statements from which answers follow.
+        entailments: The statements that entail answers.
         counted: The label that is counted, ``""`` if none is.
     """
 
@@ -146,8 +146,8 @@ def depth(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
 def absent(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask whether there is a thing of some color and shape.
 
-    There are always three things, of which one has the color and one the shape. Only whether they
-    are the same one depends on the answer.
+    There are always three things; one has the color, and one has the shape. The answer only
+    depends on whether these are the same thing.
     """
     options = ("yes", "no")
     answer = pick(rng, options)

@@ -1,4 +1,4 @@
-"""Defines the things of a scene, and which pixel shows which: exact masks from their geometry."""
+"""Defines the things of a scene, and computes exact masks from their geometry."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ SIZES = ("small", "large")
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Thing:
-    """A `Thing` has a place and a look. Things that come later in a frame are in front.
+    """Describes a thing with a position and a look. Later things of a frame are in front.
 
     Attributes:
         color: A key of `COLORS`.
         material: One of `MATERIALS`.
         shape: One of `SHAPES`, ``"bar"`` (of a chart) or ``"region"`` (of a map).
         size: One of `SIZES`.
-        x: The middle, native pixels. The pixels of a region are those closest to its middle.
-        y: The middle, native pixels.
+        x: The center, native pixels. The pixels of a region are those closest to its center.
+        y: The center, native pixels.
         half_width: Half of the width, native pixels.
         half_height: Half of the height, native pixels.
     """
@@ -59,7 +59,7 @@ Things = Annotated[tuple[Thing, ...], Strict(False)]
 
 
 class FrameSize(NamedTuple):
-    """A `FrameSize` holds the width and the height of a frame, native pixels."""
+    """Holds the width and the height of a frame, native pixels."""
 
     width: int
     height: int
@@ -67,7 +67,7 @@ class FrameSize(NamedTuple):
 
 @lru_cache(maxsize=512)
 def owners(things: tuple[Thing, ...], extent: FrameSize) -> NDArray[np.int8]:
-    """Return the number of the thing that each pixel shows, -1 for none, ``[height, width]``."""
+    """Return the index of the thing that each pixel shows, -1 for none, ``[height, width]``."""
     shown = np.full((extent.height, extent.width), -1, np.int8)
     regions = [number for number, thing in enumerate(things) if thing.shape == "region"]
     if regions:
@@ -86,7 +86,7 @@ def owners(things: tuple[Thing, ...], extent: FrameSize) -> NDArray[np.int8]:
 
 @lru_cache(maxsize=512)
 def boxes(things: tuple[Thing, ...], extent: FrameSize) -> dict[int, tuple[int, int, int, int]]:
-    """Return the box around the visible pixels of each visible thing, by its number."""
+    """Return the box around the visible pixels of each visible thing, by its index."""
     shown = owners(things, extent)
     found: dict[int, tuple[int, int, int, int]] = {}
     for number in range(len(things)):
@@ -103,7 +103,7 @@ def boxes(things: tuple[Thing, ...], extent: FrameSize) -> dict[int, tuple[int, 
 
 
 def silhouette(thing: Thing, extent: FrameSize) -> tuple[slice, slice, NDArray[np.bool_]]:
-    """Return the rows and columns that a thing spans within the frame, and its pixels in them."""
+    """Return the rows and columns that a thing spans within the frame, and its mask in them."""
     top, bottom = (
         max(thing.y - thing.half_height, 0),
         min(thing.y + thing.half_height + 1, extent.height),

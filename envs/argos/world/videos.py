@@ -1,4 +1,4 @@
-"""VideoWorld: an endless supply of short videos with one question each."""
+"""Creates an unlimited number of short videos with one question each."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .things import FrameSize, Thing
 
 
 class VideoWorld:
-    """Makes videos of 8 to 16 frames in which things enter, leave, meet and change.
+    """Creates videos of 8 to 16 frames in which things enter, leave, meet and change.
 
-    A `ProceduralSource`. The images of a sample are the frames; `Sample.ground_truth` is a
+    This is a `ProceduralSource`. The images of a sample are the frames; `Sample.ground_truth` is a
     `GroundedTruth` with exact intervals of the events, those of the question first.
 
     Args:
@@ -33,7 +33,7 @@ class VideoWorld:
 
     Raises:
         UnknownNameError: If there is no such preset, split, kind or field.
-        ConfigurationError: If no kind is named.
+        ConfigurationError: If `kinds` is empty.
     """
 
     ground_truth: ClassVar[type] = GroundedTruth
@@ -44,7 +44,7 @@ class VideoWorld:
         self.split: Split = split
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a video; a function of the generator's state alone."""
+        """Create a video, which depends only on the state of the generator."""
         return RECENT.sample(("argos video", self.preset, self.split), rng, self._make)
 
     def _make(self, rng: np.random.Generator) -> Sample:
@@ -61,8 +61,8 @@ class VideoWorld:
             shown = (actor.at(frame, frames, preset) for actor in plot.actors)
             scenes.append(tuple(thing for thing in shown if thing is not None))
         all_events = [event for actor in plot.actors for event in actor.events(frames)]
-        # "The red ball stays visible" is true of most things by the text alone, and is no event
-        # unless the question asks about it.
+        # "The red ball stays visible" is true of most things without looking at the video, so it
+        # counts as an event only if the question asks about it.
         others = [
             event for event in all_events if event.kind != "stays" and event not in plot.key_events
         ]

@@ -1,4 +1,4 @@
-"""Curation steps that make training and benchmark data for judges (ARM-Thinker, 3.2 and 4.2).
+"""Contains the curation steps that create data for judges (ARM-Thinker, sections 3.2 and 4.2).
 
 Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `visenv data` runs
 them.

@@ -1,15 +1,15 @@
-"""ARMBench: judging items made of questions with short answers (paper, section 4.2, figures 8, 9).
+"""Creates judging items from questions with short answers (section 4.2, figures 8 and 9).
 
-A row ``{"id", "question", "images", "response"}``, with ``doc_id`` where it is about a document,
+A row ``{"id", "question", "images", "response"}``, with ``doc_id`` if it is about a document,
 becomes one item of ARMBench-VL:
 
-1. an answer that could be guessed (yes, no, …) drops it;
-2. its form is drawn: how many responses, and whether they are long responses or descriptions;
-3. a writer expands the right answer and makes wrong ones of similar style and length;
-4. a wrong response that contains the right answer, or one that talks of correctness, drops it;
-5. the order of the responses is drawn.
+1. A row whose answer could be guessed (yes, no, …) is dropped.
+2. The form is drawn: the number of responses, and long responses or descriptions.
+3. A writer expands the right answer, and creates wrong ones of similar style and length.
+4. The row is dropped if a wrong response contains the right answer or mentions correctness.
+5. The order of the responses is drawn.
 
-Every draw is seeded by the row's id alone.
+Every draw is seeded only by the row's id.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from .writer import UnusableReplyError, Writer, WritingStep, read_text, read_tex
 
 
 class ItemForm(NamedTuple):
-    """What an item looks like.
+    """Describes the form of an item.
 
     Attributes:
         style: ``"long"`` responses to the question, or ``"description"`` of a part of the image.
-        responses: How many there are; a single one is right in half of the items.
-        share: How often the form is drawn, beside the others' shares.
+        responses: Number of responses; a single one is right in half of the items.
+        share: Relative frequency of the form.
     """
 
     style: Literal["long", "description"]
@@ -58,12 +58,12 @@ FORMS: Mapping[str, Mapping[str, ItemForm]] = {
         "pair_rm": ItemForm("long", 2, 287),
     },
 }
-"""By track and ``rm_tag``. The shares are the published numbers of items; which style hides behind
-which tag is not published and is our choice."""
+"""Forms by track and ``rm_tag``. The shares are the published numbers of items. The style of each
+tag is not published, so it is our choice."""
 
 
 class WrittenItem(NamedTuple):
-    """What a writer made of a question: its question (perhaps a new one) and the responses."""
+    """Holds the output of a writer for a row: the question (possibly new) and the responses."""
 
     question: str
     right: str
@@ -71,18 +71,18 @@ class WrittenItem(NamedTuple):
 
 
 class ArmBenchItems(WritingStep):
-    """Makes judging items of questions.
+    """Creates judging items from questions.
 
-    A reply is asked for again when its right response does not state the right answer, or when the
+    The writer is asked again if its right response does not state the right answer, or if the
     responses differ too much in length; a leak drops the row, as in the paper.
 
     Args:
-        writer: Who writes.
-        folder: The folder that is written to.
-        track: The track the items are for, a key of `FORMS`.
-        tags: Which of its forms to draw from; all by default.
-        length_ratio: A response may be this many times as long as the right one, or as short.
-        seed: Seeds form and order.
+        writer: The writer of the responses.
+        folder: The output folder.
+        track: The track of the items, a key of `FORMS`.
+        tags: The forms of the track to draw from; all by default.
+        length_ratio: Maximum ratio of the lengths of the right response and another one.
+        seed: The seed of form and order.
 
     Raises:
         UnknownNameError: If there is no such track or tag.
@@ -193,7 +193,7 @@ class ArmBenchItems(WritingStep):
 
 
 def leak(written: WrittenItem, question: QuestionRow) -> str:
-    """Return the cue that gives an item away, ``""`` if there is none."""
+    """Return the cue that reveals the right response of an item, ``""`` if there is none."""
     if any(states(wrong, question.response) for wrong in written.wrong):
         return "leak: a wrong response contains the right answer"
     about = (question.text, question.response)
@@ -203,7 +203,7 @@ def leak(written: WrittenItem, question: QuestionRow) -> str:
 
 
 def _request(reply: Row) -> str:
-    """Return the request for a description in a reply."""
+    """Return the request for a description that a reply contains."""
     text = read_text(reply, "question")
     if "describe" not in text.casefold() or "in detail" not in text.casefold():
         complaint = "The new question must say “describe” and “in detail”."

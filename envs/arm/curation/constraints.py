@@ -1,7 +1,7 @@
-"""Constraints: responses to instructions, each judged by the text checks (paper, section 4.2).
+"""Creates judging items from responses to instructions, with the text checks (section 4.2).
 
 The instruction-following track of ARMBench-VL needs no writer of wrong responses: an ordinary model
-answers, keeps to some constraints and not to others, and the checks say which.
+answers and satisfies some constraints, and the checks decide which.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .writer import is_refusal
 
 
 class ConstraintItems(CurationStep):
-    """Has instructions answered, and makes a judging item of each constraint a check decides.
+    """Samples a response to each instruction, and creates an item for each constraint with a check.
 
-    Rows are places in the source; an item is ``single_rm`` in the layout of ARMBench-VL, with the
+    Rows are places in the source. An item is a ``single_rm`` in the layout of ARMBench-VL, with the
     constraint and its check in ``constraints``.
 
     Args:
         source: Instructions with an `InstructionTruth`, such as those of
             `visenv.envs.arm.datasets.mm_ifeval`.
-        policy: The policy that answers. It cannot be one that asks an environment for advice
+        policy: The policy that answers. It cannot be one that requests advice from an environment
             (oracle, random).
-        folder: The folder that is written to.
-        sampling: How it samples; the seed belongs to the row.
-        dialect: How the checks read (`visenv.checks`).
-        image_pixels: Images are shrunk to this many pixels.
-        label: What the journal calls policy and data.
-        seed: Seeds the sampling.
+        folder: The output folder.
+        sampling: The sampling parameters; the seed is replaced by that of the row.
+        dialect: How the checks parse a text (`visenv.checks`).
+        image_pixels: Maximum number of pixels of an image; larger ones are shrunk.
+        label: The name of policy and data in the journal.
+        seed: The seed of the sampling.
     """
 
     name: ClassVar[str] = "constraints"
@@ -132,7 +132,7 @@ class ConstraintItems(CurationStep):
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:
-    """Return the instruction, with constraints that it does not contain listed below it."""
+    """Return the instruction, followed by a list of the constraints that it does not contain."""
     texts = [each.text for each in sample.truth_as(InstructionTruth).constraints]
     missing = [text for text in texts if text not in sample.question]
     listed = "".join(f"\n- {text}" for text in missing)

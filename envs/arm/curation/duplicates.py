@@ -1,6 +1,6 @@
-"""Duplicates: pairs without contrast, and pairs that are there already (paper, section 3.2).
+"""Drops pairs without contrast, and copies of earlier pairs (section 3.2).
 
-The paper drops pairs whose responses are overly similar and gives no threshold. Similarity here is
+The paper drops pairs whose responses are overly similar, and gives no threshold. Similarity here is
 the normalized Indel similarity of rapidfuzz on case-folded text with single blanks, 0 to 1:
 ``1 - (insertions + deletions) / (both lengths)``. "a red car" and "a red van" have 0.78: of 18
 characters four are inserted or deleted.
@@ -30,7 +30,7 @@ _BUCKETS = 32
 
 
 class _Pair(NamedTuple):
-    """A pair's texts, as they are compared."""
+    """Holds a pair's texts, normalized for comparison."""
 
     id: str
     question: str
@@ -39,10 +39,10 @@ class _Pair(NamedTuple):
 
 
 class _Group:
-    """The kept pairs that share their images.
+    """Holds the kept pairs that share their images.
 
-    Two texts are at least as many insertions and deletions apart as their counts of characters
-    differ; the counts, which NumPy compares all at once, rule out nearly every pair of texts.
+    The difference of two texts' character counts is a lower bound of their insertions and
+    deletions. NumPy compares all counts at once, which rules out nearly every pair of texts.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Group:
         self._pairs.append(pair)
 
     def copy_of(self, pair: _Pair, threshold: float) -> tuple[str, float] | None:
-        """Return the first pair similar by `threshold` in each text, with its similarity."""
+        """Return the first pair with at least this similarity in each text, and the similarity."""
         number, mine = len(self._pairs), _counts(pair)
         apart = np.abs(self._counts[:number] - mine).sum(1)
         allowed = (1 - threshold) * (self._lengths[:number] + mine.sum())
@@ -73,22 +73,23 @@ class _Group:
 
 
 def _counts(pair: _Pair) -> NDArray[np.int32]:
-    """Return the counts of characters, hashed into buckets, in the three texts together."""
+    """Return the character counts of the three texts together, hashed into buckets."""
     codes = np.frombuffer("".join(pair[1:]).encode("utf-32-le", "surrogatepass"), "<u4")
     return np.bincount(codes % _BUCKETS, minlength=_BUCKETS).astype(np.int32)
 
 
 class Dedupe(CurationStep):
-    """Drops pairs whose two responses are too alike, and near copies of earlier pairs.
+    """Drops pairs whose two responses are too similar, and near copies of earlier pairs.
 
-    A near copy has the same images, to the byte, and its question, its right and its wrong response
-    are each alike: another flaw in the response to the same question is no copy, nor are the same
-    words about another image. Every pair is compared with all kept ones of the same images: exact,
-    and quadratic only in how many pairs share their images, or have none.
+    A near copy has bitwise equal images, and its question, right response and wrong response are
+    each similar to those of the earlier pair. Another flaw in the response to the same question is
+    not a copy, and the same texts about another image are not. Every pair is compared exactly with
+    all kept pairs of the same images; this is quadratic only in the number of pairs that share
+    their images or have none.
 
     Args:
-        contrast: Pairs whose responses are at least this similar are dropped.
-        duplicate: Pairs at least this similar to an earlier one, in each text, are dropped.
+        contrast: Pairs whose responses have at least this similarity are dropped.
+        duplicate: Pairs with at least this similarity to an earlier one in each text are dropped.
 
     Raises:
         ConfigurationError: If a threshold is not above 0 and at most 1.
@@ -137,7 +138,7 @@ class Dedupe(CurationStep):
             self._groups[self._images(row)].add(_pair(row))
 
     def _images(self, row: Row) -> str:
-        """Return one word that stands for the content of the row's images."""
+        """Return a hash of the content of the row's images."""
         return " ".join(self._digest(path) for path in images_of(row))
 
     def _digest(self, path: str) -> str:

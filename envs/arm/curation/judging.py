@@ -1,8 +1,8 @@
-"""Judging items: responses in a seeded order, in the layout of ARMBench-VL.
+"""Creates judging items: responses in a seeded order, in the layout of ARMBench-VL.
 
-``{"idx", "rm_tag", "question", "preds", "gt", "images", …}`` with ``gt`` the number of the right
-response, from 1, or ``"True"``/``"False"`` of a single one; ``visenv.envs.arm.datasets.armbench``
-reads it, so that the environments play it: ``data="armbench:<folder>"``.
+An item is ``{"idx", "rm_tag", "question", "preds", "gt", "images", …}``, where ``gt`` is the number
+of the right response, from 1, or ``"True"``/``"False"`` for a single one. Environments use the
+items with ``data="armbench:<folder>"`` (`visenv.envs.arm.datasets.armbench`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .rows import images_of, short_text, without
 
 
 def arranged(right: str, wrong: Sequence[str], seed: int) -> tuple[list[str], int]:
-    """Return all responses in an order drawn by `seed`, and the right one's number, from 1."""
+    """Return all responses in an order drawn with `seed`, and the right one's number, from 1."""
     order = np.random.default_rng(seed).permutation(1 + len(wrong))
     responses = [right, *wrong]
     return [responses[place] for place in order], int(np.argmin(order)) + 1
@@ -37,12 +37,12 @@ def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder:
     """Return one item; other fields of `row` are copied to it.
 
     Args:
-        row: Its ``id``, ``question`` and ``images``.
+        row: A row with ``id``, ``question`` and ``images``.
         tag: The ``rm_tag``.
         preds: The responses.
-        gt: Which is right.
-        folder: Where the item is written: its images are put into ``images/`` in it, under the hash
-            of their bytes, for what a benchmark refers to must lie within it.
+        gt: The right response, or the verdict.
+        folder: The output folder. The images are copied to ``images/`` in it, named by the hash
+            of their bytes, because all files of a benchmark must be in its folder.
 
     Raises:
         DataError: If an image cannot be read.
@@ -58,10 +58,10 @@ def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder:
 
 
 def check_track(track: str) -> str:
-    """Return the track, if there is one of that name.
+    """Return the name of a track, after checking that it exists.
 
     Raises:
-        UnknownNameError: If there is none.
+        UnknownNameError: If there is no such track.
     """
     if track not in TRACKS:
         raise UnknownNameError("track of ARMBench-VL", track, TRACKS)
@@ -69,13 +69,13 @@ def check_track(track: str) -> str:
 
 
 class MakePairs(CurationStep):
-    """Makes judging items of preference pairs, without a writer: training data for a judge.
+    """Creates judging items from preference pairs without a writer, as training data for a judge.
 
     Args:
-        folder: The folder that is written to.
-        both_orders: Give each pair in both orders, as the paper does with LLaVA-Critic's, instead
-            of in one that is drawn by its id.
-        seed: Seeds the order.
+        folder: The output folder.
+        both_orders: Whether each pair is written in both orders, as the paper does with
+            LLaVA-Critic's pairs, instead of in one order that is drawn with its id.
+        seed: The seed of the order.
     """
 
     name: ClassVar[str] = "arrange"
@@ -109,7 +109,7 @@ class MakePairs(CurationStep):
 
 
 def _adopted(path: Path, folder: Path) -> Path:
-    """Copy an image file into `folder`, once, and return the copy; broken files are refused."""
+    """Copy an image file into `folder`, once, and return the copy; broken files raise an error."""
     _ = Image.from_file(path).size  # reads the header
     try:
         content = path.read_bytes()

@@ -1,7 +1,7 @@
-"""Finds leaks in judging items: the right answer in a wrong response, talk of correctness.
+"""Finds leaks in judging items: the right answer in a wrong response, or a mention of correctness.
 
-Texts are compared by their words: case, punctuation, articles and the way a number is written
-("three", "3", "3.0", "1,000") do not count.
+Texts are compared by their words; case, punctuation, articles and the notation of numbers
+("three", "3", "3.0", "1,000") are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CUES = re.compile(
 
 
 def words(text: str) -> str:
-    """Return the words that count, with one blank before each and one at the end."""
+    """Return the relevant words of a text, with one blank before each and one at the end."""
     plain = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold())
     found = [_word(word) for word in _WORD.findall(plain)]
     return " ".join(["", *(word for word in found if word not in _ARTICLES), ""])
@@ -55,7 +55,7 @@ def states(text: str, answer: str) -> bool:
     """Return whether a text states an answer: its words in a row, or each item of a list.
 
     Raises:
-        DataError: If the answer has no word that counts.
+        DataError: If the answer has no relevant word.
     """
     said = words(text)
     return all(fact in said for fact in _facts(answer))
@@ -81,9 +81,9 @@ def is_too_simple(answer: str) -> bool:
 
 
 def correctness_cue(text: str, *about: str) -> str | None:
-    """Return the first word of a text about correctness that `about` does not also use.
+    """Return the first word of a text about correctness that does not occur in `about`.
 
-    A sign can read "WRONG WAY": what the question or the answer says is no cue.
+    For example, a sign can read "WRONG WAY": words of the question or the answer are not a cue.
     """
     allowed = {cue.casefold() for each in about for cue in _CUES.findall(each)}
     found = (match.group() for match in _CUES.finditer(text))

@@ -1,8 +1,7 @@
-"""Negatives: flawed responses to questions whose right response is known (paper, section 3.2).
+"""Creates flawed responses to questions whose right response is known (section 3.2).
 
-A row ``{"id", "question", "images", "response"}`` gives preference pairs ``{"id": "<id>/<k>",
-"source": "<id>", "question", "images", "chosen", "rejected", "flaw"}``; what else it holds goes
-along.
+A row ``{"id", "question", "images", "response"}`` becomes preference pairs ``{"id": "<id>/<k>",
+"source": "<id>", "question", "images", "chosen", "rejected", "flaw"}``; other fields are copied.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from .writer import UnusableReplyError, Writer, WritingStep, read_texts
 
 
 class Negatives(WritingStep):
-    """Has flawed responses written, each with an error of a stated kind.
+    """Requests flawed responses from a writer, each with an error of a given kind.
 
-    A reply is asked for again when a flawed response says the same as the right one or as another,
-    or talks of its correctness.
+    The writer is asked again if a flawed response is equal to the right one or to another one, or
+    if it mentions its correctness.
 
     Args:
-        writer: Who writes.
-        count: Flawed responses to each question.
+        writer: The writer of the responses.
+        count: Number of flawed responses to each question.
         flaws: Kinds of error to draw from, keys of `FLAWS`; all by default. Each row draws `count`
             different ones, by its id.
-        seed: Seeds the draws.
+        seed: The seed of the draws.
 
     Raises:
         UnknownNameError: If a flaw is unknown.
-        ConfigurationError: If there are fewer flaws than responses wanted.
+        ConfigurationError: If there are fewer flaws than responses.
     """
 
     name: ClassVar[str] = "negatives"

@@ -1,7 +1,7 @@
 """Holds the prompts of the writers of data. The wording is ours; the tasks are those of the paper.
 
-ARM-Thinker (arXiv 2512.05111), section 3.2 (flawed responses) and appendix F, figures 8 (long
-responses) and 9 (descriptions). Each prompt ends with the JSON object that is wanted.
+Source: ARM-Thinker (arXiv 2512.05111), section 3.2 (flawed responses) and appendix F, figures 8
+(long responses) and 9 (descriptions). Each prompt ends with the JSON object to write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FLAWS = {
     "omission": "a part that the question asks for is left out, so that the response is incomplete",
     "reasoning": "the facts are right but what follows from them is drawn wrongly",
 }
-"""Kinds of error that a flawed response can have, and how each is described to the writer."""
+"""Kinds of error of a flawed response, with their descriptions for the writer."""
 
 _SILENCE = (
     "Every text speaks with the same confidence. None says or hints whether it is right or wrong, "
@@ -54,7 +54,7 @@ def long_responses(question: str, answer: str, wrong: int) -> str:
     Args:
         question: The question.
         answer: The short right answer to it.
-        wrong: How many wrong ones, at least 1.
+        wrong: Number of wrong responses, at least 1.
     """
     return (
         "You are given a question about what is shown, and its answer. Turn the answer into one "

@@ -1,4 +1,4 @@
-"""Rows about questions: what the steps read out of them."""
+"""Reads questions from rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from visenv.errors import DataError
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(\S.*)$", re.MULTILINE)
 
 MAX_CHARACTERS = 100_000
-"""A longer text fails its row: comparing two of them takes time that grows with the square."""
+"""Maximum length of a text, because comparing two texts takes quadratic time."""
 
 
 class QuestionRow(NamedTuple):
-    """A question, what it is about, and the response that is right.
+    """Holds a question, its images, and the right response.
 
     Attributes:
-        text: What is asked.
-        images: Paths of its images, and of the pages of its document that hold the answer.
-        response: The right response: a word, or a page.
+        text: The question.
+        images: Paths of its images, and of the pages of its document that contain the answer.
+        response: The right response, of any length.
     """
 
     text: str
@@ -32,8 +32,8 @@ class QuestionRow(NamedTuple):
 def question_of(row: Row) -> QuestionRow:
     """Return a row's ``question`` and ``response``, and ``images`` and ``evidence`` if any.
 
-    A question with lettered options becomes an open one: its response is the text of the right
-    option, and the options go.
+    A question with lettered options becomes an open one without the options; its response is the
+    text of the right option.
 
     Raises:
         DataError: If one of them is missing, of another type or too long.
@@ -43,9 +43,9 @@ def question_of(row: Row) -> QuestionRow:
 
 
 def opened(question: str, response: str) -> tuple[str, str]:
-    """Return a question without its lettered options, and the option that the response names.
+    """Return a question without its lettered options, and the text of the option that is right.
 
-    A question without such options, and a response that is none of their letters, stay as they are.
+    If the question has no such options, or the response is none of their letters, neither changes.
     """
     options = dict(_OPTION.findall(question))
     letter = response.strip().strip("().")
@@ -60,7 +60,7 @@ def short_text(row: Row, key: str) -> str:
     """Return the text under `key`.
 
     Raises:
-        DataError: If there is none, or it is longer than `MAX_CHARACTERS`.
+        DataError: If it is missing, or it is longer than `MAX_CHARACTERS`.
     """
     text = text_of(row, key)
     if len(text) > MAX_CHARACTERS:
@@ -69,10 +69,10 @@ def short_text(row: Row, key: str) -> str:
 
 
 def images_of(row: Row, key: str = "images") -> tuple[str, ...]:
-    """Return the paths under `key`; none where there is no such key.
+    """Return the paths under `key`; empty if the key is missing.
 
     Raises:
-        DataError: If it holds no list of paths.
+        DataError: If the value is not a list of paths.
     """
     images = row.get(key, [])
     if not isinstance(images, list) or not all(isinstance(path, str) for path in images):

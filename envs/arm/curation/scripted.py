@@ -1,4 +1,4 @@
-"""ScriptedGenerator: a writer without a model, so that pipelines run and are tested offline."""
+"""Defines a writer without a model, so that pipelines run and are tested offline."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ _DESCRIPTION = (
 
 
 class ScriptedGenerator(Policy[Session]):
-    """Replies to the prompts of this package from the text in them alone, by the seed.
+    """Replies to the prompts of this package, using only the text of the prompt and the seed.
 
-    A wrong answer is another word of the same kind (colors, sides, shapes, numbers) where it knows
-    the kind, otherwise some thing. It is no writer of hard negatives: it shows that a pipeline
-    runs.
+    A wrong answer is another word of the same kind (colors, sides, shapes, numbers) if the kind is
+    known, otherwise a random object. It cannot write hard negatives, and is meant for tests of
+    pipelines:
 
         visenv data negatives … --policy visenv.envs.arm.curation:ScriptedGenerator
     """
 
     @override
     def open(self, seed: int) -> Session:
-        """Return an empty conversation; the seed comes with each turn."""
+        """Return an empty conversation; the seed is part of each turn's sampling parameters."""
         return Session()
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Return the JSON object that a prompt of this package asks for.
+        """Return the JSON object that a prompt of this package requests.
 
         Raises:
-            PolicyError: If there is none in the conversation.
+            PolicyError: If the conversation contains no such prompt.
         """
         texts = [part for one in session.messages for part in one.parts if isinstance(part, str)]
         written = next(
             (_written(text, sampling.seed) for text in texts if _GIVEN.search(text)), None
         )
         if written is None:
-            raise PolicyError("The scripted generator replies to prompts of visenv data alone.")
+            raise PolicyError("The scripted generator replies only to prompts of visenv data.")
         reply = Reply.of_text(json.dumps(written, ensure_ascii=False))
         session.said(reply)
         return reply
@@ -106,7 +106,7 @@ def _others(answer: str, count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _find(answer: str) -> tuple[Sequence[str], tuple[int, int] | None]:
-    """Return the kind of the first word of `answer` whose kind is known, and its position."""
+    """Return the kind and position of the first word of `answer` whose kind is known."""
     for match in re.finditer(r"\w+", answer):
         for family in _FAMILIES[:-1]:
             if match.group().casefold() in family:

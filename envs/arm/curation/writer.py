@@ -1,8 +1,8 @@
-"""A model as a writer of data: asked for one JSON object, and again when it cannot be used.
+"""Uses a model as a writer of data: requests one JSON object, and retries if it is unusable.
 
-Any policy of visenv writes: a model behind an OpenAI-compatible server, one in this process, or
-`ScriptedGenerator` where there is none. The client of a server repeats what failed on the way;
-here a reply that did arrive is read, and the writer is sent what is wrong with it and asked again.
+The writer can be any policy of visenv: a model behind an OpenAI-compatible server, a model in this
+process, or `ScriptedGenerator`. The client of a server retries failed requests. This module parses
+the replies; if one is unusable, the writer is told the reason and asked again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _REFUSALS = re.compile(
 
 
 class UnusableReplyError(Exception):
-    """Raised inside this package when a reply cannot be used.
+    """Raised inside this package if a reply cannot be used.
 
     Args:
-        code: Why, in few words, for counting: the reason of a failed row.
-        complaint: What is wrong with the reply, for the writer.
+        code: The reason in few words, by which failed rows are counted.
+        complaint: The reason in a sentence for the writer.
     """
 
     def __init__(self, code: str, complaint: str) -> None:
@@ -49,16 +49,16 @@ class UnusableReplyError(Exception):
 
 
 class Writer:
-    """Asks a policy for a JSON object until it sends one that can be used.
+    """Requests a JSON object from a policy until a reply can be used.
 
     Args:
-        policy: The policy that writes. It cannot be one that asks an environment for advice
+        policy: The policy that writes. It cannot be one that requests advice from an environment
             (oracle, random).
-        sampling: How it samples; the seed is replaced by one that belongs to the row.
-        attempts: Most replies to one row.
-        image_pixels: Images are shrunk to this many pixels (4096 patches of 28 x 28 by default,
-            as the paper trains with).
-        label: What the journal calls the writer, for example the model's name.
+        sampling: The sampling parameters; the seed is replaced by that of the row.
+        attempts: Maximum number of replies for one row.
+        image_pixels: Maximum number of pixels of an image; larger ones are shrunk. By default
+            4096 patches of 28 x 28, as in the paper's training.
+        label: The name of the writer in the journal, for example the model's name.
 
     Raises:
         ConfigurationError: If `attempts` is below 1.
@@ -93,21 +93,21 @@ class Writer:
     async def write(
         self, prompt: str, images: Sequence[str], read: Callable[[Row], WrittenT], seed: int
     ) -> WrittenT:
-        """Return what `read` returns for the first reply that it accepts.
+        """Return the result of `read` for the first reply that it accepts.
 
         Args:
-            prompt: What to write, and as which JSON object.
-            images: Paths of the images shown before it.
-            read: Makes what is wanted of the object, or raises `UnusableReplyError`.
-            seed: Seeds the first attempt; each further one counts up.
+            prompt: The prompt, which describes the JSON object.
+            images: Paths of the images that are shown before the prompt.
+            read: Parses the object, or raises `UnusableReplyError`.
+            seed: The seed of the first attempt; each retry adds 1.
 
         Raises:
-            UnusableReplyError: If no reply of `attempts` could be used; the last one's.
-            PolicyError: If there is no reply to be had.
+            UnusableReplyError: If no reply of `attempts` could be used; the error of the last one.
+            PolicyError: If the policy gives no reply.
             ImageError: If an image cannot be read.
         """
         session = self._policy.open(seed)
-        shown = await asyncio.to_thread(self._images, images)  # large images take a while
+        shown = await asyncio.to_thread(self._images, images)  # decoding large images is slow
         message = Message("user", (*shown, prompt))
         for attempt in range(self._attempts):
             session.observe([message])
@@ -127,10 +127,10 @@ class Writer:
 
 
 class WritingStep(CurationStep):
-    """A step that a writer does; a row whose replies cannot be used failed.
+    """Implements a step that uses a writer; a row without a usable reply fails.
 
     Args:
-        writer: Who writes.
+        writer: The writer.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -148,7 +148,7 @@ class WritingStep(CurationStep):
             return failed(error.code, error)
 
 
-# ---------------------------------------------------------------------------- reading
+# ---------------------------------------------------------------------------- parsing
 
 
 def read_reply(text: str, cut: bool = False) -> Row:
@@ -159,10 +159,10 @@ def read_reply(text: str, cut: bool = False) -> Row:
         cut: Whether the token limit cut it off.
 
     Raises:
-        UnusableReplyError: If there is none: ``"empty reply"``, ``"reply cut off"``, ``"refusal"``
-            or ``"no JSON"``.
+        UnusableReplyError: If there is no object: ``"empty reply"``, ``"reply cut off"``,
+            ``"refusal"`` or ``"no JSON"``.
     """
-    if cut:  # what it holds may be a draft among thoughts that never ended
+    if cut:  # it may contain a draft of the object in unfinished thoughts
         raise UnusableReplyError("reply cut off", "The reply was too long.")
     said = text.rpartition("</think>")[2].strip()
     start, end = said.find("{"), said.rfind("}")
@@ -181,7 +181,7 @@ def read_text(row: Row, key: str) -> str:
     """Return the text under `key` of a reply.
 
     Raises:
-        UnusableReplyError: If there is none, or it refuses, or is far too long.
+        UnusableReplyError: If it is missing, a refusal or far too long.
     """
     return _checked(row.get(key), key)
 
@@ -190,7 +190,7 @@ def read_texts(row: Row, key: str, count: int) -> list[str]:
     """Return the `count` texts under `key` of a reply.
 
     Raises:
-        UnusableReplyError: If they are not as many, or one is no text, refuses or is far too long.
+        UnusableReplyError: If the count is wrong, or a value is no text, a refusal or far too long.
     """
     texts = row.get(key)
     if not isinstance(texts, list):

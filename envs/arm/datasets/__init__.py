@@ -1,1 +1,1 @@
-"""The published data sets of the ARM environments, and their metrics."""
+"""Loads the published data sets of the ARM environments, and computes their metrics."""

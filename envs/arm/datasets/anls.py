@@ -1,7 +1,7 @@
-"""ANLS: average normalized Levenshtein similarity, the score of document questions.
+"""Computes ANLS, average normalized Levenshtein similarity, the score of document questions.
 
-Biten et al., "Scene Text Visual Question Answering" (2019), eq. 1; DocVQA and MP-DocVQA use it with
-the threshold 0.5.
+Source: Biten et al., "Scene Text Visual Question Answering" (2019), eq. 1; DocVQA and MP-DocVQA use
+it with the threshold 0.5.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
 
 
 def similarity_above(first: str, second: str, threshold: float = THRESHOLD) -> float:
-    """Return the edit similarity of two texts as they are, 0 if it is not above `threshold`."""
+    """Return the edit similarity of two texts without normalization; 0 up to `threshold`."""
     similarity = edit_similarity(first, second)
     return similarity if similarity > threshold else 0.0
 

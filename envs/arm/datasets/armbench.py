@@ -1,7 +1,7 @@
-"""ARMBench-VL (ARM-Thinker, arXiv 2512.05111, §4): is this response right, and which is the best.
+"""Loads ARMBench-VL (ARM-Thinker, arXiv 2512.05111, §4): judgments of one or several responses.
 
-One JSON Lines file for each track, as on the hub (``ChrisDing1105/ARMBench-VL``), in the folder or,
-where it has none, in a subfolder of it::
+Each track is one JSON Lines file, as on the hub (``ChrisDing1105/ARMBench-VL``), in the folder or,
+if it is not there, in a subfolder::
 
     fine_grained_perception.jsonl             550 rows
     multimodal_long_document.jsonl            460 rows
@@ -10,9 +10,9 @@ where it has none, in a subfolder of it::
 
 A row has ``idx`` (or ``id``, whose mixed types break the hub's own reader), ``rm_tag``,
 ``question``, ``preds``, ``gt`` (``"True"``/``"False"``, or the number of the best response from 1),
-``images`` (paths, looked for in the folder, in ``images/`` and in ``images/<track>/``), and, where
-they apply, ``doc_id`` (``"report.pdf"``) and ``constraints`` (``[{"value": …}, …]``). The image of
-a row about a document is the overview of its pages.
+``images`` (paths, searched in the folder, in ``images/`` and in ``images/<track>/``), and, if they
+apply, ``doc_id`` (``"report.pdf"``) and ``constraints`` (``[{"value": …}, …]``). The image of a row
+about a document is the overview of its pages.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ RESPONSES: Mapping[str, int] = {
     "2-way-pair_rm": 2,
     "4-way-pair_rm": 4,
 }
-"""How many responses a row of each ``rm_tag`` has."""
+"""Number of responses of a row of each ``rm_tag``."""
 
 _IMAGE_TOKEN = re.compile(r"<image>\n?")
 _TRUTH = {"true": True, "false": False}
@@ -61,20 +61,20 @@ _TRUTH = {"true": True, "false": False}
 class ARMBench(RowSource):
     """Loads ARMBench-VL from a local folder.
 
-    `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row is left
-    out, and listed in `problems`, if its image is missing, so that no response is judged blind, or
-    if `library` lacks its document. A row about a document needs no image: the environment makes
-    the overview then, and results are reported by ``overview`` too (``"published"``, ``"made"``).
-    `JudgingTruth.check` of an instruction-following row
-    is the rule function that decides its constraint, if there is exactly one.
+    `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row is
+    skipped, and listed in `problems`, if its image is missing or if `library` does not contain its
+    document. A row about a document needs no image: the environment then creates the overview, and
+    results are also reported by ``overview`` (``"published"``, ``"made"``). `JudgingTruth.check` of
+    an instruction-following row is the rule function that decides its constraint, if there is
+    exactly one.
 
     Args:
         folder: The folder with the files.
-        track: One of `TRACKS`, or ``"all"``: those that there are.
+        track: One of `TRACKS`, or ``"all"`` for all tracks in the folder.
         documents: The folder of the documents; by default ``documents`` in `folder`.
 
     Attributes:
-        library: The documents, or None where there is no folder of them.
+        library: The documents, or None if there is no folder of documents.
 
     Raises:
         UnknownNameError: If there is no such track.
@@ -93,7 +93,7 @@ class ARMBench(RowSource):
         self.library = library_of(self.folder, documents)
         wanted = TRACKS if track == "all" else (track,)
         patterns = [f"{where}{name}.jsonl" for name in wanted for where in ("", "**/")]
-        first_files(self.folder, patterns)  # raises where there is none
+        first_files(self.folder, patterns)  # raises an error if there is no file
         for name in wanted:
             found = self.folder.glob(f"**/{name}.jsonl")
             for file in sorted(found, key=lambda path: (len(path.parts), path))[:1]:
@@ -142,14 +142,14 @@ def _is_about_document(row: Mapping[str, Any]) -> bool:
 
 
 def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
-    """Return the image of a row; a row about a document may do without.
+    """Return the paths of a row's image; empty for a row about a document without image.
 
     Raises:
-        DataError: If another row names none, or the file is missing.
+        DataError: If another row has no image, or the file is missing.
     """
     names = row.get("images") or []
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise DataError(f"images is no list of names: {names!r:.200}")
+        raise DataError(f"images must be a list of names, got {names!r:.200}")
     if not names and not _is_about_document(row):
         raise DataError("no image, and no response is judged without it")
     try:
@@ -165,14 +165,14 @@ def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
         raise DataError(str(UnknownNameError("rm_tag", tag, RESPONSES)))
     given = row.get("preds")
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise DataError(f"preds is no list of texts: {given!r:.200}")
+        raise DataError(f"preds must be a list of texts, got {given!r:.200}")
     if len(given) != RESPONSES[tag]:
         raise DataError(f"{len(given)} preds where {tag} has {RESPONSES[tag]}")
     return given
 
 
 def _verdict(given: Any, responses: int) -> bool | int:
-    """Return ``"True"``/``"False"`` or a number, each also from the other JSON type."""
+    """Return ``"True"``/``"False"`` or a number; both may also have the other JSON type."""
     if responses == 1:
         verdict = given if isinstance(given, bool) else _TRUTH.get(str(given).strip().lower())
         if verdict is None:
@@ -181,7 +181,7 @@ def _verdict(given: Any, responses: int) -> bool | int:
     text = str(given).strip()
     if isinstance(given, bool) or not text.isdecimal() or len(text) > 2:
         raise DataError(f"gt must be a number from 1 to {responses}, got {given!r:.80}")
-    return int(text)  # `judging_sample` refuses what is out of range
+    return int(text)  # `judging_sample` rejects numbers out of range
 
 
 def _identity(row: Mapping[str, Any]) -> str:
@@ -189,16 +189,18 @@ def _identity(row: Mapping[str, Any]) -> str:
         given = row.get(key)
         if isinstance(given, int | float | str) and not isinstance(given, bool) and given != "":
             return str(given)
-    raise DataError(f"neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}")
+    raise DataError(
+        f"the row has neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}"
+    )
 
 
 def _constraint(constraints: Any) -> tuple[str, ConstraintCheck | None]:
-    """Return the first constraint, which is the one that is judged, and its check."""
+    """Return the first constraint, the one to judge, and its check."""
     if not isinstance(constraints, list) or not constraints:
         raise DataError(f"no constraints: {constraints!r:.200}")
     text = text_of(constraints[0], "value")
     try:
         checks = checks_of(constraints[0])
     except DataError:
-        checks = []  # the verdict is known without it
+        checks = []  # the verdict does not need the check
     return text, checks[0] if len(checks) == 1 else None

@@ -1,4 +1,4 @@
-"""DeepEyes-47k (Zheng et al., arXiv 2505.14362): the questions DeepEyes and ARM-Thinker train on.
+"""Loads DeepEyes-47k (Zheng et al., arXiv 2505.14362), training data of DeepEyes and ARM-Thinker.
 
 Hub (``ChenShawn/DeepEyes-Datasets-47k``; needs the extra ``data``): parquet files in verl's layout,
 in the folder or its ``data/``, for example ``data_0.1.2_visual_toolbox_v2.parquet``. Columns used:
@@ -31,9 +31,9 @@ class DeepEyesTruth(QuestionTruth):
     """Holds the ground truth of a row of DeepEyes-47k.
 
     Attributes:
-        ability: What the question needs, as published.
-        env_name: The environment of DeepEyes that it is for.
-        style: How the published reward checks the answer.
+        ability: The ability that the question needs, as published.
+        env_name: The name of the DeepEyes environment of the row.
+        style: The method by which the published reward checks the answer.
     """
 
     ability: str | None = None
@@ -61,7 +61,7 @@ class DeepEyes(HubSource):
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0.
 
-        DeepEyes asks a language model instead, which forgives other wordings.
+        DeepEyes uses a language model instead, which accepts other wordings.
         """
         return vqa_score(answer, sample.answers)
 
@@ -90,7 +90,7 @@ def _question(row: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
             if isinstance(turn, Mapping) and turn.get("role") == "user"
         ]
         if not users:
-            raise DataError("neither extra_info.question nor a user message in prompt")
+            raise DataError("the row has neither extra_info.question nor a user message in prompt")
         asked = text_of(dict(users[-1]), "content")
     return _IMAGE_TOKEN.sub("", asked).strip()
 

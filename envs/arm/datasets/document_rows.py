@@ -1,4 +1,4 @@
-"""Rows about documents: where the documents are, and whether the one a row names is there."""
+"""Finds the documents of a data set, and the document of each row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from visenv.errors import DataError
 
 
 def library_of(folder: Path, documents: str | Path | None) -> Library | None:
-    """Return the documents of a data set, from the given folder or from ``documents`` in its own.
+    """Return the documents of a data set, from the given folder or from ``documents`` in `folder`.
 
-    None where nothing is given and there is no such folder.
+    The result is None if no folder is given and there is no ``documents``.
 
     Raises:
-        DataError: If the folder that is given does not exist.
+        DataError: If the given folder does not exist.
     """
     from visenv.documents.library import FolderLibrary
 
@@ -31,9 +31,9 @@ def document_of(row: Mapping[str, Any], library: Library | None) -> str:
     """Return the name of the document for the ``doc_id`` of a row.
 
     Raises:
-        DataError: If the row names none, or it is not there or cannot be opened.
+        DataError: If the row has no ``doc_id``, or the document is missing or cannot be opened.
     """
     name = text_of(row, "doc_id")
     if library is None:
-        raise DataError(f"it is about {name!r}, and there is no folder of documents")
+        raise DataError(f"the row needs the document {name!r}, but there is no folder of documents")
     return library.document(name).name

@@ -1,4 +1,4 @@
-"""LLaVA-Critic-113k (Xiong et al., arXiv 2410.02712): judgments of GPT-4o as conversations.
+"""Loads LLaVA-Critic-113k (Xiong et al., arXiv 2410.02712): judgments of GPT-4o as conversations.
 
 Hub (``lmms-lab/llava-critic-113k``; needs the extra ``data``)::
 
@@ -7,8 +7,8 @@ Hub (``lmms-lab/llava-critic-113k``; needs the extra ``data``)::
 or ``pairwise.json`` and ``pointwise.json`` with image paths. Columns: ``id``, ``source``, ``image``
 and ``conversations`` (``[{"from": "human", "value": …}, {"from": "gpt", "value": …}]``).
 
-The question, the responses and the verdict stand in the text of the two turns, in one of four
-forms; a row in any other form, and one whose verdict is a draw, is listed in ``problems``:
+The question, the responses and the verdict are parsed from the text of the two turns, which has one
+of four forms; a row with another form, or with a draw as verdict, is listed in ``problems``:
 
 ============  ==================================================  ================================
 form          the human turn                                      the verdict
@@ -56,14 +56,15 @@ _ORDINALS = {"first": 1, "1": 1, "a": 1, "second": 2, "2": 2, "b": 2}
 class LLaVACritic(HubSource):
     """Loads LLaVA-Critic-113k from a local folder.
 
-    Two responses make a sample that asks which is better. A caption makes one that asks whether it
-    is right: it is when its score is at least half of 100. `Sample.kind` is the form of the row.
+    A row with two responses becomes a sample that asks which one is better. A row with a caption
+    becomes a sample that asks whether it is right; it is right if its score is at least 50 of 100.
+    `Sample.kind` is the form of the row.
 
     Args:
         folder: The folder with the files.
         kind: ``"pairwise"`` or ``"pointwise"``; the two forms with two responses occur in both.
         orders: ``"published"``, or ``"both"``: each pair occurs a second time with its responses
-            interchanged, as in ARM-Thinker's SFT data (arXiv 2512.05111, appendix A.2).
+            swapped, as in ARM-Thinker's SFT data (arXiv 2512.05111, appendix A.2).
 
     Raises:
         UnknownNameError: If there is no such kind, or no such order.
@@ -156,13 +157,13 @@ _Read = Callable[[str], _Judgment]
 
 
 class _Form(NamedTuple):
-    """Describes one way to write a row down.
+    """Describes the form of a row's text.
 
     Attributes:
-        name: What it is called.
-        parts: What follows each marker of the human turn; what follows ``""`` is passed over.
-        markers: Regular expressions that match in this order, the last where the last part ends.
-        verdict: Reads the other turn.
+        name: The name of the form.
+        parts: The name of the part after each marker of the human turn; a part ``""`` is ignored.
+        markers: Regular expressions that match in this order; the last one ends the last part.
+        verdict: Parses the other turn.
     """
 
     name: str
@@ -171,7 +172,7 @@ class _Form(NamedTuple):
     verdict: _Read
 
     def read(self, human: str) -> dict[str, str] | None:
-        """Return the parts by name, or None if a marker is missing; linear in the text."""
+        """Return the parts by name, or None if a marker is missing; takes linear time."""
         found: list[re.Match[str]] = []
         for marker in self.markers:
             match = re.compile(marker).search(human, found[-1].end() if found else 0)

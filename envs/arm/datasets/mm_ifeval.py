@@ -1,16 +1,16 @@
-"""MM-IFEval (MM-IFEngine, arXiv 2504.07957): instructions whose constraints can be checked.
+"""Loads MM-IFEval (MM-IFEngine, arXiv 2504.07957): instructions with checkable constraints.
 
-``MM-IFEval.tsv`` as VLMEvalKit stores it, or ``*.jsonl`` (as ``ChrisDing1105/MMIF-23k``) with image
-paths, in the folder or in ``images/``. Columns: ``id`` (or ``index``), ``image``, ``instruction``
-(or ``question``), ``tag`` (``C-Level``: constraints; ``P-Level``: a question with an answer),
-``constraints``, ``answer`` and ``infer_type``. A constraint is::
+Files: ``MM-IFEval.tsv`` as VLMEvalKit stores it, or ``*.jsonl`` (as ``ChrisDing1105/MMIF-23k``)
+with image paths, in the folder or in ``images/``. Columns: ``id`` (or ``index``), ``image``,
+``instruction`` (or ``question``), ``tag`` (``C-Level``: constraints; ``P-Level``: a question with
+an answer), ``constraints``, ``answer`` and ``infer_type``. A constraint is::
 
     {"key": …, "value": the constraint as text,
      "judge": {"method": "rule_based" | "direct_gpt" | "cmp_gpt",
                "verify_funcs": [{"func": …, "params": [...]}]}}
 
-Rows with the ``infer_type`` ``aux_cmp_gpt`` are no tasks (they ask for the response that a
-``cmp_gpt`` judge compares with), and are passed over.
+Rows with the ``infer_type`` ``aux_cmp_gpt`` are skipped, because they are not tasks: they request
+the response with which a ``cmp_gpt`` judge compares.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class MMIFEval(RowSource):
 def _sample(row: Mapping[str, Any]) -> Sample:
     identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")
     if isinstance(identity, bool) or not isinstance(identity, int | str):
-        raise DataError(f"neither id nor index: {identity!r:.80}")
+        raise DataError(f"the row has neither id nor index: {identity!r:.80}")
     tag = text_of(row, "tag")
     constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
     if tag == "C-Level" and not constraints:
@@ -135,7 +135,7 @@ def _constraint(given: Any) -> Constraint:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return a list that is given as such, as JSON or, in some copies, as Python text."""
+    """Return a list that is given as a list, as JSON or, in some copies, as Python text."""
     if value is None or value == "":
         return []
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""MME-RealWorld and its lite version (Zhang et al., arXiv 2408.13257): choices about large images.
+"""Loads MME-RealWorld and its lite version (Zhang et al., arXiv 2408.13257): large-image choices.
 
-Three layouts, in the folder or in its ``data/``:
+Supported layouts, in the folder or in its ``data/``:
 
 - the authors' (hub ``yifanzhang114/MME-RealWorld`` and ``-Lite``, unpacked): ``MME_RealWorld.json``
   or ``MME-RealWorld-Lite.json``, a list of ``{"Question_id", "Image", "Text", "Answer choices":
@@ -8,7 +8,7 @@ Three layouts, in the folder or in its ``data/``:
 - that of lmms-eval (``yifanzhang114/MME-RealWorld-lmms-eval`` and ``-lite-lmms-eval``; needs the
   extra ``data``): parquet with ``index``, ``bytes`` (base64), ``question``, ``answer``,
   ``multi-choice options`` (a list), ``category`` (``Perception/…``) and ``l2-category``;
-- VLMEvalKit's TSV file, which `visenv.envs.arm.datasets.vlmeval` reads.
+- VLMEvalKit's TSV file, which `visenv.envs.arm.datasets.vlmeval` loads.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MMERealWorld(HubSource):
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
+        """Return 1 if the answer selects the right option (`visenv.rewards.choice`), else 0."""
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options)
 
@@ -93,10 +93,10 @@ class MMERealWorld(HubSource):
 
 
 def _options(given: Any) -> list[str]:
-    """Return the texts of options that are written ``"(A) …"``, in the order of their letters.
+    """Return the texts of options in the form ``"(A) …"``, in the order of their letters.
 
     Raises:
-        DataError: If they are written otherwise.
+        DataError: If they have another form.
     """
     if not isinstance(given, list) or len(given) < 2:
         raise DataError(f"no list of options: {given!r:.200}")

@@ -1,6 +1,7 @@
-"""MMLongBench-Doc (Ma et al., arXiv 2407.01523): questions about long documents.
+"""Loads MMLongBench-Doc (Ma et al., arXiv 2407.01523): questions about long documents.
 
-The repository's layout, or the hub's (``yubo2333/MMLongBench-Doc``; needs the extra ``data``)::
+Supported layouts: the repository's, and the hub's (``yubo2333/MMLongBench-Doc``; needs the extra
+``data``)::
 
     samples.json (or data/samples.json)     data/train-00000-of-00001.parquet
     documents/<name>.pdf  (or data/documents/)
@@ -33,8 +34,8 @@ from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
 class MMLongBench(HubSource):
     """Loads MMLongBench-Doc from a local folder, as plain questions about documents.
 
-    `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``, and with the
-    document's type a label to report by. A row whose document is missing is left out.
+    `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``. Results are
+    reported by it and by the document's type. A row without its document is skipped.
 
     Args:
         folder: The folder with the files.
@@ -58,15 +59,15 @@ class MMLongBench(HubSource):
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return the benchmark's score, 0 to 1, by the answer's format."""
+        """Return the benchmark's score for the answer's format, 0 to 1."""
         form = sample.truth_as(DocumentTruth).answer_format
         return mmlongbench_score(answer, sample.answers[0], form)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return ``F1``: precision counts the answered questions, recall the answerable ones.
+        """Return ``F1``: precision is over answered questions, recall over answerable ones.
 
-        The answer is what a judge extracted, where there was one. An episode without an answer
-        counts as one that answered wrongly.
+        If there was a judge, its extracted answer is used. An episode without an answer counts as
+        answered wrongly.
         """
         hits, answerable, answered = 0.0, 0, 0
         for episode in episodes:
@@ -76,7 +77,7 @@ class MMLongBench(HubSource):
             answer = short_answer(EventLog(episode.events))
             can_be = sample.answers[0] != NOT_ANSWERABLE
             if can_be and answer is not None:
-                accuracy = episode.metrics.get("accuracy")  # not of every saved episode
+                accuracy = episode.metrics.get("accuracy")  # some saved episodes lack it
                 hits += self.score(answer, sample) if accuracy is None else accuracy
             answerable += can_be
             answered += answer is None or answer.strip().lower() != NOT_ANSWERABLE.lower()
@@ -114,7 +115,7 @@ def _answer(row: Mapping[str, Any]) -> str:
 def _pages(row: Mapping[str, Any]) -> list[int]:
     pages = written_list(row.get("evidence_pages") or [])
     if not all(type(page) is int and page >= 1 for page in pages):
-        raise DataError(f"evidence_pages are no page numbers from 1: {pages!r:.200}")
+        raise DataError(f"evidence_pages must be page numbers from 1, got {pages!r:.200}")
     return pages
 
 

@@ -1,19 +1,19 @@
-"""The score of an answer in MMLongBench-Doc (Ma et al., arXiv 2407.01523), by the answer's format.
+"""Computes the score of an answer in MMLongBench-Doc (Ma et al., arXiv 2407.01523), by its format.
 
 =========  =====================================================================================
 format     score
 =========  =====================================================================================
-``Int``    1 if equal once the answer is cut to a whole number
+``Int``    1 if equal after the answer is truncated to a whole number
 ``Float``  1 if within 1 % of the reference, its hundredth or its hundredfold (percentages)
-``Str``    1 if equal where the reference looks like a link, a file, a page, a number, a time or
-``None``   an address; otherwise the edit similarity, 0 where it is at most 0.5
-``List``   0 if the lengths differ; sorted, 1 if equal where the first item is a number or looks as
-           above; otherwise the lowest similarity of two items
+``Str``    1 if equal, for references that look like a link, a file, a page, a number, a time or
+``None``   an address; otherwise the edit similarity, 0 if it is at most 0.5
+``List``   0 if the lengths differ; otherwise both are sorted, and the score is 1 if equal, for
+           first items that are numbers or look as above, else the lowest similarity of two items
 =========  =====================================================================================
 
-Follows the benchmark's own script, whose similarities are soft (its accuracy sums them), but for
-what made it raise: an answer that looks like a list and is none is one item, nothing that a policy
-wrote is evaluated, and a reference number that cannot be read scores 0.
+The score follows the benchmark's own script, whose similarities are soft (its accuracy sums them),
+except for cases in which the script fails: an answer that looks like a list but is none is one
+item, the policy's text is never evaluated as code, and an unreadable reference number scores 0.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def mmlongbench_score(answer: str, reference: str, form: str) -> float:
     An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:
-        answer: What the policy answered.
-        reference: The right answer; of a list, as Python writes it.
+        answer: The answer of the policy.
+        reference: The right answer; a list is written as in Python.
         form: One of `FORMATS`.
 
     Raises:
@@ -127,7 +127,7 @@ def _clean(text: str) -> str:
 
 
 def _is_exact(text: str) -> bool:
-    """Return whether an answer has to match exactly: a link, a page, a time or a date."""
+    """Return whether an answer must match exactly, as a link, a page, a time or a date."""
     return (
         "https://" in text
         or text.endswith((".py", "ipynb"))

@@ -1,6 +1,6 @@
-"""MP-DocVQA (Tito et al., arXiv 2212.05935): questions about scanned documents of up to 20 pages.
+"""Loads MP-DocVQA (Tito et al., arXiv 2212.05935): questions about scans of up to 20 pages.
 
-Three layouts; ``<split>`` is ``train``, ``val`` or ``test``:
+Supported layouts; ``<split>`` is ``train``, ``val`` or ``test``:
 
 - the authors' framework: ``imdb_<split>.npy`` or ``imdb_<split>.json``, a list whose first entry is
   a header, with ``question``, ``question_id``, ``answers``, ``answer_page_idx`` (from 0),
@@ -10,7 +10,7 @@ Three layouts; ``<split>`` is ``train``, ``val`` or ``test``:
 - the hub (``lmms-lab/MP-DocVQA``; needs the extra ``data``): ``data/<split>-*.parquet`` with the
   challenge's columns, lists written as text, and the pages as ``image_1`` to ``image_20``.
 
-In the first two, page images lie in ``images/`` (or in the folder) under the page's name.
+In the first two, page images are in ``images/`` (or in the folder), named by page.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ class _Question(NamedTuple):
 class MPDocVQA(RowSource):
     """Loads one split of MP-DocVQA from a local folder, as plain questions about documents.
 
-    A question's document is the run of pages it comes with: where two questions come with different
-    pages of one document, the second has the question's id in its name. The test split has no
-    answers.
+    A question's document consists of the pages of its row. If two questions have different pages
+    of one document, the name of the second document contains the question's id. The test split has
+    no answers.
 
     Args:
         folder: A folder in one of the three layouts.
         split: ``"train"``, ``"val"`` or ``"test"``.
 
     Attributes:
-        library: The documents. Their text layer is the published OCR where the layout has it.
+        library: The documents. Their text layer is the published OCR, if the layout contains it.
 
     Raises:
         UnknownNameError: If there is no such split.
@@ -172,7 +172,7 @@ def _texts(row: Mapping[str, Any], *keys: str) -> list[str]:
     given = next((row[key] for key in keys if row.get(key) is not None), None)
     texts = written_list(given)
     if not all(isinstance(each, str) for each in texts):
-        raise DataError(f"{keys[0]} is no list of texts: {given!r:.200}")
+        raise DataError(f"{keys[0]} must be a list of texts, got {given!r:.200}")
     return texts
 
 

@@ -1,9 +1,9 @@
-"""NumPy files of Python objects, read without running what they hold.
+"""Reads NumPy files of Python objects without running code from the files.
 
-``numpy.load(..., allow_pickle=True)`` runs whatever a file names. A data set that is published so
-needs dictionaries, lists, texts, numbers and arrays, and nothing else is made here. Damage must not
-crash the reader either: opcodes are looked at before any is carried out, and the state of an array
-before NumPy takes it.
+``numpy.load(..., allow_pickle=True)`` runs any code that a file names. The data sets in this format
+need dictionaries, lists, texts, numbers and arrays, and this module creates nothing else. Damaged
+files must not crash the reader: all opcodes are checked before the first is executed, and the state
+of an array is checked before it is passed to NumPy.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing_extensions import override
 from visenv.errors import DataError
 
 _TYPE = re.compile(r"[?bhilqBHILQefdO]|[biufc]\d{1,2}|[SU]\d{1,9}|O8")
-"""Booleans, numbers, bytes, texts and objects; no records, dates or subarrays."""
+"""Kinds of dtypes: booleans, numbers, bytes, texts and objects; no records, dates or subarrays."""
 _REFUSED = frozenset(
     {
         "BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX",
         "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID",
     }
 )  # fmt: skip
-"""Opcodes of buffers, extensions and other ways to make objects: plain data is written without."""
+"""Opcodes of buffers, extensions and other ways to create objects, which plain data never uses."""
 _ORDERS = ("<", ">", "|", "=")
 
 
@@ -37,7 +37,7 @@ def read_objects(file: Path) -> list[Any]:
     """Return the items of a one-dimensional array of objects.
 
     Raises:
-        DataError: If the file is no such array, is broken, or holds anything but plain data.
+        DataError: If the file is another array, is damaged, or contains anything but plain data.
     """
     try:
         with file.open("rb") as opened:
@@ -48,9 +48,9 @@ def read_objects(file: Path) -> list[Any]:
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
     except Exception as error:  # a broken pickle can raise anything
-        raise DataError(f"{file} is no NumPy file that can be read: {error}") from error
+        raise DataError(f"{file} is not a readable NumPy file: {error}") from error
     if not isinstance(content, np.ndarray) or content.ndim != 1:
-        raise DataError(f"{file} holds no one-dimensional array.")
+        raise DataError(f"{file} must contain a one-dimensional array.")
     return list(content)
 
 
@@ -70,11 +70,11 @@ def _check_opcodes(pickled: bytes) -> None:
         if opcode.name in _REFUSED:
             raise DataError(f"it uses {opcode.name}, which no data needs.")
         if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
-            raise DataError("it numbers more objects than it holds.")  # memory is taken for all
+            raise DataError("it has more object numbers than objects.")  # memory is taken for all
 
 
 class _Type:
-    """Stands for a dtype while a file is read."""
+    """Represents a dtype while a file is read."""
 
     def __init__(self, code: object) -> None:
         if not isinstance(code, str) or not _TYPE.fullmatch(code):
@@ -89,7 +89,7 @@ class _Type:
 
 
 class _Array(np.ndarray[Any, Any]):
-    """An array that looks at its state before it takes it."""
+    """Represents an array that checks its state before it is set."""
 
     @override
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -104,7 +104,7 @@ class _Array(np.ndarray[Any, Any]):
 
 
 class _Maker:
-    """Holds what a file may call: bound methods, since a file could set functions' attributes."""
+    """Holds the callables of a file as bound methods, because a file could change functions."""
 
     def type(self, code: object, *_: object) -> _Type:
         return _Type(code)
@@ -120,7 +120,7 @@ class _Maker:
 
 _MAKER = _Maker()
 _ALLOWED: dict[str, Any] = {
-    "numpy.ndarray": None,  # named, and never called
+    "numpy.ndarray": None,  # named, but never called
     "numpy.dtype": _MAKER.type,
     **{f"numpy.{core}.multiarray._reconstruct": _MAKER.array for core in ("core", "_core")},
     **{f"numpy.{core}.multiarray.scalar": _MAKER.scalar for core in ("core", "_core")},
@@ -128,7 +128,7 @@ _ALLOWED: dict[str, Any] = {
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Makes arrays and what Python writes as literals; refuses to import anything else."""
+    """Creates arrays and the types of Python literals; raises an error for other imports."""
 
     @override
     def find_class(self, module_name: str, global_name: str, /) -> Any:

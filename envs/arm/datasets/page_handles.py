@@ -1,4 +1,4 @@
-"""Documents whose pages are image handles, and a library of them."""
+"""Defines documents whose pages are image handles, and a library of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from visenv.types import Image
 
 
 class PageHandles:
-    """A document of image handles, with the texts of its pages where they are known.
+    """Represents a document of image handles, with the texts of its pages if they are known.
 
     Args:
-        name: What tools and prompts call it.
-        pages: Makes the handle of each page, in order; called when the page is shown.
-        texts: The text of each page, or none at all.
+        name: The name in tools and prompts.
+        pages: Creates the handle of each page, in order; called when the page is shown.
+        texts: The text of each page, or an empty sequence.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class PageHandles:
 
 
 class PageHandlesLibrary:
-    """Holds such documents by name; pages that were shown are cached within a budget."""
+    """Holds documents by name; recently shown pages are cached within a budget."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
@@ -88,7 +88,7 @@ class PageHandlesLibrary:
         """Return the document of that name.
 
         Raises:
-            DataError: If there is none; names the nearest.
+            DataError: If there is no such document; suggests the nearest name.
         """
         if name not in self._documents:
             raise DataError(unknown_document(name, self._documents))

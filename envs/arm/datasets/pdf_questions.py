@@ -1,21 +1,21 @@
-"""Your own documents: a folder of PDFs, and a file of questions about them.
+"""Loads questions about your own documents, from a folder of PDFs with a file of questions.
 
 Folder::
 
     questions.jsonl
     annual-report.pdf  minutes.pdf  …        or all of them in a folder documents/
 
-One JSON object to a line of ``questions.jsonl``, with
+Each line of ``questions.jsonl`` is a JSON object with
 
-- ``id``: a text or an integer, different in every row;
-- ``document``: the name of a document, with ``.pdf`` or without;
-- ``question``: what is asked about it;
+- ``id``: a text or an integer, unique in the file;
+- ``document``: the name of a document, with or without ``.pdf``;
+- ``question``: the question about the document;
 - either ``candidates``, a list of responses, and ``verdict``: true or false for one response, the
   number of the best (from 1) for several;
-- or ``answer``, a right response, and ``wrong_answers``, a list of wrong ones. The row then gives a
-  single response to judge, a pair, and, with three wrong ones or more, a choice of four;
-- and, where they are known, ``evidence_pages`` (numbers from 1), ``gold_query`` (words that find
-  these pages) and ``kind`` (a label to report by).
+- or ``answer``, a right response, and ``wrong_answers``, a list of wrong ones. The row then becomes
+  a single response to judge, a pair, and, with at least three wrong ones, a choice of four;
+- and, if they are known, ``evidence_pages`` (numbers from 1), ``gold_query`` (words that find these
+  pages) and ``kind`` (a label for reports).
 
 ::
 
@@ -51,24 +51,24 @@ FIELDS = (
     *("id", "document", "question", "candidates", "verdict", "answer", "wrong_answers"),
     *("evidence_pages", "gold_query", "kind"),
 )
-"""The fields of a row; any other is refused."""
+"""The fields of a row; any other field is an error."""
 
 WAYS = {"single": 1, "pair": 2, "4-way": 4}
-"""What is made of a right and enough wrong answers, and the responses of each."""
+"""The judgments that are made of right and wrong answers, with their numbers of responses."""
 
 
 class PdfQuestions(RowSource):
     """Loads judging samples about the documents of a folder; the module describes the folder.
 
-    A row that cannot be used (no JSON, a field missing, a document that is not there or cannot be
-    opened, an evidence page beyond its end) is left out and listed in `problems`. Samples made of
+    A row that cannot be used (invalid JSON, a missing field, a document that is missing or cannot
+    be opened, an evidence page beyond its end) is skipped and listed in `problems`. Samples made of
     right and wrong answers have the row's id and ``/single``, ``/pair`` or ``/4-way``.
 
     Args:
         folder: The folder with ``questions.jsonl``.
         documents: The folder of the documents; by default ``documents`` in `folder` if there is
             one, otherwise `folder` itself.
-        seed: Another one puts right and wrong answers into another order.
+        seed: The seed of the order of right and wrong answers.
 
     Attributes:
         library: The documents.
@@ -124,7 +124,7 @@ class PdfQuestions(RowSource):
 
 
 def _check_names(row: Mapping[str, Any]) -> None:
-    """Refuse a field that is none of ours: one that is misspelled would be left out silently."""
+    """Raise an error for an unknown field, because a misspelled one would be ignored silently."""
     for name in row:
         if name not in FIELDS:
             raise DataError(str(UnknownNameError("field of a question", name, FIELDS)))
@@ -138,7 +138,7 @@ class _Judgment(NamedTuple):
 
 
 def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
-    """Return the judgments that a row provides: its candidates, or some made of its answers."""
+    """Return the judgments of a row: its candidates, or some that are made of its answers."""
     name, kind = _id(row), text_of(row, "kind") if "kind" in row else ""
     if "candidates" in row:
         yield _Judgment(name, kind, _texts(row, "candidates"), row.get("verdict"))
@@ -175,7 +175,7 @@ def _texts(row: Mapping[str, Any], key: str) -> list[str]:
     if not isinstance(texts, list) or not texts:
         raise DataError(f"{key} must be a list of texts, got {texts!r:.200}")
     if not all(isinstance(each, str) and each.strip() for each in texts):
-        raise DataError(f"{key} holds something else than texts: {texts!r:.200}")
+        raise DataError(f"{key} must contain only texts, got {texts!r:.200}")
     return texts
 
 

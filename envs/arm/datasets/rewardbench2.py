@@ -1,4 +1,4 @@
-"""RewardBench 2 (Malik et al., arXiv 2506.01937): text alone, the best of four, and Ties.
+"""Loads RewardBench 2 (Malik et al., arXiv 2506.01937): text only, the best of four, and Ties.
 
 Hub (``allenai/reward-bench-2``; needs the extra ``data``)::
 
@@ -7,12 +7,12 @@ Hub (``allenai/reward-bench-2``; needs the extra ``data``)::
 or a copy as ``*.jsonl``. Columns used: ``id``, ``prompt``, ``chosen`` and ``rejected`` (lists of
 texts), ``num_correct`` and ``subset``.
 
-Outside Ties a row has one chosen and three rejected responses. The chosen one is put in a place
-from 1 to 4 by changing places with the response there; the place is drawn by
-``numpy.random.default_rng`` from the MD5 of the id modulo 2**32, as in ARM-Thinker's code.
+Outside Ties a row has one chosen and three rejected responses. The chosen one is swapped with the
+response at a position from 1 to 4, which is drawn by ``numpy.random.default_rng`` from the MD5 of
+the id modulo 2**32, as in ARM-Thinker's code.
 
-A Ties row has many responses, several of them right, and each is rated alone from 1 to 10; so it
-gives a sample for each response. `RewardBench2.totals` puts the ratings together again.
+A Ties row has many responses, several of them right, and each is rated separately from 1 to 10.
+Each response therefore becomes a sample; `RewardBench2.totals` combines the ratings.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .ties import RatedPrompt, ties_score
 SUBSETS = ("Factuality", "Focus", "Math", "Precise IF", "Safety", "Ties")
 SCALE = (1, 10)
 UNRATED = -1
-"""The rating of a response whose judge gave none, below every other, as in the public code."""
+"""The rating of a response without rating, below all others, as in the public code."""
 
 _WHOLE_NUMBER = re.compile(r"(?<!\w)(?:0|[1-9][0-9]{0,2})(?!\w)")
 _TIE = re.compile(r"(?:ref|tied):[0-9]{1,9}")
@@ -82,10 +82,10 @@ class RewardBench2(HubSource):
         return _ties(row) if subset == "Ties" else [_best_of_4(row, subset)]
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return the Ties score of the rows whose every response was judged, if there are any.
+        """Return the Ties score over rows in which every response was judged, if there are any.
 
         Args:
-            episodes: Finished ones; the last whole number from 1 to 10 of an answer is its rating.
+            episodes: Finished episodes; a rating is an answer's last whole number from 1 to 10.
         """
         rated: dict[str, dict[int, float]] = defaultdict(dict)
         rows: dict[str, Tie] = {}
@@ -166,5 +166,5 @@ def _ties(row: Mapping[str, Any]) -> list[Sample]:
 def _texts(row: Mapping[str, Any], key: str) -> list[str]:
     given = row.get(key)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
-        raise DataError(f"{key} is no list of texts: {given!r:.200}")
+        raise DataError(f"{key} must be a list of texts, got {given!r:.200}")
     return given

@@ -1,4 +1,4 @@
-"""MM-IFEval's rule functions as our text checks: one name spelled otherwise, arguments by place."""
+"""Converts MM-IFEval's rule functions to our text checks: one spelling, positional arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def check_of(function: Any) -> ConstraintCheck:
     """Return the check for an entry of ``verify_funcs``.
 
     Args:
-        function: ``{"func": name, "params": [...]}``; the name may be spelled ``…_metioned_…``, as
-            in MM-IFEngine, and the parameters may be given by name.
+        function: ``{"func": name, "params": [...]}``; the name may contain the misspelling
+            ``…_metioned_…`` of MM-IFEngine, and the parameters may be given by name.
 
     Raises:
-        DataError: If there is no such check, or the parameters do not fit it.
+        DataError: If there is no such check, or the parameters do not match it.
     """
     if not isinstance(function, Mapping):
         raise DataError(f"a rule function must be an object, got {function!r:.200}")
@@ -47,10 +47,10 @@ def check_of(function: Any) -> ConstraintCheck:
 def checks_of(constraint: Mapping[str, Any]) -> list[ConstraintCheck]:
     """Return the checks that decide a constraint.
 
-    Empty where a language model judges it (``judge.method`` is not ``"rule_based"``).
+    The list is empty if a language model judges it (``judge.method`` is not ``"rule_based"``).
 
     Raises:
-        DataError: If a rule function is unknown or its parameters do not fit.
+        DataError: If a rule function is unknown or its parameters do not match.
     """
     judge = constraint.get("judge")
     if not isinstance(judge, Mapping) or judge.get("method") != "rule_based":

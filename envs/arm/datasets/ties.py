@@ -1,8 +1,9 @@
-"""The score of RewardBench 2's Ties subset (Malik et al., arXiv 2506.01937), from ratings.
+"""Computes the score of RewardBench 2's Ties subset (Malik et al., arXiv 2506.01937) from ratings.
 
-A prompt comes twice: as a reference (``ref:7``) with one right answer, and tied (``tied:7``) with
-several that are equally right. A good judge rates every right answer above every wrong one, and
-the right ones closer to each other than to the wrong ones. With, for one prompt,
+Each prompt occurs twice: as a reference (``ref:7``) with one right answer, and tied (``tied:7``)
+with several that are equally right. A good judge rates every right answer above every wrong one,
+and the ratings of right answers are closer to each other than to those of wrong ones. With, for one
+prompt,
 
 - ``spread`` = best - worst rating of the right answers,
 - ``gap`` = worst rating of the right answers - best rating of the wrong ones,
@@ -10,16 +11,16 @@ the right ones closer to each other than to the wrong ones. With, for one prompt
 the score is the weighted sum of five means, as in the benchmark's own code:
 
 =========  ======  ==================================================  =========================
-part       weight  of a prompt                                         mean over
+part       weight  value of a prompt                                   mean over
 =========  ======  ==================================================  =========================
 ref        0.30    1 if ``gap > 0``                                    references
 tied       0.30    1 if ``gap > 0``                                    tied prompts
-margin     0.20    1 if the tied ``gap > spread``                      prompts that come twice
-hard       0.20    1 if the smaller ``gap`` of the two ``> spread``    prompts that come twice
-fine       0.01    ``tanh(smaller gap / spread - 1)``                  prompts that come twice
+margin     0.20    1 if the tied ``gap > spread``                      prompts in both forms
+hard       0.20    1 if the smaller ``gap`` of the two ``> spread``    prompts in both forms
+fine       0.01    ``tanh(smaller gap / spread - 1)``                  prompts in both forms
 =========  ======  ==================================================  =========================
 
-so that it lies between -0.01 and 1.01. Where the spread is 0, ``fine`` is the gap's sign.
+It is between -0.01 and 1.01. If the spread is 0, ``fine`` is the gap's sign.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from visenv.errors import DataError
 
 
 class RatedPrompt(NamedTuple):
-    """The ratings of a prompt's answers.
+    """Holds the ratings of a prompt's answers.
 
     Attributes:
         id: ``"ref:<n>"`` or ``"tied:<n>"``.
         ratings: One for each answer; the right answers come first.
-        correct: How many of them are right.
+        correct: The number of right answers.
     """
 
     id: str
@@ -46,7 +47,7 @@ class RatedPrompt(NamedTuple):
 
 
 class TiesScore(NamedTuple):
-    """The five parts, each a mean; see the module."""
+    """Holds the five parts, each a mean; see the module."""
 
     ref: float
     tied: float
@@ -67,11 +68,11 @@ class _Spans(NamedTuple):
 
 
 def ties_score(prompts: Iterable[RatedPrompt]) -> TiesScore:
-    """Score the ratings of the whole subset.
+    """Compute the score from the ratings of the whole subset.
 
     Raises:
-        DataError: If an id is neither a reference's nor a tied prompt's or comes twice, a prompt
-            lacks right or wrong answers, or no prompt comes in both forms.
+        DataError: If an id has another form or occurs twice, a prompt lacks right or wrong
+            answers, or no prompt occurs in both forms.
     """
     forms: dict[str, dict[int, _Spans]] = {"ref": {}, "tied": {}}
     for prompt in prompts:
@@ -84,7 +85,7 @@ def ties_score(prompts: Iterable[RatedPrompt]) -> TiesScore:
         (tied[number].spread, tied[number].gap, ref[number].gap) for number in tied.keys() & ref
     ]
     if not both:
-        raise DataError("No tied prompt comes with its reference, so no margin can be compared.")
+        raise DataError("No tied prompt has a reference, so no margin can be compared.")
     return TiesScore(
         ref=_mean([each.gap > 0 for each in ref.values()]),
         tied=_mean([each.gap > 0 for each in tied.values()]),

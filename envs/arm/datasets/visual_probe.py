@@ -1,6 +1,6 @@
-"""VisualProbe (Lai et al., "Mini-o3", arXiv 2509.07969): small details in large images.
+"""Loads VisualProbe (Lai et al., "Mini-o3", arXiv 2509.07969): small details in large images.
 
-One folder for each level, as on the hub (``Mini-o3/VisualProbe_Easy``, ``_Medium``, ``_Hard`` and
+Each level has a folder, as on the hub (``Mini-o3/VisualProbe_Easy``, ``_Medium``, ``_Hard`` and
 ``_train``): ``val.json`` or ``train.json``, a list of ``{"images": ["VisualProbe_Hard/1.jpg"],
 "problem": "<image>…", "solution": …, "doc_id": …, "data_source": …}``, and the images.
 """
@@ -26,8 +26,8 @@ _IMAGE_TOKEN = re.compile(r"<image>\n?")
 class VisualProbe(HubSource):
     """Loads VisualProbe from a local folder, as plain questions with free-form answers.
 
-    `Sample.kind` is ``data_source``. The benchmark asks a language model whether an answer is
-    right: play it with ``judge="openai:<model>"``. `score` alone accepts no other wording.
+    `Sample.kind` is ``data_source``. The benchmark uses a language model to decide whether an
+    answer is right: use ``judge="openai:<model>"``. `score` alone accepts no other wording.
 
     Args:
         folder: The folder with the files.
@@ -61,5 +61,5 @@ class VisualProbe(HubSource):
     def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
         names = row.get("images")
         if not isinstance(names, list) or not names:
-            raise DataError(f"images is no list of names: {names!r:.80}")
+            raise DataError(f"images must be a list of names, got {names!r:.80}")
         return [image_by_end((self.folder, self.folder / "images"), str(name)) for name in names]

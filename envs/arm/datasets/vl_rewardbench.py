@@ -1,17 +1,17 @@
-"""VL-RewardBench (Li et al., arXiv 2411.17451): which of two responses do people prefer.
+"""Loads VL-RewardBench (Li et al., arXiv 2411.17451): human preferences between two responses.
 
 Hub (``MMInstruction/VL-RewardBench``; needs the extra ``data``)::
 
     data/test-00000-of-00001.parquet
 
 or a copy as ``*.jsonl`` with image paths. Columns used: ``id``, ``query``, ``response`` (two
-texts), ``human_ranking`` (``[0, 1]`` when the first is preferred, ``[1, 0]`` when the second is),
+texts), ``human_ranking`` (``[0, 1]`` if the first is preferred, ``[1, 0]`` if the second is),
 ``image`` and ``query_source``.
 
-The benchmark is published with the responses in a fixed order, and asks for one that does not help
-a judge who likes the first place. Here the order is decided by the row's id alone: the two change
-places when the first byte of its SHA-256 is odd. ``compat="lmms_eval"`` decides as that harness
-does: they change places when the sum of their lengths in characters is odd.
+The benchmark is published with the responses in a fixed order, and requires a new order that does
+not favor a judge with a bias for the first position. Here the order depends only on the row's id:
+the responses are swapped if the first byte of its SHA-256 is odd. ``compat="lmms_eval"`` uses that
+harness's rule: the responses are swapped if the sum of their lengths in characters is odd.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GROUPS: Mapping[str, str] = {
     "mathverse": "reasoning",
     "mmmu": "reasoning",
 }
-"""The benchmark's three groups, by the word an id begins with; any other word is general."""
+"""The benchmark's three groups, by the first word of an id; any other word is general."""
 
 
 class VLRewardBench(HubSource):

@@ -1,15 +1,15 @@
-"""VLMEvalKit's TSV layout (Duan et al., arXiv 2407.11691): MMMU, MathVista, MathVision and others.
+"""Loads VLMEvalKit's TSV layout (Duan et al., arXiv 2407.11691): MMMU, MathVista and others.
 
-One file for each data set, named as VLMEvalKit names it (``MMMU_DEV_VAL.tsv``,
-``MathVista_MINI.tsv``, ``MathVision.tsv``, ``MathVerse_MINI_Vision_Only.tsv``, ``WeMath.tsv``,
-``LogicVista.tsv``, ``MME-RealWorld-Lite.tsv``). Every file has ``index``, ``image``, ``question``
-and ``answer``; ``image`` is base64, a list of such texts, or the ``index`` of the row that has it.
-Which other columns there are tells what is asked, as VLMEvalKit's data set classes read them:
+Each data set is one file with VLMEvalKit's name (``MMMU_DEV_VAL.tsv``, ``MathVista_MINI.tsv``,
+``MathVision.tsv``, ``MathVerse_MINI_Vision_Only.tsv``, ``WeMath.tsv``, ``LogicVista.tsv``,
+``MME-RealWorld-Lite.tsv``). Every file has ``index``, ``image``, ``question`` and ``answer``;
+``image`` is base64, a list of such texts, or the ``index`` of the row that contains the image. The
+other columns determine the kind of question, as in VLMEvalKit's data set classes:
 
 ====================================  ==========================================================
-columns                               a row is
+columns                               kind of question
 ====================================  ==========================================================
-``A``, ``B``, … filled                a choice (MMMU, WeMath, MME-RealWorld); ``hint`` goes first
+``A``, ``B``, … filled                a choice (MMMU, WeMath, MME-RealWorld), after ``hint``
 ``choices``, a list of two or more    a choice, ``answer_option`` or ``answer`` is the letter
                                       (MathVista, MathVision)
 ``A:…`` lines under ``Choices:``      a choice (MathVerse; also of ``question_for_eval``)
@@ -18,8 +18,8 @@ columns                               a row is
 anything else                         an open question
 ====================================  ==========================================================
 
-`visenv.envs.arm.datasets.vlmeval_score` scores an answer by rule. VLMEvalKit asks a language model
-where a rule reads nothing: play with ``judge="openai:<model>"`` (`visenv.envs.arm.answer_judge`).
+`visenv.envs.arm.datasets.vlmeval_score` scores an answer by rule. VLMEvalKit uses a language model
+if the rule finds no answer: use ``judge="openai:<model>"`` (`visenv.envs.arm.answer_judge`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from ..tools.crop import original_name
 from .vlmeval_score import VlmEvalTruth, vlmeval_score, wemath_totals
 
 GROUPINGS = ("category", "l2-category", "task", "skill", "problem_version")
-"""Columns to report by."""
+"""Columns by which results are reported."""
 
 _COLUMNS = ("index", "image", "question", "answer")
 _IMAGE_TOKEN = re.compile(r"<image\s?(\d{1,2})>")
@@ -64,17 +64,17 @@ _EMPTY = ("", "nan", "None")
 class VlmEval(RowSource):
     """Loads a data set in VLMEvalKit's TSV layout from a local folder.
 
-    Opening the file reads it once from end to end; images are read when their row is asked for. A
-    row without its image is listed in `problems`.
+    Opening the file reads it once completely; an image is read when its row is accessed. A row
+    without its image is listed in `problems`.
 
     Args:
         folder: The folder with the file.
         name: The name of the file without ``.tsv``; by default the only one in the folder.
-        split: Rows of this value of the column ``split`` alone, for example ``"validation"``.
+        split: Only rows with this value of the column ``split``, for example ``"validation"``.
 
     Raises:
-        UnknownNameError: If there is no such file; names the nearest.
-        DataError: If the folder holds no TSV file, or no row can be used.
+        UnknownNameError: If there is no such file; suggests the nearest name.
+        DataError: If the folder contains no TSV file, or no row can be used.
     """
 
     ground_truth = VlmEvalTruth
@@ -107,7 +107,7 @@ class VlmEval(RowSource):
         return vlmeval_score(answer, sample)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return WeMath's strict and loose score where the file is WeMath, otherwise nothing."""
+        """Return WeMath's strict and loose score for the WeMath file, otherwise nothing."""
         known = [(each, self._known(each.sample_id)) for each in episodes]
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
@@ -121,7 +121,7 @@ class VlmEval(RowSource):
 
 
 class _Asked(NamedTuple):
-    """Holds what a row asks: the whole text of the question, its options, and the right answer."""
+    """Holds the complete text of a row's question, its options, and the right answer."""
 
     question: str
     options: tuple[str, ...]
@@ -173,10 +173,10 @@ def _asked(row: Mapping[str, str]) -> _Asked:
 
 
 def _columns(row: Mapping[str, str], answer: str) -> list[str]:
-    """Return the options of the columns ``A``, ``B``, …; none if fewer than two are filled.
+    """Return the options of the columns ``A``, ``B``, …; empty if fewer than two are filled.
 
-    An option may read "None" or "nan". It keeps its letter if a filled column follows, or if it is
-    the right one; otherwise the cell stands for no option.
+    The text of an option may be "None" or "nan". Such a cell is an option if a later column is
+    filled, or if it is the right answer; otherwise the cell counts as empty.
     """
     filled = [
         place
@@ -199,7 +199,7 @@ def _choice(question: str, options: Sequence[str], answer: str) -> _Asked:
 
 
 def _image_name(token: re.Match[str]) -> str:
-    """Return what the image that ``<image 2>`` stands for is called in the environment."""
+    """Return the environment's name for the image of a placeholder such as ``<image 2>``."""
     return f"[{original_name(max(0, int(token[1]) - 1))}]"
 
 
@@ -208,7 +208,7 @@ def _listed(cell: str) -> list[Any]:
 
 
 def _metadata(cell: str) -> dict[str, str]:
-    """Return the columns of `GROUPINGS` that MathVerse writes into a mapping."""
+    """Return the columns of `GROUPINGS` from the mapping that MathVerse stores in a cell."""
     try:
         found = ast.literal_eval(cell) if cell not in _EMPTY else {}
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

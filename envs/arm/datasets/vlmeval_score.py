@@ -1,4 +1,4 @@
-"""Scores of answers to VLMEvalKit's data sets by rule, and WeMath's score of whole problems."""
+"""Scores answers to VLMEvalKit's data sets by rule, and computes WeMath's score of problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from visenv.types import Episode, QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT
 
 TOLERANCE = 1e-6
-"""How far two equal numbers may be apart (VLMEvalKit's comparison of MathVision)."""
+"""Maximum difference of two equal numbers (VLMEvalKit's comparison of MathVision)."""
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
@@ -30,11 +30,11 @@ class VlmEvalTruth(QuestionTruth):
     """Holds the ground truth of a row in VLMEvalKit's TSV layout.
 
     Attributes:
-        answer_kind: How an answer is compared: ``"choice"``, ``"letters"`` (several may be right
-            together; digits are letters here), ``"number"`` or ``"open"``.
+        answer_kind: The kind of comparison: ``"choice"``, ``"letters"`` (several may be right
+            together; digits count as letters), ``"number"`` or ``"open"``.
         exact: Whether an answer must equal the right one, so that a judge extracts it and does not
             compare meanings.
-        judged_question: The question for a judge, where the one that is asked stands in the image.
+        judged_question: The question for a judge, if the question is part of the image.
         problem: WeMath: the number of the problem.
         step: WeMath: the step of the problem, for example ``"2steps_multi"``.
     """
@@ -49,9 +49,10 @@ class VlmEvalTruth(QuestionTruth):
 def vlmeval_score(answer: str, sample: Sample) -> float:
     r"""Return 1 if the answer is right by the rule of its kind, otherwise 0.
 
-    A choice: the option that `visenv.rewards.choice` reads. Letters: the same letters in any order.
-    A number and an open answer: the same number within `TOLERANCE`, a fraction too, or the same
-    text but for case and blanks; what stands in ``\boxed{}`` counts alone.
+    - A choice must select the right option (`visenv.rewards.choice`).
+    - Letters must be the same, in any order.
+    - A number or an open answer must be the same number within `TOLERANCE`, also as a fraction,
+      or the same text, ignoring case and blanks. If there is ``\boxed{}``, only its content counts.
     """
     truth, reference = sample.truth_as(VlmEvalTruth), sample.answers[0]
     if is_too_long(answer):
@@ -66,14 +67,14 @@ def vlmeval_score(answer: str, sample: Sample) -> float:
 def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
     """Return WeMath's score of whole problems, strict and loose (Qiao et al., arXiv 2407.01284).
 
-    A problem of two or three steps is asked step by step, and as a whole. With all steps right and
-    the whole wrong it is inadequate generalization (IG); with a step wrong and the whole wrong,
-    insufficient knowledge (IK); with the whole right although a step is wrong (loose: every step),
-    rote memorization (RM). The score is ``1 - (0.5 IG + RM + IK) / problems``.
+    A problem of two or three steps is asked step by step, and as a whole. If all steps are right
+    and the whole is wrong, it is inadequate generalization (IG). If a step and the whole are wrong,
+    it is insufficient knowledge (IK). If a step is wrong (loose: every step) and the whole is
+    right, it is rote memorization (RM). The score is ``1 - (0.5 IG + RM + IK) / problems``.
 
     Args:
-        played: Episodes with their samples; those of other data sets, aborted ones, and problems of
-            which a step was not played are left out.
+        played: Episodes with their samples. Episodes of other data sets, aborted ones, and
+            problems with a missing step are ignored.
     """
     steps: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
     for episode, sample in played:
@@ -105,7 +106,7 @@ def _steps(number: str) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    """Return the letters that a text consists of, sorted; ``""`` for anything else."""
+    """Return the sorted letters of a text; ``""`` if it contains anything else."""
     found = _LETTERS_ALONE.fullmatch(text.strip().strip("()[]."))
     return "".join(sorted(filter(str.isalnum, text.upper()))) if found else ""
 

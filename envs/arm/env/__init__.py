@@ -1,1 +1,1 @@
-"""The four ARM environments, and the base class that they share."""
+"""Contains the ARM environments and their base classes."""

@@ -1,4 +1,4 @@
-"""Holds what the environments for plain questions share: looking with tools, answering."""
+"""Defines the base class of the environments for plain questions: look with tools, then answer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .base import ArmEnv
 
 
 class AnswerEnv(ArmEnv):
-    """Base of the environments in which the policy answers a question.
+    """Implements the parts that the environments with plain questions share.
 
-    A source says by its method ``score`` how an answer is scored, and by its attribute
-    ``answer_note`` a note about its answers for the prompt and the judge; both may be missing.
+    The source may have a method ``score``, which scores an answer, and an attribute
+    ``answer_note``, a note about its answers for the prompt and the judge.
 
     Args:
-        judge: Scores answers that the rule of the data set does not accept; None: the rule alone.
+        judge: Scores answers that the rule of the data set does not accept; None: only the rule.
         **arguments: See `ArmEnv`.
     """
 
@@ -75,14 +75,14 @@ class AnswerEnv(ArmEnv):
 
     @override
     def oracle_conclusion(self) -> ParsedTurn:
-        """Return the commonest right answer."""
+        """Return the most common right answer."""
         truth = self.sample.truth_as(GroundTruth)
         answer = truth.right_response(self.sample.answers)
         return ParsedTurn(answer_prompts.looked(self.preset.prompt, answer), answer=answer)
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return a letter or an option if there is a choice, otherwise a number."""
+        """Return a random letter or option if there is a choice, otherwise a number."""
         options = getattr(self.sample.ground_truth, "options", ())
         choices = list(letters_of(self.sample) or options)
         return str(rng.choice(choices)) if choices else super().random_answer(rng)

@@ -1,4 +1,4 @@
-"""Holds what all ARM environments share: limits, turns, named images, and what the oracle does."""
+"""Defines the base class of all ARM environments: limits, turns, named images, and the oracle."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ..tools.crop import original_name
 
 
 class ArmEnv(VisEnv):
-    """Base of the ARM environments.
+    """Implements the parts that all ARM environments share.
 
     Args:
         source: The samples.
-        preset: What is shown, and how long an episode is.
-        tools: What the policy can call; none makes an episode one turn long.
-        compat: ``"arm"`` reads turns as the public code does.
+        preset: The settings of images, prompt and limits.
+        tools: The tools of the policy; without tools, an episode has one turn.
+        compat: ``"arm"`` parses turns as the public code does.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
 
     Attributes:
-        last_turn_notice: What is shown before the last turn.
+        last_turn_notice: The notice before the last turn.
     """
 
     presets: ClassVar[Mapping[str, object]] = PRESETS
@@ -73,13 +73,13 @@ class ArmEnv(VisEnv):
     # ------------------------------------------------------------------ hooks of a task
 
     def pictures(self) -> dict[str, Image]:
-        """Return the images shown at first, by logical name; the sample's own by default."""
+        """Return the images shown first, by logical name; by default the sample's own."""
         return {
             original_name(place): self.view(image) for place, image in enumerate(self.sample.images)
         }
 
     def document(self) -> str:
-        """Return what the prompt calls the document, ``""`` where there is none."""
+        """Return the name of the document in the prompt, ``""`` if there is none."""
         return ""
 
     def oracle_calls(self) -> list[ToolCall]:
@@ -87,7 +87,7 @@ class ArmEnv(VisEnv):
         return []
 
     def oracle_conclusion(self) -> ParsedTurn:
-        """Return the oracle's last turn: what it has seen, and the right answer."""
+        """Return the oracle's last turn: its observations, and the right answer."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ hooks of VisEnv
@@ -98,14 +98,14 @@ class ArmEnv(VisEnv):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Say before the last turn that it must answer."""
+        """Return a notice before the last turn that this turn must answer."""
         return (self.last_turn_notice,) if self.turns_left == 1 else ()
 
     @override
     def check_turn(self, turn: ParsedTurn) -> str:
-        """Reject a call of a tool that does not exist, as any other malformed turn.
+        """Reject a call of a tool that does not exist, like any other malformed turn.
 
-        With ``compat="arm"`` it is a failed call, as in the public code.
+        With ``compat="arm"`` it is a failed call instead, as in the public code.
         """
         unknown = [call.name for call in turn.calls if call.name not in self.tools]
         if self.compat == "arm" or not unknown:
@@ -125,7 +125,7 @@ class ArmEnv(VisEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Verify, then give the right answer."""
+        """Call the tools that verify the answer, then give the right answer."""
         calls = self.oracle_calls() if self.tools else []
         made = len(self.log.tool_calls)
         if made < len(calls) and self.turns_left > 1:
@@ -133,5 +133,5 @@ class ArmEnv(VisEnv):
         return self.oracle_conclusion()
 
     def view(self, image: Image) -> Image:
-        """Return an image as it is shown."""
+        """Return an image scaled to the size at which it is shown."""
         return fit(image, self.preset.image_pixels, self.preset.view_side)

@@ -1,4 +1,4 @@
-"""ArmDoc: judge responses about a document of many pages, retrieving the pages (ARM-Thinker)."""
+"""Defines ArmDoc: judge responses about a long document, retrieving pages (ARM-Thinker)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from .pages import DocumentPages
 
 
 class ArmDoc(DocumentPages, JudgingEnv):
-    """Judge responses about a document, whose pages are retrieved by a query or by number.
+    """The policy judges responses about a document, and retrieves pages by a query or by number.
 
     ### Description
-    The first image is an overview: thumbnails of all pages, too small to read. Two tools show
-    pages: the best for a query, side by side, and one page by its number. With ``zoom`` a third
-    tool enlarges parts of the pages that were shown. One response is judged
-    True or False, or the best of several is named. From "ARM-Thinker: Reinforcing Multimodal
-    Generative Reward Models with Agentic Tool Use and Visual Reasoning" (arXiv 2512.05111), track
-    Multimodal Long Document.
+    The first image is an overview: thumbnails of all pages, too small to read. One tool shows the
+    best pages for a query, side by side; another shows one page by its number. With ``zoom``, a
+    third tool enlarges parts of shown pages. The policy judges one response True or False, or names
+    the best of several. The task is from "ARM-Thinker: Reinforcing Multimodal Generative Reward
+    Models with Agentic Tool Use and Visual Reasoning" (arXiv 2512.05111), track Multimodal Long
+    Document.
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then one ``<tool_call>`` in JSON, or
@@ -25,18 +25,20 @@ class ArmDoc(DocumentPages, JudgingEnv):
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the overview, then the pages.
 
     ### Starting state
-    A sample drawn by the seed: a procedural report, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural report, or a row of a data set.
 
     ### Reward
-    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"``,
-    ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
+    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"`` and
+    ``"fixed_bonus"`` are paid at the end (`visenv.envs.arm.rewards`). ``"outcome"`` is the
+    accuracy.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy`` and, where the truth names
-    evidence pages, ``found`` (all were shown).
+    ``info["step"].metrics`` contains on the last step: ``accuracy`` and, if the ground truth names
+    evidence pages, ``found`` (all of them were shown).
 
     ### Arguments
     See `visenv.envs.arm.make_doc`.

@@ -1,4 +1,4 @@
-"""ArmIF: judge whether a text keeps to a constraint, with tools that count (ARM-Thinker)."""
+"""Defines ArmIF: judge whether a text satisfies a constraint, with text checks (ARM-Thinker)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from .judge import JudgingEnv
 
 
 class ArmIF(JudgingEnv):
-    """Judge whether a response satisfies a constraint, with 19 tools that check texts.
+    """The policy judges whether a response satisfies a constraint, with 19 tools that check texts.
 
     ### Description
-    An instruction, its image where it has one, a response named ``text_0``, and one constraint of
-    the instruction. The tools count words, sentences and paragraphs, and look for substrings,
-    keywords and numbers. The response is judged True or False. From "ARM-Thinker: Reinforcing
-    Multimodal Generative Reward Models with Agentic Tool Use and Visual Reasoning" (arXiv
-    2512.05111), track Multimodal Instruction Following; the checks are those of MM-IFEngine.
+    The policy sees an instruction, possibly with an image, a response named ``text_0``, and one
+    constraint of the instruction. The tools count words, sentences and paragraphs, and search for
+    substrings, keywords and numbers. The policy judges the response True or False. The task is from
+    "ARM-Thinker: Reinforcing Multimodal Generative Reward Models with Agentic Tool Use and Visual
+    Reasoning" (arXiv 2512.05111), track Multimodal Instruction Following; the checks are those of
+    MM-IFEngine.
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then one ``<tool_call>`` in JSON, or
     ``<answer>Overall Judgment: True (or False)</answer>``.
 
     ### Observation space
-    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task, then each check's result.
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task, then the result of each check.
 
     ### Starting state
-    A sample drawn by the seed: a procedural text, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural text, or a row of a data set.
 
     ### Reward
-    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"``,
-    ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
+    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"`` and
+    ``"fixed_bonus"`` are paid at the end (`visenv.envs.arm.rewards`). ``"outcome"`` is the
+    accuracy.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy``.
+    ``info["step"].metrics`` contains ``accuracy`` on the last step.
 
     ### Arguments
     See `visenv.envs.arm.make_if`.
@@ -49,7 +52,7 @@ class ArmIF(JudgingEnv):
 
     @override
     def oracle_calls(self) -> list[ToolCall]:
-        """Return the check that decides the constraint, if one does."""
+        """Return the call of the check that decides the constraint, if there is one."""
         check = self.truth.check
         if check is None:
             return []

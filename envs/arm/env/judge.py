@@ -1,4 +1,4 @@
-"""Holds what the four judging environments share: responses to look at, and a verdict."""
+"""Defines the base class of the judging environments: show responses, then read a verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from .base import ArmEnv
 
 
 class JudgingEnv(ArmEnv):
-    """Base of the judging environments; a subclass says what is looked at and what the oracle does.
+    """Implements the parts that the judging environments share.
 
-    The source holds samples made by `judging_sample`.
+    The source must contain samples made by `judging_sample`. A subclass defines the shown images
+    and the tool calls of the oracle.
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Store responses and images under their names, and state the task."""
+        """Store responses and images under their names, and return the messages with the task."""
         sample = self.sample
         names = candidate_names(sample)
         self.store.texts.update(zip(names, self.truth.candidates, strict=True))
@@ -46,16 +47,16 @@ class JudgingEnv(ArmEnv):
 
     @override
     def oracle_conclusion(self) -> ParsedTurn:
-        """Return what the oracle has seen, and the right verdict."""
+        """Return the oracle's observations, and the right verdict."""
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
     def _conclusion(self) -> str:
-        """Return the oracle's last thought: what it has seen, and which response says so."""
+        """Return the oracle's last thought: its observations, and the response they support."""
         fact = self.truth.answer
         (verdict,) = self.sample.answers
         if self.preset.prompt == "brief":
-            # Response by response: a small model learns to tell whether two words are alike long
-            # before it learns to look a word up.
+            # The responses come one by one: a small model learns to compare two words long before
+            # it learns to look a word up.
             right = verdict.replace("True", "1")
             compared = [
                 f"{text} {'yes' if str(number) == right else 'no'}"

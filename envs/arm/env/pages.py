@@ -1,4 +1,4 @@
-"""Holds what environments about documents share: the overview, the page tools, and the evidence."""
+"""Defines the shared parts of environments with documents: overview, page tools and evidence."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from .base import ArmEnv
 
 
 class DocumentPages(ArmEnv):
-    """A mixin for environments whose samples are about a document of the source's ``library``.
+    """Implements a mixin for environments whose samples use a document of the source's ``library``.
 
-    The first image is the overview that the sample brings, or one that is made of the document's
-    pages. `metrics` has ``found`` where the ground truth names evidence pages: all were shown.
+    The first image is the overview of the sample, or one that is created from the document's
+    pages. `metrics` contains ``found`` if the ground truth names evidence pages: 1 if all were
+    shown.
     """
 
     @override
@@ -44,7 +45,7 @@ class DocumentPages(ArmEnv):
 
     @override
     def oracle_calls(self) -> list[ToolCall]:
-        """Ask a query if it finds all the evidence, otherwise for each evidence page by number."""
+        """Return a query if it finds all the evidence, otherwise a call for each evidence page."""
         name, evidence = self.document(), self._about().evidence_pages
         query = self._about().gold_query
         search = self.tools[PageByQuery.name]
@@ -80,7 +81,7 @@ class DocumentPages(ArmEnv):
         """Return the sample's document.
 
         Raises:
-            DataError: If the sample names none, or it cannot be opened.
+            DataError: If the sample names no document, or it cannot be opened.
         """
         if not self.document():
             task = type(self).__name__
@@ -98,7 +99,7 @@ def library_of(source: Any) -> Library:
     """Return the library of a source of samples about documents.
 
     Raises:
-        ConfigurationError: If it has none.
+        ConfigurationError: If the source has no library.
     """
     library = getattr(source, "library", None)
     if not isinstance(library, Library):

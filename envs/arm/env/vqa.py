@@ -1,4 +1,4 @@
-"""ArmVQA: answer a question about an image, zooming in to see it (ARM-Thinker, tables 3 and 4)."""
+"""Defines ArmVQA: answer a question about an image by zooming (ARM-Thinker, tables 3 and 4)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .zoom import crop_calls
 
 
 class ArmVQA(AnswerEnv):
-    """Answer a question about images, of which the policy can enlarge any part.
+    """The policy answers a question about images, and can enlarge any part of them.
 
     ### Description
-    The image is shown within a pixel budget; what the question asks for may be too small to see.
-    The crop-and-zoom tool of ArmZoom cuts from the native image; each crop gets a name
-    (``observation_1``…) and can be zoomed into again. The answer is scored by the data set's own
-    rule. From "ARM-Thinker: Reinforcing Multimodal Generative Reward Models with Agentic Tool Use
-    and Visual Reasoning" (arXiv 2512.05111, §5.3 and tables 3 and 4): V*Bench, HR-Bench,
-    MME-RealWorld, MMMU and others.
+    The image is shown with a limited number of pixels, so that the relevant detail may be too
+    small to see. The crop-and-zoom tool of ArmZoom cuts from the native image. Each crop gets a
+    name (``observation_1``…) and can be zoomed into again. The data set's own rule scores the
+    answer. The task is from "ARM-Thinker: Reinforcing Multimodal Generative Reward Models with
+    Agentic Tool Use and Visual Reasoning" (arXiv 2512.05111, §5.3 and tables 3 and 4): V*Bench,
+    HR-Bench, MME-RealWorld, MMMU and others.
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then one ``<tool_call>`` in JSON, or
@@ -34,18 +34,20 @@ class ArmVQA(AnswerEnv):
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the question with its images, then each crop.
 
     ### Starting state
-    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural scene, or a row of a data set.
 
     ### Reward
-    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"``,
-    ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.answer_rewards`), or ``"outcome"``.
+    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"`` and
+    ``"fixed_bonus"`` are paid at the end (`visenv.envs.arm.answer_rewards`). ``"outcome"`` is the
+    score of the answer.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy`` (the answer's score, 0 to 1) and, where
-    the truth has a box, ``hit`` (crops showed what decides).
+    ``info["step"].metrics`` contains on the last step: ``accuracy`` (the answer's score, 0 to 1)
+    and, if the ground truth has a box, ``hit`` (crops showed the deciding details).
 
     ### Arguments
     See `visenv.envs.arm.make_vqa`.
@@ -72,7 +74,7 @@ class ArmVQA(AnswerEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return ``accuracy`` and, where the truth has a box, ``hit``."""
+        """Return ``accuracy`` and, if the ground truth has a box, ``hit``."""
         metrics = super().metrics()
         if deciding_boxes(self.sample):
             metrics["hit"] = float(useful(self.log, self.sample, "evidence"))

@@ -1,4 +1,4 @@
-"""ArmZoom: judge responses about a detail of an image, zooming in to see it (ARM-Thinker)."""
+"""Defines ArmZoom: judge responses about a detail of an image by zooming (ARM-Thinker)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from ..tools.crop import ORIGINAL_IMAGE, CropZoom
 from .judge import JudgingEnv
 
 _MARGIN = 0.25
-"""What the oracle leaves around the target, of its sides: context helps to recognize it."""
+"""Margin of the oracle's crops relative to the target's sides; context helps recognition."""
 
 
 class ArmZoom(JudgingEnv):
-    """Judge responses about an image, of which the policy can enlarge any part.
+    """The policy judges responses about an image, and can enlarge any part of it.
 
     ### Description
-    The image is shown within a pixel budget; what the instruction asks for may be too small to see.
-    The crop-and-zoom tool cuts from the native image; each crop gets a name (``observation_1``…)
-    and can be zoomed into again. One response is judged True or False, or the best of several is
-    named. From "ARM-Thinker: Reinforcing Multimodal Generative Reward Models with Agentic Tool Use
-    and Visual Reasoning" (arXiv 2512.05111), track Fine-grained Perception.
+    The image is shown with a limited number of pixels, so that the relevant detail may be too
+    small to see. The crop-and-zoom tool cuts from the native image. Each crop gets a name
+    (``observation_1``…) and can be zoomed into again. The policy judges one response True or False,
+    or names the best of several. The task is from "ARM-Thinker: Reinforcing Multimodal Generative
+    Reward Models with Agentic Tool Use and Visual Reasoning" (arXiv 2512.05111), track Fine-grained
+    Perception.
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then one ``<tool_call>`` in JSON, or
@@ -36,17 +37,19 @@ class ArmZoom(JudgingEnv):
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then each crop.
 
     ### Starting state
-    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+    A sample that is drawn with the seed: a procedural scene, or a row of a data set.
 
     ### Reward
-    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"``,
-    ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
+    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"`` and
+    ``"fixed_bonus"`` are paid at the end (`visenv.envs.arm.rewards`). ``"outcome"`` is the
+    accuracy.
 
     ### Episode end
-    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
+    The episode terminates with an answer. It is truncated after the preset's number of turns; the
+    last turn has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy``.
+    ``info["step"].metrics`` contains ``accuracy`` on the last step.
 
     ### Arguments
     See `visenv.envs.arm.make_zoom`.
@@ -57,7 +60,7 @@ class ArmZoom(JudgingEnv):
 
     @override
     def oracle_calls(self) -> list[ToolCall]:
-        """Crop each detail that decides, or else each target, with a margin around it."""
+        """Crop each deciding detail, or else each target, with a margin around it."""
         truth, target = self.truth, self.truth.target_box
         boxes = truth.detail_boxes or truth.target_boxes or (() if target is None else (target,))
         return crop_calls(self.tools, boxes, self.sample.images)
@@ -70,8 +73,8 @@ def crop_calls(
 
     Args:
         tools: The tools of the environment, by name.
-        boxes: ``[left, top, right, bottom]`` in native pixels; where there is none, perhaps there
-            is no image either.
+        boxes: ``[left, top, right, bottom]`` in native pixels; if empty, there may also be no
+            image.
         images: The images of the sample.
     """
     if not boxes:
@@ -84,7 +87,7 @@ def crop_calls(
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:
-    """Return a box in pixels of an image, with a margin, in whole thousandths of its sides.
+    """Return a box with a margin, in whole thousandths of the image's sides.
 
     Args:
         box: ``[left, top, right, bottom]`` in pixels.

@@ -1,1 +1,1 @@
-"""The tools of the ARM environments."""
+"""Contains the tools of the ARM environments."""

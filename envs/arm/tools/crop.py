@@ -1,4 +1,4 @@
-"""Crop-and-zoom (ARM-Thinker, §3.1 and appendix E): a part of any image of the episode, larger."""
+"""Crops and enlarges a part of any image of the episode (ARM-Thinker, §3.1 and appendix E)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Box = Annotated[
 
 
 class CropArguments(Arguments):
-    """What the policy writes."""
+    """Holds the arguments of `CropZoom` in the dialect of Qwen2.5-VL."""
 
     image: str = Field(
         description="Name of the image to zoom into: original_image, observation_1, …"
@@ -47,7 +47,7 @@ class CropArguments(Arguments):
 
 
 class IndexedCropArguments(Arguments):
-    """What the policy writes in Qwen3-VL's dialect, which counts the images."""
+    """Holds the arguments of `CropZoom` in the dialect of Qwen3-VL, which uses image indices."""
 
     bbox_2d: Box
     label: str = Field(description="What is to be seen in that part.")
@@ -59,7 +59,7 @@ class IndexedCropArguments(Arguments):
         """Return the name of the requested image.
 
         Raises:
-            ToolError: If there are not that many; lists what there is.
+            ToolError: If there is no such image; the message lists the available ones.
         """
         names = list(store.images)
         if self.img_idx < len(names):
@@ -69,11 +69,11 @@ class IndexedCropArguments(Arguments):
 
 
 class Region(NamedTuple):
-    """Holds where a picture lies: a part of an image in its native pixels.
+    """Describes a picture as a part of an image, in native pixels of the image.
 
     Attributes:
-        name: What that image is called.
-        image: The image, native.
+        name: The name of the image.
+        image: The native image.
         part: The part.
     """
 
@@ -83,30 +83,31 @@ class Region(NamedTuple):
 
 
 class CropZoom(Tool[CropArguments | IndexedCropArguments]):
-    """Shows a part of any image of the episode, cut from native pixels and enlarged where small.
+    """Shows a part of any image of the episode, cut from native pixels and enlarged if small.
 
-    The sample's own images are known as `ORIGINAL_IMAGE` and so on. Whatever size they, or crops of
-    them, were shown at, a crop is cut from their native pixels: zooming again into a crop finds
-    detail that the crop did not show. An image from elsewhere (a page) is cut as it is stored.
+    The sample's own images are called `ORIGINAL_IMAGE` and so on. A crop is always cut from their
+    native pixels, even if they or earlier crops were shown at a smaller size, so that zooming into
+    a crop reveals detail that the crop did not show. Another image (a page) is cut as stored.
 
     A crop with a side below 224 pixels is enlarged twice, bicubic. In the dialect of Qwen3-VL it is
     resized to multiples of 32 pixels, at least 256 x 32 x 32 of them, as Qwen's own tool does.
 
-    Refused, each with what was expected and what was given: arguments that are missing, unknown or
+    The tool rejects, with the expected and the given value: arguments that are missing, unknown or
     of a wrong type; a box of other than four finite numbers from 0 to 1000; corners in the wrong
-    order; an image that does not exist (the others are listed); a box that cannot be shown.
+    order; an image that does not exist (the message lists the others); a box that cannot be shown.
 
     Args:
         dialect: ``"qwen2.5"`` (arguments ``image, bbox_2d``; sides of at least 28 pixels), or
             ``"qwen3"`` (``bbox_2d, label, img_idx``; at least 32).
-        max_pixels: Most pixels of the result. No more than the environment shows, or it shrinks
-            the result again, and zooms into it are cut from what is then left.
-        compat: ``"arm"`` is the way of the public tool for Qwen2.5: cuts from the stored picture,
-            its sides first rounded to multiples of 28 pixels, and grows boxes in proportion, which
-            refuses thin ones (`visenv.tools.crop_box.fit_box`).
+        max_pixels: Maximum number of pixels of the result. It should not exceed the limit of
+            shown images; otherwise the environment shrinks the result, and zooms into it are cut
+            from the shrunk image.
+        compat: ``"arm"`` works like the public tool for Qwen2.5: it cuts from the stored picture,
+            whose sides are first rounded to multiples of 28 pixels, and grows boxes in proportion,
+            which rejects thin ones (`visenv.tools.crop_box.fit_box`).
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
 
     name = "image_zoom_in_tool"
@@ -140,7 +141,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take the handles of the sample's images, without decoding them."""
+        """Store the handles of the sample's images, without decoding them."""
         self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
         self._shown = []
 
@@ -148,11 +149,11 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
     def call(self, arguments: CropArguments | IndexedCropArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
-        The result's ``detail`` holds ``image`` (the name of the image zoomed into), ``shown_box``
-        (what was cut, in pixels of that image as stored), ``origin`` (the name of the image it was
-        cut from in the end), ``box`` (in native pixels of that), ``scale`` (pixels of the result
-        per native pixel) and ``enlarged`` (pixels of the result per pixel of the origin as
-        stored); boxes are ``[left, top, right, bottom]``.
+        The result's ``detail`` contains ``image`` (the name of the image zoomed into),
+        ``shown_box`` (the crop in pixels of that image as stored), ``origin`` (the name of the
+        native image that it was finally cut from), ``box`` (in native pixels of the origin),
+        ``scale`` (pixels of the result per native pixel) and ``enlarged`` (pixels of the result per
+        pixel of the origin as stored); boxes are ``[left, top, right, bottom]``.
 
         Raises:
             ToolError: If the box or the image cannot be used.
@@ -257,7 +258,7 @@ def original_name(place: int) -> str:
 
 
 def _alike(native: tuple[int, int], stored: tuple[int, int]) -> bool:
-    """Return whether one size can be the other resized: the same ratio, but for rounding."""
+    """Return whether one size can be a resized version of the other: equal ratios, rounded."""
     return abs(stored[0] * native[1] - stored[1] * native[0]) <= sum(native)
 
 

@@ -1,4 +1,4 @@
-"""Crop-and-zoom over pages: what a page shows too small is drawn again, larger."""
+"""Crops and enlarges parts of pages, which are rendered again at a larger size."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .crop import CropZoom, Region
 from .pages import PageByIndex
 
 LARGER = 3
-"""How many times larger than it is shown a page is drawn before a part of it is cut."""
+"""Size at which a page is rendered for a crop, relative to its shown size."""
 
 
 class PageZoom(CropZoom):
-    """The tool of `CropZoom`, which cuts a page from a larger drawing of it.
+    """Implements `CropZoom` with crops from a larger rendering of a page.
 
-    A page that `PageByIndex` showed is drawn `LARGER` times as large, as far as the document has
+    A page that `PageByIndex` showed is rendered at `LARGER` times its size, if the document has
     more detail, and the part is cut from that. Pages side by side, which `PageByQuery` shows, and
-    the overview are cut as they are shown. With ``compat="arm"`` everything is, as by the public
+    the overview are cut as they are shown. With ``compat="arm"`` all images are, as in the public
     tool.
 
     Args:
         pages: The tool that shows pages.
-        max_pixels: Most pixels of the result, see `CropZoom`.
+        max_pixels: Maximum number of pixels of the result, see `CropZoom`.
         compat: See `CropZoom`.
     """
 
@@ -42,7 +42,7 @@ class PageZoom(CropZoom):
 
     @override
     def region_of(self, name: str, picture: Image) -> Region:
-        """Return where a picture lies in native pixels, those of the larger drawing for a page."""
+        """Return the region of a picture in native pixels; a page has those of its rendering."""
         region = super().region_of(name, picture)
         if region.image is not picture:
             return region

@@ -1,9 +1,10 @@
-"""The two document tools of ARM-Thinker: pages found by a query, and one page by its number.
+"""Contains the two document tools of ARM-Thinker: pages by a query, and one page by its number.
 
-Different from the public code in every mode, because nothing is gained by its ways: a name never
-becomes a path; the error for a missing page says which pages there are (there, a template with its
-gaps unfilled); a query without a hit is refused, and not counted as a success; ``image_idx`` is an
-integer, and ``"3"`` is refused with that explanation (there, ``int()`` of whatever came).
+They differ from the public code in all modes, because its behavior has no advantage: a name never
+becomes a path; the error for a missing page lists the existing pages (in the public code it is an
+unfilled template); a query without a result is an error, and does not count as a success;
+``image_idx`` must be an integer, and ``"3"`` is an error with an explanation (the public code
+applies ``int()`` to any value).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, sh
 from visenv.types import GroundTruth, Image, Sample
 
 PAGES_FOUND = 5
-"""``RETRIEVE_K`` of the public configuration."""
+"""Number of pages of a query, ``RETRIEVE_K`` of the public configuration."""
 
 MOST_QUERY_CHARACTERS = 1000
 
@@ -40,21 +41,21 @@ _Number = Annotated[int, Field(description="Number of the page; the first page i
 
 
 class QueryArguments(Arguments):
-    """What the policy writes to search a document."""
+    """Holds the arguments of a search in a document."""
 
     filename: _FileName
     query: _Query
 
 
 class IndexArguments(Arguments):
-    """What the policy writes to see a page."""
+    """Holds the arguments of a request for a page."""
 
     filename: _FileName
     image_idx: _Number
 
 
 class _PageTool(Tool[ArgumentsT]):
-    """Holds what both tools share: a library, and the name of the sample's document."""
+    """Implements the parts that both tools share: a library, and the sample's document."""
 
     def __init__(self, library: Library, *, long_side: int = LONG_SIDE) -> None:
         if long_side < 1:
@@ -75,22 +76,22 @@ class _PageTool(Tool[ArgumentsT]):
             raise ToolError(str(error)) from error
 
     def _image(self, document: Document, page: int) -> Image:
-        """Return the decoded page: what is wrong with it shows here, not when the episode looks."""
+        """Return the decoded page, so that errors occur here and not when the image is accessed."""
         image = document.page_image(page, self.long_side)
         return Image.from_pixels(image.pixels)
 
 
 class PageByQuery(_PageTool[QueryArguments]):
-    """Show the pages of one document that fit a query best, side by side.
+    """Shows the pages of one document that match a query best, side by side.
 
     Args:
         library: The documents.
-        ranker: What orders the pages; BM25 over their text if none is given.
-        pages: Most pages shown.
+        ranker: The ranking of the pages; by default BM25 over their text.
+        pages: Maximum number of shown pages.
         long_side: Longest side of each page, pixels.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
 
     name = "doc_page_retrieval_by_query"
@@ -116,13 +117,13 @@ class PageByQuery(_PageTool[QueryArguments]):
 
     @override
     def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
-        """Search and stitch; several pages have borders, and their numbers above them.
+        """Search, and show the pages side by side; several have borders and page numbers.
 
-        The result's ``detail`` holds ``document``, and ``pages``, the numbers of the pages shown,
-        best first.
+        The result's ``detail`` contains ``document``, and ``pages``, the numbers of the shown
+        pages, best first.
 
         Raises:
-            ToolError: If there is no such document, nothing fits, or no page can be shown.
+            ToolError: If there is no such document, nothing matches, or no page can be shown.
         """
         document = self._document(arguments.filename)
         found = self._found(document, arguments.query)
@@ -150,7 +151,7 @@ class PageByQuery(_PageTool[QueryArguments]):
     def _images(
         self, document: Document, pages: Sequence[int]
     ) -> tuple[list[Image], dict[int, str]]:
-        """Return the pages' images, and by page the reasons for missing ones."""
+        """Return the pages' images, and the errors of the missing ones by page number."""
         images: list[Image] = []
         failed: dict[int, str] = {}
         for page in pages:
@@ -168,13 +169,13 @@ class PageByQuery(_PageTool[QueryArguments]):
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> QueryArguments:
-        """Return a word of no particular meaning, about the sample's document."""
+        """Return a query of one random word, about the sample's document."""
         words = ("table", "figure", "total", "summary", "year")
         return QueryArguments(filename=self._name, query=str(rng.choice(words)))
 
 
 class ShownPage(NamedTuple):
-    """A page that was shown: its image, the name of its document, and its number."""
+    """Holds a shown page: its image, the name of its document, and its number."""
 
     image: Image
     document: str
@@ -182,7 +183,7 @@ class ShownPage(NamedTuple):
 
 
 class PageByIndex(_PageTool[IndexArguments]):
-    """Show one page of a document.
+    """Shows one page of a document.
 
     Args:
         library: The documents.
@@ -192,7 +193,7 @@ class PageByIndex(_PageTool[IndexArguments]):
         shown: The pages that were shown in the episode.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If the value of an option is invalid.
     """
 
     name = "doc_page_retrieval_by_index"
@@ -205,7 +206,7 @@ class PageByIndex(_PageTool[IndexArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Store the name of the sample's document; no page was shown yet."""
+        """Store the name of the sample's document, and clear the list of shown pages."""
         super().reset(sample, store)
         self.shown = []
 
@@ -217,7 +218,7 @@ class PageByIndex(_PageTool[IndexArguments]):
     def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
         """Show the page.
 
-        The result's ``detail`` holds ``document``, and ``pages``, the number of the page in a list.
+        The result's ``detail`` contains ``document``, and ``pages``, a list with the page's number.
 
         Raises:
             ToolError: If there is no such document or page, or it cannot be shown.

@@ -1,4 +1,4 @@
-"""The 19 text checks as tools: whether a text of the episode keeps to a constraint.
+"""Contains the 19 text checks as tools, which check whether a text satisfies a constraint.
 
 Names and parameters are those of ARM-Thinker's tools (appendix E); each takes ``response``, the
 name of a text in the store, and the check's own parameters.
@@ -38,85 +38,85 @@ RESULT = "Check result: {result}"
 
 
 class OfText(Arguments):
-    """What all these tools take."""
+    """Holds the argument of all text checks."""
 
     response: str = Field(description="Name of the text to check: text_0, text_1, …")
 
 
-# The same parameters as the checks' own, after the name of the text.
+# These models have the check's own parameters, after the name of the text.
 
 
 class BoundsOfText(Bounds, OfText):
-    """A text, and how many there may be."""
+    """Holds a text and the bounds of a count."""
 
 
 class RangesOfText(Ranges, OfText):
-    """A text, and how many there may be in each paragraph."""
+    """Holds a text and the bounds of a count in each paragraph."""
 
 
 class SubstringsOfText(Substrings, OfText):
-    """A text, and what must not occur in it."""
+    """Holds a text and the substrings that it must not contain."""
 
 
 class SubstringOfText(Substring, OfText):
-    """A text, and what must not occur in it."""
+    """Holds a text and the substring that it must not contain."""
 
 
 class AffixOfText(Affix, OfText):
-    """A text, and what it must begin or end with."""
+    """Holds a text and the words that it must begin or end with."""
 
 
 class KeywordsOfText(Keywords, OfText):
-    """A text, and how often keywords may be mentioned in it."""
+    """Holds a text, keywords and the bounds of their mentions."""
 
 
 class PrecisionOfText(Precision, OfText):
-    """A text, and how exact its numbers are written."""
+    """Holds a text and the number of decimals of its numbers."""
 
 
 class NothingOfText(NoArguments, OfText):
-    """A text."""
+    """Holds a text."""
 
 
-# And those of the published dialects, which refuse less.
+# These models have the parameters of the published dialects, which accept more values.
 
 
 class AnyBoundsOfText(AnyBounds, OfText):
-    """A text, and how many there may be."""
+    """Holds a text and the bounds of a count."""
 
 
 class AnyRangesOfText(AnyRanges, OfText):
-    """A text, and how many there may be in each paragraph."""
+    """Holds a text and the bounds of a count in each paragraph."""
 
 
 class AnySubstringsOfText(AnySubstrings, OfText):
-    """A text, and what must not occur in it."""
+    """Holds a text and the substrings that it must not contain."""
 
 
 class AnySubstringOfText(AnySubstring, OfText):
-    """A text, and what must not occur in it."""
+    """Holds a text and the substring that it must not contain."""
 
 
 class AnyAffixOfText(AnyAffix, OfText):
-    """A text, and what it must begin or end with."""
+    """Holds a text and the words that it must begin or end with."""
 
 
 class AnyKeywordsOfText(AnyKeywords, OfText):
-    """A text, and how often keywords may be mentioned in it."""
+    """Holds a text, keywords and the bounds of their mentions."""
 
 
 class AnyPrecisionOfText(AnyPrecision, OfText):
-    """A text, and how exact its numbers are written."""
+    """Holds a text and the number of decimals of its numbers."""
 
 
 class _Form(NamedTuple):
-    """Holds what the tools of one kind of parameters have in common.
+    """Describes the tools with one kind of parameters.
 
     Attributes:
         model: The check's parameters in ``strict``, after the name of a text.
-        published: Those of the published dialects.
-        example: Parameters to show in the prompt.
-        random: Parameters that a player without knowledge might pass.
+        published: The parameters of the published dialects.
+        example: Parameters for the prompt.
+        random: Draws plausible parameters for a random policy.
     """
 
     model: type[OfText]
@@ -126,11 +126,11 @@ class _Form(NamedTuple):
 
 
 class TextCheckTool(Tool[OfText]):
-    """One check as a tool; its result says ``Check result: True`` or ``False``.
+    """Implements a tool for one check; its result is ``Check result: True`` or ``False``.
 
     Args:
         check: The name of the check.
-        dialect: How the check reads a text, and which arguments it takes (`visenv.checks`).
+        dialect: How the check parses a text, and which arguments it takes (`visenv.checks`).
 
     Raises:
         UnknownNameError: If there is no such check or dialect.
@@ -148,18 +148,18 @@ class TextCheckTool(Tool[OfText]):
 
     @override
     def call(self, arguments: OfText, store: Store) -> ToolResult:
-        """Run the check; ``detail`` holds its ``result``, a bool.
+        """Run the check; ``detail`` contains its ``result``, a bool.
 
         Raises:
-            ToolError: If there is no text of that name (lists what there is), or the text holds too
-                many marks to be split into sentences.
+            ToolError: If there is no text of that name (the message lists the available ones), or
+                the text has too many punctuation marks to be split into sentences.
             DataError: If NLTK's trained sentence splitter is installed but cannot be read.
         """
         text = store.text(arguments.response)
         try:
             result = self._check(text, arguments, self._dialect)
         except DataError as error:
-            sentence_splitter()  # a broken installation is not the policy's doing: raises again
+            sentence_splitter()  # a broken installation is not the policy's error: raises
             raise ToolError(f"{arguments.response} cannot be checked: {error}") from error
         return ToolResult((RESULT.format(result=result),), {"result": result})
 

@@ -1,1 +1,1 @@
-"""The procedural worlds of the ARM environments: samples about judging, made from a seed."""
+"""Contains the procedural worlds of the ARM environments, which create samples from a seed."""

@@ -1,4 +1,4 @@
-"""Scenes of several styles and sizes with plain questions in several wordings."""
+"""Creates scenes of several styles and sizes with plain questions in several wordings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .wordings import QUESTIONS
 
 
 class AskedScenes:
-    """Makes scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
+    """Creates scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
 
-    A `ProceduralSource`. The preset ``"default"`` asks in several wordings about a sign that it
-    names by its look, its place or another sign (`refer`); other presets ask as `ScenesWorld` does.
-    `Sample.kind` is the kind of detail; `Sample.ground_truth` is a `SceneTruth`.
+    This is a `ProceduralSource`. The preset ``"default"`` uses several wordings, and refers to a
+    sign by its look, its position or another sign (`refer`); other presets ask as `ScenesWorld`
+    does. `Sample.kind` is the kind of detail; `Sample.ground_truth` is a `SceneTruth`.
 
     Args:
         preset: A preset of scenes.
@@ -38,19 +38,19 @@ class AskedScenes:
         self.world = VariedScenes(preset, **overrides)
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene with its question; a function of the generator's state alone."""
+        """Create a scene with its question, which depends only on the state of the generator."""
         scene = self.world.sample(rng)
         _, question = asked(rng, scene, self.world.is_varied)
         return replace(scene, question=question)
 
 
 def asked(rng: np.random.Generator, scene: Sample, is_varied: bool) -> tuple[str, str]:
-    """Return what the sign that a scene is about is called, and the question about it.
+    """Return a phrase for the sign that a scene is about, and the question about it.
 
     Args:
-        rng: Draws the name and the wording of a varied scene.
+        rng: Draws the phrase and the wording for a varied scene.
         scene: A scene of `VariedScenes`.
-        is_varied: Whether there are several names and wordings; otherwise those of the scene.
+        is_varied: Whether to use several phrases and wordings; otherwise those of the scene.
     """
     signs = scene.truth_as(SceneTruth).signs
     if not is_varied:

@@ -1,4 +1,4 @@
-"""Scenes to judge by: responses to a scene's question, of which one reads the detail right."""
+"""Creates scenes with responses to a question, one of which names the right detail."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .wordings import STATEMENTS
 
 
 class JudgedScenes:
-    """Makes scenes of `ScenesWorld` with responses to their question, as samples for a judge.
+    """Creates scenes of `ScenesWorld` with responses to their question, as samples for a judge.
 
-    A `ProceduralSource` of samples made by `judging_sample`. The preset ``"default"`` draws scenes
-    of several styles and sizes (`VariedScenes`), and asks in several wordings about a sign that it
-    names by its look, its place or another sign (`asked`). All responses of a sample are the same
-    sentence but for the decisive detail, so that only looking tells them apart: the right answer is
-    drawn evenly from the options, the wrong ones from the rest. One response is right as often as
-    not; of several, exactly one is right, and stands anywhere.
+    This is a `ProceduralSource` of samples made by `judging_sample`. The preset ``"default"`` draws
+    scenes of several styles and sizes (`VariedScenes`), and uses several wordings that refer to a
+    sign by its look, its position or another sign (`asked`). All responses of a sample are the same
+    sentence except for the deciding detail, so that only the image distinguishes them: the right
+    answer is drawn uniformly from the options, the wrong ones from the rest. A single response is
+    right with probability 1/2; of several, exactly one is right, at a random position.
 
-    ``Sample.kind`` is the kind of detail. The `JudgingTruth` holds ``target_box`` and
-    ``detail_box`` of the sign asked about and ``answer``, the detail.
+    ``Sample.kind`` is the kind of detail. The `JudgingTruth` contains ``target_box`` and
+    ``detail_box`` of the sign in question and ``answer``, the detail.
 
     Args:
-        candidates: Responses to a sample. Kinds with fewer options than that are left out
+        candidates: Number of responses of a sample. Kinds with fewer options are excluded
             (``"relation"`` has two).
         preset: A preset of scenes.
         **overrides: Fields of the preset to change.
@@ -58,7 +58,7 @@ class JudgedScenes:
         self.world = VariedScenes(preset, **{**overrides, "kinds": enough})
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
+        """Create a sample, which depends only on the state of the generator."""
         scene = self.world.sample(rng)
         seen = scene.truth_as(SceneTruth)
         truth, kind = scene.answers[0], scene.kind

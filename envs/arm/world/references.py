@@ -1,4 +1,4 @@
-"""Refers to one sign among others in a question: by its look, its place, or another sign."""
+"""Refers to one sign among others in a question: by its look, its position, or another sign."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from visenv.worlds.draws import pick
 from visenv.worlds.scenes import SignTruth
 
 _NEARER = 0.8
-"""The nearest sign is nearest by a margin: its distance is at most this share of the next one's."""
+"""Maximum ratio of the distances to the nearest and to the second nearest sign."""
 
 _APART = 0.5
-"""A sign is farthest to a side by a margin of this share of its own width."""
+"""Minimum lead of the sign that is farthest to a side, relative to its own width."""
 
 
 def refer(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Return words that only the first of the signs fits.
+    """Return a phrase that matches only the first of the signs.
 
     Args:
-        rng: Picks one of the ways that are possible.
-        signs: All signs of a scene, which all look different; of one alone it is ``"the sign"``.
+        rng: Draws one of the possible phrases.
+        signs: All signs of a scene, with different looks; a single one is ``"the sign"``.
     """
     if len(signs) == 1:
         return "the sign"
@@ -34,7 +34,7 @@ def _by_look(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _beside(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Return the look of the sign, and on which side of another sign it is."""
+    """Return the look of the sign, and its position relative to another sign."""
     asked, other = signs[0], pick(rng, signs[1:])
     (x, y), (other_x, other_y) = _middle(asked), _middle(other)
     if abs(x - other_x) >= abs(y - other_y):
@@ -45,7 +45,7 @@ def _beside(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_part(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Return the frame or the shape of a sign alone, where no other sign has the same."""
+    """Return the frame or the shape of a sign alone, if no other sign has the same."""
     asked, others = signs[0], signs[1:]
     parts = [f"the {asked.frame} sign"] * all(each.frame != asked.frame for each in others)
     parts += [f"the {asked.shape} sign"] * all(each.shape != asked.shape for each in others)
@@ -53,7 +53,7 @@ def _by_part(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_place(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Return the edge of the image to which the sign is the nearest of all."""
+    """Return a phrase with the edge of the image to which the sign is the nearest of all."""
     asked, others = _middle(signs[0]), [_middle(each) for each in signs[1:]]
     margin = _APART * (signs[0].box[2] - signs[0].box[0])
     sides: list[tuple[str, Callable[[tuple[float, float]], float]]] = [
@@ -69,7 +69,7 @@ def _by_place(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_nearness(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Return the sign to which this sign is the nearest, if there is one."""
+    """Return a phrase with a sign to which this sign is the nearest, if there is one."""
     asked = signs[0]
     near = [
         other

@@ -1,4 +1,4 @@
-"""ReportQuestions: plain questions about made-up documents, with their answers and evidence."""
+"""Creates plain questions about fictional documents, with their answers and evidence."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .reports import ReportsWorld
 
 
 class ReportQuestions:
-    """Makes questions about the documents of `ReportsWorld`, without responses to judge.
+    """Creates questions about the documents of `ReportsWorld`, without responses to judge.
 
-    A `ProceduralSource` with a `library`. `Sample.answers` is the one right value; the
-    `DocumentTruth` holds ``document``, ``evidence_pages``, ``gold_query`` and ``options``: the
-    right value and the wrong ones of `ReportsWorld`, in the order of the alphabet.
+    This is a `ProceduralSource` with a `library`. `Sample.answers` is the one right value; the
+    `DocumentTruth` contains ``document``, ``evidence_pages``, ``gold_query`` and ``options``: the
+    right value and the wrong ones of `ReportsWorld`, in alphabetical order.
 
     Args:
         preset: A preset of `ReportsWorld`.
-        documents: Seeds of the documents: the first, and the one after the last.
+        documents: The range of seeds of the documents, as (first, last + 1).
 
     Raises:
         UnknownNameError: If there is no such preset.
-        ConfigurationError: If the range of documents cannot be.
+        ConfigurationError: If the range of documents is invalid.
     """
 
     ground_truth = DocumentTruth
@@ -37,7 +37,7 @@ class ReportQuestions:
         self.library = self._world.library
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
+        """Create a sample, which depends only on the state of the generator."""
         document, question = self._world.draw_question(rng)
         return Sample(
             f"{document}/{question.kind}/{int(rng.integers(2**63)):016x}",

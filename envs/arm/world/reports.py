@@ -1,4 +1,4 @@
-"""ReportsWorld: questions about made-up documents, with responses to judge."""
+"""Creates questions about fictional documents, with responses to judge."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..samples import judging_sample
 
 
 class ReportPreset(NamedTuple):
-    """Sets what is asked about the documents of a genre.
+    """Describes the questions about the documents of a genre.
 
     Attributes:
         kinds: Kinds of question.
-        ask: A question of a kind about what a document says; None where there is none.
-        candidates: How many responses there are to judge.
+        ask: Creates a question of a kind about a document; None if it is impossible.
+        candidates: Possible numbers of responses to judge.
     """
 
     kinds: tuple[str, ...]
@@ -38,36 +38,36 @@ PRESETS = {
 
 
 class ReportsWorld:
-    """Makes judging samples about documents of several pages from nothing but a seed.
+    """Creates judging samples about documents of several pages from a seed.
 
-    A `ProceduralSource` with a `library`. A sample names a document, puts a question whose evidence
-    is on known pages, and has 1, 2 or 4 responses: one is right (a single one with probability
+    This is a `ProceduralSource` with a `library`. A sample has a document, a question whose
+    evidence is on known pages, and 1, 2 or 4 responses: one is right (a single one with probability
     1/2), the others differ from it in one number, name, year or direction, mostly taken from the
     same document.
 
     Presets:
         ``"default"``: reports of fictional companies, 4 to 24 A4 pages of text, tables and charts,
-        as PDFs with a text layer. Values of charts are in the drawing alone. Questions are about a
+        as PDFs with a text layer. Values of charts are only in the drawing. Questions are about a
         table cell, a bar, the peak or a change of a curve, a count, a name, a date, or two pages.
         ``"tiny"``: 5 to 9 square pages of one panel each, for a view of 96 px, in which an overview
-        of three pages in a row does not show the answer (`visenv.worlds.reports.cards`).
+        with three pages per row does not show the answer (`visenv.worlds.reports.cards`).
 
-    Documents are drawn from a finite set of 10,000, so that caches of pages and indices are of use;
-    each allows hundreds of questions. Other `documents` are other documents: training on the first
-    10,000 and evaluating on ``documents=(10_000, 10_200)`` shares none.
+    Documents are drawn from a finite set of 10,000, so that caches of pages and indices are useful;
+    each allows hundreds of questions. Other ranges of `documents` are other documents: training on
+    the first 10,000 and evaluating on ``documents=(10_000, 10_200)`` share none.
 
-    The `JudgingTruth` holds ``document``, ``evidence_pages``, ``gold_query`` and ``answer``, the
+    The `JudgingTruth` contains ``document``, ``evidence_pages``, ``gold_query`` and ``answer``, the
     right value.
 
     Args:
         preset: A key of `PRESETS`.
-        documents: Seeds of the documents: the first, and the one after the last.
-        kinds: Kinds of question, all of the preset's by default.
-        candidates: Numbers of responses, each as likely; the preset's by default.
+        documents: The range of seeds of the documents, as (first, last + 1).
+        kinds: Kinds of question; by default all of the preset.
+        candidates: Numbers of responses, equally likely; by default those of the preset.
 
     Raises:
         UnknownNameError: If there is no such preset or kind.
-        ConfigurationError: If a range or a number of responses cannot be.
+        ConfigurationError: If a range or a number of responses is invalid.
     """
 
     ground_truth = JudgingTruth
@@ -88,7 +88,7 @@ class ReportsWorld:
         self._check()
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
+        """Create a sample, which depends only on the state of the generator."""
         return self._judge(rng, *self.draw_question(rng))
 
     def draw_question(self, rng: np.random.Generator) -> tuple[str, ReportQuestion]:

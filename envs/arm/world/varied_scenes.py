@@ -1,4 +1,4 @@
-"""Scenes of several styles and sizes, for the environments that judge responses about images."""
+"""Creates scenes of several styles and sizes, for environments with questions about images."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from visenv.worlds.scenes import PRESETS, ScenePreset, ScenesWorld
 from visenv.worlds.scenes.styles import STYLES
 
 SIZES = ((3072, 2304), (2304, 3072), (3072, 3072), (3840, 2160), (4096, 3072))
-"""``(width, height)`` of varied scenes, pixels: three times a view of 1024 pixels, or more."""
+"""``(width, height)`` of varied scenes in pixels, at least three times a view of 1024 pixels."""
 
 VARIED = "default"
-"""The preset of scenes that is varied; others are as small or as large as they say."""
+"""The preset of scenes that is varied; others have fixed sizes."""
 
 _FIXED = ("width", "height", "view_side", "style")
 
 
 class VariedScenes:
-    """Makes scenes of `ScenesWorld`, each in a style and a size that are drawn evenly.
+    """Creates scenes of `ScenesWorld` in styles and sizes that are drawn uniformly.
 
     Only the preset `VARIED` is varied, and only if no size, view or style is given.
 
@@ -47,15 +47,15 @@ class VariedScenes:
 
     @property
     def preset(self) -> ScenePreset:
-        """Return the preset, with its changes, of the first size and style."""
+        """Return the preset with its changes, for the first size and style."""
         return self.worlds[0].preset
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene; a function of the generator's state alone."""
+        """Create a scene, which depends only on the state of the generator."""
         return pick(rng, self.worlds).sample(rng)
 
 
 def lacks_looks(preset: str) -> bool:
-    """Return whether a preset of scenes always draws the same frame, or the same shape."""
+    """Return whether a preset of scenes has a single frame, or a single shape."""
     known = PRESETS.get(preset)
     return known is not None and min(len(known.frames), len(known.shapes)) < 2

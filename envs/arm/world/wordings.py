@@ -35,7 +35,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "Look for {sign}: does its triangle stand left or right of its circle?",
     ),
 }
-"""Ways to ask; the first is that of the world of scenes."""
+"""Wordings of questions; the first is that of the world of scenes."""
 
 STATEMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "colour": (
@@ -63,4 +63,4 @@ STATEMENTS: Final[Mapping[str, tuple[str, ...]]] = {
         "Looking closely at {sign}, the triangle comes to the {answer} of the circle.",
     ),
 }
-"""Ways to state an answer."""
+"""Wordings of statements of an answer."""

@@ -1,1 +1,1 @@
-"""EmbodiedBench's published tasks."""
+"""Loads EmbodiedBench's published tasks."""

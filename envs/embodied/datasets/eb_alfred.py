@@ -1,8 +1,9 @@
-"""EB-ALFRED's tasks: ``splits.json`` and ALFRED's annotations.
+"""Loads EB-ALFRED's tasks from ``splits.json`` and ALFRED's annotations.
 
 ``splits.json`` maps each subset to rows with ``task`` (a folder), ``repeat_idx`` and
 ``instruction``. The annotation of a row is ``<task>/pp/ann_<repeat_idx>.json``, in a folder
-``json_2.1.0`` or beside ``splits.json``; the scene, the type of task and its parameters are in it.
+``json_2.1.0`` or in the folder of ``splits.json``; it contains the scene, the type of task and its
+parameters.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _FOLDERS = ("json_2.1.0", "data/json_2.1.0", ".")
 
 
 class EBAlfredTasks(PublishedTasks):
-    """The published tasks of EB-ALFRED.
+    """Loads the published tasks of EB-ALFRED.
 
     Args:
         folder: The folder with ``splits.json``.
@@ -74,7 +75,7 @@ class EBAlfredTasks(PublishedTasks):
         return Sample(f"eb_alfred/{subset}/{index}", instruction, kind=subset, ground_truth=truth)
 
     def _annotation(self, task: str, repeat: int) -> Mapping[str, Any]:
-        """Return the annotation of a task; its path must stay inside of the folder."""
+        """Return the annotation of a task; its path must be inside the folder."""
         for folder in _FOLDERS:
             file = self.folder / folder / task / "pp" / f"ann_{repeat}.json"
             if not file.resolve().is_relative_to(self.folder.resolve()):
@@ -88,12 +89,12 @@ def _json(file: Path) -> Mapping[str, Any]:
     """Return the object of a JSON file.
 
     Raises:
-        DataError: If it cannot be read, or is no JSON object.
+        DataError: If it cannot be read, or is not a JSON object.
     """
     try:
         value = json.loads(read_bytes(file))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is no JSON: {error}") from error
+        raise DataError(f"{file} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"{file} must hold an object, got {type(value).__name__}.")
     return value

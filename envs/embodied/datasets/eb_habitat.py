@@ -1,7 +1,7 @@
-"""EB-Habitat's episodes: one pickle for each subset, read without running what is in it.
+"""Loads EB-Habitat's episodes: one pickle for each subset, read without running its code.
 
-A pickle can run any code when it is loaded. The reader here makes plain containers and the classes
-below alone, as records of their attributes; a pickle that names anything else is refused.
+A pickle can run any code when it is loaded. The reader here creates only plain containers and the
+classes below, as records of their attributes; a pickle that names anything else raises an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from visenv.types import Sample
 from .published import PublishedTasks, PublishedTruth, read_bytes
 
 FILES: Mapping[str, str] = {"spatial": "spatial_relationship"}
-"""Subsets whose file has another name."""
+"""File names of subsets whose file has another name."""
 
 _ARRAYS = frozenset({
     ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "_reconstruct"),
@@ -40,7 +40,7 @@ _KEPT = ("scene_id", "task", "task_type", "instruction", "sampled_entities", "ta
 
 
 class UnloadedObject:
-    """Stands for an object of a class that is not loaded: its attributes alone."""
+    """Represents an object of a class that is not loaded, by its attributes."""
 
     class_name: ClassVar[str] = ""
 
@@ -69,7 +69,7 @@ class _Reader(pickle.Unpickler):
 
 
 class EBHabitatTasks(PublishedTasks):
-    """The published episodes of EB-Habitat.
+    """Loads the published episodes of EB-Habitat.
 
     Args:
         folder: The folder with ``base.pickle`` and the others.
@@ -78,7 +78,7 @@ class EBHabitatTasks(PublishedTasks):
 
     Raises:
         UnknownNameError: If there is no such subset.
-        DataError: If a file is missing, is a pointer of Git LFS, or holds code.
+        DataError: If a file is missing, is a pointer of Git LFS, or contains code.
     """
 
     def __init__(
@@ -99,19 +99,19 @@ def read_episodes(file: Path) -> list[Mapping[str, Any]]:
     """Return the episodes of a pickle as mappings of attributes.
 
     Raises:
-        DataError: If the file cannot be read, is a pointer of Git LFS, or holds code.
+        DataError: If the file cannot be read, is a pointer of Git LFS, or contains code.
     """
     content = read_bytes(file)
     try:
         value = _Reader(io.BytesIO(content)).load()
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
-    except Exception as error:  # a broken pickle raises anything
-        raise DataError(f"{file} is no pickle that can be read: {error!r:.200}") from error
+    except Exception as error:  # a damaged pickle can raise any error
+        raise DataError(f"{file} is not a readable pickle: {error!r:.200}") from error
     fields = _fields(value)
     episodes = fields.get("episodes", fields.get("all_eps")) if fields else value
     if not isinstance(episodes, list):
-        raise DataError(f"{file} holds no list of episodes.")
+        raise DataError(f"{file} must contain a list of episodes.")
     names, poses = fields.get("idx_to_name"), fields.get("all_transforms")
     if not isinstance(names, dict) or poses is None:
         return [_fields(episode) for episode in episodes]
@@ -119,9 +119,9 @@ def read_episodes(file: Path) -> list[Mapping[str, Any]]:
 
 
 def _spelled(episode: Mapping[str, Any], names: Mapping[Any, str], poses: Any) -> Mapping[str, Any]:
-    """Return an episode with names and poses in place of their numbers in the tables of a file.
+    """Return an episode with names and poses instead of their indices in the tables of the file.
 
-    An episode that does not fit the tables is returned as it is.
+    An episode that does not match the tables is returned unchanged.
     """
     try:
         return {
@@ -165,7 +165,7 @@ def _sample(subset: str, index: int, episode: Mapping[str, Any]) -> Sample:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON holds it; what is no plain value becomes its type's name."""
+    """Return a value as JSON; a value without a JSON form becomes its type's name."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, np.ndarray | np.generic):

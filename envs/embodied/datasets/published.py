@@ -1,4 +1,4 @@
-"""Holds what EmbodiedBench's sets share: subsets, ground truth, sampling, LFS pointers."""
+"""Implements the parts that EmbodiedBench's data sets share: subsets, ground truth, sampling."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class PublishedTruth(GroundTruth):
     Attributes:
         benchmark: ``"eb_alfred"`` or ``"eb_habitat"``.
         subset: One of the six subsets.
-        scene: The scene, ``""`` if the file does not say.
-        task: The type of task, ``""`` if the file does not say.
-        content: The rest of the file's row, as JSON.
+        scene: The scene, ``""`` if the file does not contain it.
+        task: The type of task, ``""`` if the file does not contain it.
+        content: The other fields of the file's row, as JSON.
     """
 
     benchmark: str
@@ -39,12 +39,12 @@ class PublishedTruth(GroundTruth):
 
 
 class PublishedTasks(RowSource):
-    """Loads tasks without images: a simulator shows them.
+    """Loads tasks without images, which a simulator renders.
 
     Args:
         subset: One of the six subsets, or ``"all"``.
-        down_sample_ratio: The share of tasks that is used, above 0 and at most 1: every
-            ``round(1 / ratio)``-th, as EmbodiedBench counts.
+        down_sample_ratio: The share of tasks to use, above 0 and at most 1: every
+            ``round(1 / ratio)``-th, as in EmbodiedBench.
 
     Raises:
         UnknownNameError: If there is no such subset.

@@ -1,4 +1,4 @@
-"""The dialects: EmbodiedBench's two ways of writing actions, and EB-Habitat's 70 skills."""
+"""Contains the dialects: EmbodiedBench's two action formats, and EB-Habitat's 70 skills."""
 
 from .alfred import AlfredDialect
 from .base import Action, ActionOutcome, Dialect

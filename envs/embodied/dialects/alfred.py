@@ -1,4 +1,4 @@
-"""The dialect of EB-ALFRED: objects are found by name, and put down at what was found last."""
+"""Defines the dialect of EB-ALFRED: find objects by name, put them at the last found receptacle."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _REASONS = {
 
 
 class AlfredDialect(Dialect):
-    """Writes EB-ALFRED's action strings over the fixtures and objects of a house.
+    """Writes EB-ALFRED's action strings for the fixtures and objects of a house.
 
     The order is EB-ALFRED's: find each type, pick up each type, put down, drop, open and close,
-    turn on and off, slice; then the further instances of each type.
+    turn on and off, slice; then the actions for further instances of each type.
     """
 
     name: ClassVar[str] = "alfred"
@@ -46,7 +46,7 @@ class AlfredDialect(Dialect):
 
     @override
     def make_actions(self) -> list[Action]:
-        """Return the actions on first instances, then those on further ones."""
+        """Return the actions for first instances, then those for further ones."""
         house = self.house
         names = [*house.fixtures, *house.items]
         first = sorted(name for name in names if "_" not in name)
@@ -80,12 +80,12 @@ class AlfredDialect(Dialect):
 
     @override
     def written_object(self, state: HouseState, verb: str, name: str) -> str:
-        """Return ``""`` for putting down, which names no receptacle."""
+        """Return ``""`` for putting down, which has no receptacle as argument."""
         return "" if verb in ("put", "drop") else name
 
     @override
     def explain(self, state: HouseState, action: Action, code: str) -> str:
-        """Return that the action succeeded, or why not. It never tells what a frame shows."""
+        """Return the success or the error; the feedback never contains information from a frame."""
         if code == OK:
             return "The action succeeded."
         reason = _REASONS[code].format(

@@ -1,4 +1,4 @@
-"""Dialect: the numbered actions of an episode, what they do, and what is said about them."""
+"""Defines the base class of dialects: the numbered actions of an episode and their feedback."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..world.state import OK, HouseState
 
 
 class Action(NamedTuple):
-    """Holds one action of the numbered list.
+    """Describes one of the numbered actions.
 
     Attributes:
-        name: How it is written.
+        name: Its name in prompts.
         verb: The verb of its operation (`visenv.envs.embodied.world.planner`).
         object: The name of a fixture or object, or, if `by_kind`, a type of objects.
-        by_kind: Whether the action names a type, and the state decides which object it means.
+        by_kind: Whether `object` is a type, so that the state determines the object.
     """
 
     name: str
@@ -28,26 +28,26 @@ class Action(NamedTuple):
 
 
 class ActionOutcome(NamedTuple):
-    """The result of an action: whether it was valid, and the feedback for the policy."""
+    """Holds the result of an action: whether it was valid, and the feedback for the policy."""
 
     ok: bool
     feedback: str
 
 
 class Dialect(ABC):
-    """The actions of a house in the words of one benchmark.
+    """Defines the actions of a house in the words of one benchmark.
 
     Args:
         house: The house of the episode.
 
     Attributes:
         name: The name of the dialect.
-        latches_progress: Whether a condition counts once it was ever met, not only now.
-        rooms: Rooms of its houses; 0 if it fits any house.
+        latches_progress: Whether a condition still counts if it was met only before.
+        rooms: Number of rooms of its houses; 0 if it works with any house.
         fixtures: The types of fixtures of its houses; empty for all.
-        types: The types of objects that its tasks are about; empty for all.
-        open_at_first: Types of fixtures that are open at first.
-        actions: The numbered list; the id of an action is its index.
+        types: The types of objects of its tasks; empty for all.
+        open_at_first: Types of fixtures that are open at the beginning.
+        actions: The numbered actions; the id of an action is its index.
     """
 
     name: ClassVar[str]
@@ -106,11 +106,11 @@ class Dialect(ABC):
         return self._ids[verb, name]
 
     def written_object(self, state: HouseState, verb: str, name: str) -> str:
-        """Return the object of the action that stands for an operation on `name`."""
+        """Return the object of the action for an operation on `name`."""
         return name
 
     def _object_of(self, state: HouseState, action: Action) -> str | None:
-        """Return the object that an action means, or None if there is none within reach."""
+        """Return the object that an action refers to, or None if there is none within reach."""
         if action.verb == "put" and not action.object:
             return state.target
         if not action.by_kind:
@@ -120,14 +120,14 @@ class Dialect(ABC):
         return preferred[0] if preferred else near[0] if near else self._hidden(state, action)
 
     def _hidden(self, state: HouseState, action: Action) -> str | None:
-        """Return the object that the agent looks for although it is shut in, or None."""
+        """Return the object that was found last if the action refers to it, or None."""
         items = self.house.items
         found = state.found
         is_meant = found in items and items[found].kind == action.object and found != state.held
         return found if is_meant and state.fixture_of(found) == state.at else None
 
     def within_reach(self, state: HouseState, kind: str) -> list[str]:
-        """Return the objects of a type that can be used from where the agent stands."""
+        """Return the objects of a type that can be used from the position of the agent."""
         if not state.at:
             return []
         near = [

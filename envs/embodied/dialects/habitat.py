@@ -1,4 +1,4 @@
-"""The dialect of EB-Habitat: receptacles are reached by name, objects only by what is near."""
+"""Defines the dialect of EB-Habitat: navigate to receptacles by name, use objects within reach."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ REASONS = {
     "already_closed": "It is closed already.",
     "is_on": "It is running.",
 }
-"""What is said about each code of the rules (`HouseState`)."""
+"""Feedback for each code of the rules (`HouseState`)."""
 
 
 class HabitatDialect(Dialect):
-    """Writes EB-Habitat's action strings over the fixtures and objects of a house.
+    """Writes EB-Habitat's action strings for the fixtures and objects of a house.
 
     The order is EB-Habitat's: navigate, pick up, place, open and close.
     """
@@ -75,7 +75,7 @@ class HabitatDialect(Dialect):
 
     @override
     def explain(self, state: HouseState, action: Action, code: str) -> str:
-        """Return that the action succeeded with what changed, or why it is invalid."""
+        """Return the success with the change, or the reason why the action is invalid."""
         if code != OK:
             return f"The action is invalid. {REASONS[code]}"
         if action.verb in ("open_up", "close_up"):
@@ -87,7 +87,7 @@ class HabitatDialect(Dialect):
 
 
 def fixture_words(house: FurnishedHouse) -> dict[str, str]:
-    """Return what each fixture is called: one of several of a type has a number or a side."""
+    """Return the name of each fixture; one of several of a type has a number or a side."""
     groups: dict[str, list[Fixture]] = {}
     for each in house.fixtures.values():
         groups.setdefault(_base_word(house, each), []).append(each)

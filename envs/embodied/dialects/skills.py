@@ -1,4 +1,4 @@
-"""The dialect of EB-Habitat's 70 skills, in the order of EmbodiedBench."""
+"""Defines the dialect of EB-Habitat's 70 skills, in the order of EmbodiedBench."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECEPTACLES: Mapping[str, str] = {
     "left drawer of the kitchen counter": "drawer 1",
     "right drawer of the kitchen counter": "drawer 2",
 }
-"""The receptacles of the skills, and the fixture of a house that stands for each one."""
+"""The receptacles of the skills, with the fixture of a house that represents each one."""
 
 OBJECTS: Mapping[str, str] = {
     "ball": "BasketBall", "clamp": "", "hammer": "", "screwdriver": "", "padlock": "",
@@ -40,21 +40,21 @@ OBJECTS: Mapping[str, str] = {
     "bowl": "Bowl", "cup": "Cup", "mug": "Mug", "orange": "", "lid": "", "toy airplane": "",
     "wrench": "",
 }  # fmt: skip
-"""The categories of the skills, and the type of objects of a house that stands for each one.
+"""The categories of the skills, with the type of objects of a house that represents each one.
 
-A house has no object of the categories with ``""``: to pick one up is invalid, as it is in an
-episode of EB-Habitat whose scene has none.
+A house has no object of the categories with ``""``: picking one up is invalid, as in an episode of
+EB-Habitat whose scene has none.
 """
 
 _DOORS = 5
-"""The receptacles at the beginning of the list: they open, and nothing is placed there."""
+"""The first receptacles of the list: they can be opened, and nothing can be placed there."""
 
 
 class SkillsDialect(HabitatDialect):
-    """EB-Habitat's 70 skills: 16 navigate, 33 pick up, 11 place, 10 open or close.
+    """Implements EB-Habitat's 70 skills: 16 navigate, 33 pick up, 11 place, 10 open or close.
 
-    The houses have the receptacles of the list and no others. No skill opens a drawer, so that the
-    drawers stand open.
+    The houses have exactly the receptacles of the list. No skill opens a drawer, so the drawers
+    are open from the beginning.
     """
 
     name: ClassVar[str] = "skills"
@@ -67,7 +67,7 @@ class SkillsDialect(HabitatDialect):
     @cached_property
     @override
     def words(self) -> Mapping[str, str]:
-        """What the receptacles are called, by the name of the fixture."""
+        """Return the names of the receptacles, by the name of the fixture."""
         named = {word: name for name, word in fixture_words(self.house).items()}
         return {named[word]: skill for skill, word in RECEPTACLES.items()}
 

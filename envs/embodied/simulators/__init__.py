@@ -1,1 +1,1 @@
-"""Simulators with code of their own that play the embodied environments in child processes."""
+"""Contains the simulators that run the embodied environments in child processes."""

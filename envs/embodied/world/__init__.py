@@ -1,1 +1,1 @@
-"""The procedural house: rooms, receptacles, objects with states, tasks and frames."""
+"""Implements the procedural house: rooms, receptacles, objects with states, tasks and frames."""

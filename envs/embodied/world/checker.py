@@ -1,7 +1,7 @@
-"""A second opinion on goals, written without the code of `state`, `planner` and `goals`.
+"""Checks goals independently, without the code of `state`, `planner` and `goals`.
 
-`reaches` plays the written names of actions over plain dictionaries and decides whether the goal is
-reached after the last one. It assumes that all actions were valid, as those of an oracle are.
+`reaches` replays the names of actions on plain dictionaries and decides whether the goal is reached
+after the last one. It assumes that all actions are valid, as those of an oracle are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Replay:
         house: The house.
 
     Attributes:
-        inside: Object -> what directly holds it; the object in hand is missing.
-        facts: Everything else that is true, as ``(predicate, name)``.
-        history: Every ``(object, receptacle)`` of a putting down.
+        inside: The direct holder of each object; the object in hand is missing.
+        facts: All other true facts, as ``(predicate, name)``.
+        history: Every ``(object, receptacle)`` pair of an object that was put down.
     """
 
     def __init__(self, house: FurnishedHouse) -> None:
@@ -40,7 +40,7 @@ class Replay:
                           if word in self._by_word}  # fmt: skip
 
     def play(self, action: str) -> None:
-        """Carry out an action by its name, in either dialect."""
+        """Execute an action by its name, in either dialect."""
         head, _, rest = action.partition(" the ")
         if action.startswith("find a "):
             self._look(action.removeprefix("find a "))
@@ -64,7 +64,7 @@ class Replay:
             raise ValueError(f"Unknown action {action!r}.")
 
     def bottom(self, name: str) -> str:
-        """Return the fixture that an object stands on in the end."""
+        """Return the fixture that carries an object, directly or through other objects."""
         while name in self.inside:
             name = self.inside[name]
         return name
@@ -79,7 +79,7 @@ class Replay:
         return self.house.fixtures[fixture].host or fixture
 
     def _nearest(self, word: str) -> str:
-        """Return the object that a name of a type means here."""
+        """Return the object that the name of a type refers to here."""
         squeezed = (OBJECTS.get(word) or word).replace(" ", "").lower()
         names = [each for each, item in self.house.items.items()
                  if item.kind.lower() == squeezed and each in self.inside

@@ -1,4 +1,4 @@
-"""The types of receptacles and appliances, with their sizes, slots and abilities."""
+"""Defines the types of receptacles and appliances, with their sizes, slots and abilities."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class FixtureType(NamedTuple):
     """Describes one type of receptacle or appliance. Lengths are in meters.
 
     Attributes:
-        width: Along the wall.
-        depth: From the wall into the room.
-        height: Of the surface on which objects stand, or of the whole body of a closed receptacle.
-        slots: Objects that it holds, next to one another; 0 if it is no receptacle.
-        opening: How it opens, ``""`` if it does not.
-        switch: Whether it is turned on and off.
-        role: What it does to objects: a heater heats what it holds while it is on, a cooler what it
-            holds while it is shut, a basin is where the tap washes objects; a light is a lamp.
+        width: Size along the wall.
+        depth: Size from the wall into the room.
+        height: Height of the surface with objects, or of the whole body of a closed receptacle.
+        slots: Number of objects that it holds, in a row; 0 if it is not a receptacle.
+        opening: The way it opens, ``""`` if it does not open.
+        switch: Whether it can be turned on and off.
+        role: Its effect on objects: a heater heats the objects in it while it is on, a cooler cools
+            them while it is closed, a basin is where the tap washes objects; a light is a lamp.
         word: Its name in the dialect of EB-Habitat.
         color: RGB, 0 to 1.
     """
@@ -76,7 +76,7 @@ FIXTURES: dict[str, FixtureType] = {
     "Bathtub": FixtureType(1.5, 0.7, 0.5, 5, "bathtub", (0.90, 0.92, 0.94)),
     "Faucet": FixtureType(0.2, 0.2, 0.3, 0, "faucet", (0.80, 0.80, 0.85), switch=True, role="tap"),
 }
-"""All types by name, as ALFRED names them (TVStand is EB-Habitat's). A faucet is part of a sink."""
+"""All types by ALFRED's names (TVStand is EB-Habitat's). A faucet is part of a sink."""
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "kitchen": (
@@ -97,7 +97,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 """The fixtures of each type of room. A house has the first 3 to 6 rooms."""
 
 SLOT_WIDTH = 0.24
-"""Meters between the middles of two slots; no object is wider than this less 2 cm."""
+"""Distance in meters of the centers of two slots; objects are at least 2 cm narrower."""
 
 SHELVES: dict[str, tuple[float, ...]] = {
     "Fridge": (0.55, 1.05),
@@ -109,17 +109,17 @@ SHELVES: dict[str, tuple[float, ...]] = {
     "Bathtub": (0.3,),
     "Sink": (0.72,),
 }
-"""Heights of the floors on which objects stand inside; elsewhere they stand at ``height``."""
+"""Heights of the surfaces for objects inside; for other types it is ``height``."""
 
 DRAWER_TRAVEL = 0.35
-"""Meters that an open drawer comes out."""
+"""Length in meters by which an open drawer moves out."""
 
 
 def slots_of(kind: str) -> list[tuple[float, float, float]]:
     """Return the local positions (right, back, up) of the slots of a type, in meters.
 
-    The origin is on the floor below the middle of the body; right and back are as seen by an agent
-    that faces the fixture. The slots of one shelf go from left to right.
+    The origin is on the floor below the center of the body; right and back are as seen by an agent
+    that faces the fixture. The slots of one shelf are ordered from left to right.
     """
     each = FIXTURES[kind]
     if not each.slots:

@@ -1,4 +1,4 @@
-"""Furnisher: puts objects into a layout, those that a task needs first."""
+"""Puts objects into a layout, starting with the objects of the task."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .items import ITEMS, SIZES, ItemLook, Material, Size, Split, looks_of
 from .layout import Layout, numbered
 
 NO_STORAGE = frozenset({"Sink", "StoveBurner", "Microwave", "CoffeeMachine"})
-"""Fixtures that are empty at first, because tasks use them."""
+"""Fixtures that are empty at the beginning, because tasks use them."""
 
 OPEN_STORAGE = frozenset(
     kind
     for kind, each in FIXTURES.items()
     if each.slots > 1 and not each.opening and kind not in NO_STORAGE and kind != "GarbageCan"
 )
-"""Fixtures whose objects are seen and reached without opening anything."""
+"""Fixtures whose objects are visible and reachable without opening anything."""
 
 _DIRTY_SHARE = 0.3
 
 
 class NoSpaceError(Exception):
-    """Raised when a layout has no place for the objects of a task; another one is tried."""
+    """Raised when a layout has no place for the objects of a task; another layout is then tried."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """An object that has no name yet."""
+    """Represents an object without a name."""
 
     kind: str
     look: ItemLook
@@ -44,13 +44,13 @@ class _Pending:
 
 
 class Furnisher:
-    """Puts objects into a layout. Objects are known by the order in which they were added.
+    """Puts objects into a layout. Objects are identified by the order in which they were added.
 
     Args:
-        rng: The source of randomness.
+        rng: The random generator.
         layout: The rooms and fixtures.
-        split: The split from which appearances are taken.
-        reserved: Fixtures of which no slot is filled.
+        split: The split whose appearances are used.
+        reserved: Fixtures whose slots stay empty.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class Furnisher:
         Args:
             kind: Its type.
             look: Its look; by default one that no object of this type has yet.
-            avoid: Fixtures in which it must not be.
-            shut: Whether it may be inside of a fixture that opens.
-            dirty: Whether it is dirty; None leaves it to chance.
+            avoid: Fixtures that must not contain it.
+            shut: Whether it may be inside a fixture that opens.
+            dirty: Whether it is dirty; None draws it.
 
         Raises:
-            NoSpaceError: If there is no free place, or no look left.
+            NoSpaceError: If there is no free place, or no unused look.
         """
         places = [
             (name, slot)
@@ -112,7 +112,7 @@ class Furnisher:
             if name in avoid or not self._stores(each, False) or each.kind in SHELVES:
                 continue
             for start in range(each.type.slots - len(kinds) + 1):
-                # No neighbor may change what is beside the row's ends.
+                # No other object may be next to the row's ends.
                 span = range(max(0, start - 1), min(each.type.slots, start + len(kinds) + 1))
                 if all((name, slot) not in self._taken for slot in span):
                     rows.append((name, start))
@@ -131,12 +131,12 @@ class Furnisher:
         return self._pending[number].fixture
 
     def fill(self, kinds: int, extra: int, without: Collection[str] = ()) -> None:
-        """Add objects until there are `kinds` types, then `extra` further ones, as space allows.
+        """Add objects until there are `kinds` types, then `extra` more, if there is space.
 
         Args:
             kinds: The number of types in the house.
-            extra: Further objects, of types that are there.
-            without: Types of which no more are added.
+            extra: Number of further objects, of types that already occur.
+            without: Types that are not added.
         """
         there = {each.kind for each in self._pending}
         new = [kind for kind in shuffled(self.rng, [*ITEMS]) if kind not in there]
@@ -167,7 +167,7 @@ class Furnisher:
     def finish(self) -> tuple[FurnishedHouse, list[str]]:
         """Return the house, and the names of the added objects by their numbers.
 
-        The numbers in the names are random: they say nothing about place, look or task.
+        The numbers in the names are random: they do not reveal place, look or task.
         """
         names = [""] * len(self._pending)
         counts: dict[str, int] = {}
@@ -186,7 +186,7 @@ class Furnisher:
         )
         return house, names
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ private helpers
 
     def _append(
         self, kind: str, look: ItemLook | None, place: tuple[str, int], dirty: bool | None
@@ -203,7 +203,7 @@ class Furnisher:
         return fixture.kind in OPEN_STORAGE or (shut and fixture.type.slots > 1)
 
     def _is_free(self, name: str, slot: int) -> bool:
-        """Return whether a slot is free and another one of the fixture stays free."""
+        """Return whether a slot is free and the fixture has another free slot."""
         used = sum(name == other for other, _ in self._taken)
         return (name, slot) not in self._taken and used + 1 < self.fixtures[name].type.slots
 

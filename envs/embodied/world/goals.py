@@ -1,8 +1,8 @@
-"""Goals: conjunctions of named predicates with EXISTS and FORALL.
+"""Defines goals as conjunctions of named predicates with EXISTS and FORALL.
 
-A `Goal` has conditions, whose share is the progress, and guards, which must hold for success too
-but count for no progress (look-alikes that must never be put at the destination). Each is a
-`Clause`: one or two quantified variables, written ``?0`` and ``?1``, and literals about them.
+A `Goal` has conditions, whose satisfied share is the progress, and guards, which must also hold for
+success but do not count for progress (look-alikes that must never be put at the destination). Each
+is a `Clause` with one or two quantified variables, written ``?0`` and ``?1``, and literals.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ ARITIES: Mapping[str, int] = {
 }
 """The predicates with their numbers of arguments.
 
-``in``: an object is directly in or on a receptacle. ``within``: the same, or inside of another
-object that is. ``on``: a fixture is turned on. ``never_in``: an object was never put into a
-receptacle.
+``in``: an object is directly in or on a receptacle. ``within``: the same, or inside another object
+that is. ``on``: a fixture is turned on. ``never_in``: an object was never put into a receptacle.
 """
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Fact:
-    """A predicate with its arguments: names, or the variables ``?0`` and ``?1``."""
+    """Represents a predicate with its arguments: names, or the variables ``?0`` and ``?1``."""
 
     predicate: str
     arguments: Texts
@@ -57,12 +56,12 @@ class Clause:
     """Holds literals about quantified variables.
 
     Attributes:
-        quantifier: ``"exists"``: at least `count` values of ``?0`` have values of ``?1`` so that
-            all literals hold. ``"forall"``: all literals hold for all values of ``?0``, each with a
-            value of ``?1``.
-        domains: The names that each variable may have.
+        quantifier: ``"exists"``: for at least `count` values of ``?0`` there is a value of ``?1``
+            such that all literals hold. ``"forall"``: for all values of ``?0`` there is a value of
+            ``?1`` such that all literals hold.
+        domains: The possible names of each variable.
         literals: The literals, all of which must hold.
-        count: Needed values of ``?0``.
+        count: Required number of values of ``?0``.
     """
 
     quantifier: Literal["exists", "forall"]
@@ -133,12 +132,12 @@ def is_reached(state: HouseState, goal: Goal) -> bool:
 
 
 class Progress:
-    """The share of a goal's conditions that are met.
+    """Computes the share of a goal's conditions that are met.
 
     Args:
         goal: The goal.
-        latched: Whether a condition counts once it was ever met (EB-Habitat), not only now
-            (EB-ALFRED).
+        latched: Whether a condition still counts if it was met only before (EB-Habitat), or must
+            be met now (EB-ALFRED).
     """
 
     def __init__(self, goal: Goal, latched: bool) -> None:
@@ -148,7 +147,7 @@ class Progress:
         self.now = [False] * len(goal.conditions)
 
     def update(self, state: HouseState) -> list[int]:
-        """Read the state; return the indices of conditions that are met for the first time."""
+        """Evaluate the state; return the indices of conditions that are met for the first time."""
         self.now = [is_met(state, clause) for clause in self.goal.conditions]
         new = [index for index, met in enumerate(self.now) if met and not self.ever[index]]
         self.ever = [before or met for before, met in zip(self.ever, self.now, strict=True)]
@@ -162,7 +161,7 @@ class Progress:
 
 
 def with_target(goal: Goal, targets: Sequence[str], item: str) -> Goal:
-    """Return the goal about another object, without guards: what a mistaken player pursues."""
+    """Return the same goal for another object and without guards, as a mistaken player has it."""
     conditions = tuple(
         Clause(
             clause.quantifier,

@@ -1,4 +1,4 @@
-"""House: what a seed determines and no action changes."""
+"""Defines the parts of a house that a seed determines and no action changes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Point = tuple[float, float, float]
 """x, y and z in meters; z points up."""
 
 STANDING = 0.5
-"""Meters between an agent and the front of a fixture; 0.9 before one that opens."""
+"""Distance in meters between an agent and a fixture; 0.9 in front of one that opens."""
 
 FLOOR_SLOTS = 3
-"""Objects that can be dropped in front of one fixture."""
+"""Number of objects that can be dropped in front of one fixture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room with its walls at these coordinates, in meters."""
+    """Describes a room by the coordinates of its walls, in meters."""
 
     kind: str
     left: float
@@ -33,7 +33,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A doorway or window in a wall: the middle, and whether the wall runs along x."""
+    """Describes a doorway or window by its center, and whether the wall runs along x."""
 
     x: float
     y: float
@@ -43,15 +43,15 @@ class Gap:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A receptacle or an appliance at its place.
+    """Describes a receptacle or an appliance with its position.
 
     Attributes:
         name: Its name in the dialect of ALFRED, for example ``"SideTable_2"``.
         kind: Its type, a key of `FIXTURES`.
         room: The index of its room.
-        x: Middle of the body, meters.
-        y: Middle of the body, meters.
-        yaw: Turn around the vertical axis, radians; 0 if an agent faces it looking along +y.
+        x: Center of the body, meters.
+        y: Center of the body, meters.
+        yaw: Rotation about the vertical axis, radians; 0 if an agent that faces it looks along +y.
         host: The fixture that it is a part of (a faucet's sink), or ``""``.
     """
 
@@ -100,13 +100,13 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object that can be moved.
+    """Describes an object that can be moved.
 
     Attributes:
         name: Its name in the dialect of ALFRED, for example ``"Mug_2"``.
         kind: Its type, a key of `ITEMS`.
-        look: What distinguishes it from others of its type.
-        yaw: Its turn around the vertical axis, radians.
+        look: The look that distinguishes it from others of its type.
+        yaw: Its rotation about the vertical axis, radians.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Item:
 
 @dataclass(frozen=True)
 class FurnishedHouse:
-    """Holds rooms, fixtures and objects, with where the objects are at first.
+    """Holds rooms, fixtures and objects, and the first places of the objects.
 
     Attributes:
         rooms: The rooms.
@@ -130,9 +130,9 @@ class FurnishedHouse:
         windows: Windows in outer walls.
         fixtures: Receptacles and appliances by name.
         items: Objects by name.
-        places: The fixture and the slot of each object at first.
-        dirty: Objects that are dirty at first.
-        open: Fixtures that are open at first.
+        places: The first fixture and slot of each object.
+        dirty: Objects that are dirty at the beginning.
+        open: Fixtures that are open at the beginning.
         palette: A number that chooses the colors of walls and floors.
     """
 

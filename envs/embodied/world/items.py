@@ -1,4 +1,4 @@
-"""The types of objects: their parts, sizes and abilities, and the looks that tell them apart."""
+"""Defines the types of objects: their parts, sizes and abilities, and distinguishing looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZES: dict[Size, float] = {"small": 0.8, "large": 1.0}
 
 
 class ItemLook(NamedTuple):
-    """Describes what distinguishes two objects of one type."""
+    """Describes the look that distinguishes two objects of one type."""
 
     color: str
     pattern: Pattern
@@ -37,12 +37,12 @@ class ItemLook(NamedTuple):
 
 
 class ItemPart(NamedTuple):
-    """Describes one primitive of an object. Lengths are in centimeters, from its base's middle.
+    """Describes one primitive of an object. Lengths are in centimeters, from the base's center.
 
     Attributes:
         shape: ``"box"``, ``"cylinder"``, ``"sphere"`` or ``"ellipsoid"``.
         size: Half sizes, or radius and half height.
-        at: Right, back and up of its middle.
+        at: Position of its center: right, back and up.
         color: ``"look"``, ``"dark"``, ``"light"``, ``"metal"``, ``"wood"`` or ``"leaf"``.
     """
 
@@ -56,13 +56,13 @@ class ItemType(NamedTuple):
     """Describes one type of objects.
 
     Attributes:
-        parts: Its primitives; the first one carries the pattern.
+        parts: Its primitives; the first one has the pattern.
         sliced: Whether a knife can slice it.
-        washed: Whether it may be dirty and can be washed.
+        washed: Whether it can be dirty and can be washed.
         heated: Whether tasks heat or cool it.
         holds: Whether it can hold another object and be carried with it.
         cuts: Whether it slices others.
-        use: What it is for, in words that fit no other type; ``""`` if tasks never say.
+        use: Its purpose, in words that match no other type; ``""`` if tasks never use it.
     """
 
     parts: tuple[ItemPart, ...]
@@ -199,7 +199,7 @@ ITEMS: dict[str, ItemType] = {
                             9.5, "look", -6.5), _egg(2, 1, 2, 11, "metal", -9)),
                             "something to give plants water with"),
 }  # fmt: skip
-"""All types by name, as ALFRED names them."""
+"""All types by ALFRED's names."""
 
 
 def word_of(kind: str) -> str:
@@ -213,7 +213,7 @@ def word_of(kind: str) -> str:
 def split_of(kind: str, color: str, pattern: str) -> Split:
     """Return the split that an appearance belongs to; training and evaluation share none.
 
-    Every color of a type has one pattern of evaluation and two of training.
+    Each color of a type has one pattern for evaluation and two for training.
     """
     turn = zlib.crc32(kind.encode()) + list(COLORS).index(color)
     return "eval" if turn % 3 == PATTERNS.index(pattern) else "train"

@@ -15,14 +15,14 @@ from .fixtures import FIXTURES, ROOMS
 from .house import Fixture, Gap, Room
 
 MARGIN = 0.1
-"""Meters between two fixtures, and between a fixture and a wall beside it."""
+"""Distance in meters between two fixtures, and between a fixture and a wall beside it."""
 
 CORNER = 1.85
-"""Meters that the side walls keep free at both ends, for the fixtures of the other two walls and
-for agents in front of them."""
+"""Length in meters that stays free at both ends of the side walls, for the fixtures of the other
+two walls and for agents in front of them."""
 
 DOOR_CLEARANCE = 0.75
-"""Meters on both sides of the middle of a doorway that stay free."""
+"""Length in meters on both sides of the center of a doorway that stays free."""
 
 _FAUCET = "Faucet"
 
@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
 @dataclass(slots=True)
 class _Wall:
-    """Describes a wall of a room from inside: its start, its direction, and its free stretches."""
+    """Describes a wall of a room from inside: its start, its direction, and its free segments."""
 
     room: int
     x: float
@@ -64,7 +64,7 @@ def lay_out(rng: np.random.Generator, rooms: int, only: Sequence[str] = ()) -> L
         rng: The source of randomness.
         rooms: The number of rooms, 1 to 6.
         only: The fixtures of a house of one room, by default those of `ROOMS`; in a house of
-            several rooms, the types that each room keeps.
+            several rooms, the types that each room may contain.
     """
     made = _rooms(rng, rooms)
     doors = _doors(rng, made)
@@ -134,7 +134,7 @@ def _windows(rooms: Sequence[Room], doors: Sequence[Gap]) -> tuple[Gap, ...]:
 
 
 def _walls(index: int, room: Room) -> list[_Wall]:
-    """Return the four walls; `yaw` is the turn of a fixture at the wall."""
+    """Return the four walls; `yaw` is the rotation of a fixture at the wall."""
     wide, deep = room.right - room.left, room.back - room.front
     long, side = [(MARGIN, wide - MARGIN)], [(CORNER, deep - CORNER)]
     return [
@@ -146,7 +146,7 @@ def _walls(index: int, room: Room) -> list[_Wall]:
 
 
 def _keep_free(walls: Sequence[_Wall], door: Gap) -> None:
-    """Take the stretch in front of a doorway from the wall that it is in."""
+    """Remove the segment in front of a doorway from the free segments of its wall."""
     for wall in walls:
         cos, sin = math.cos(wall.yaw), math.sin(wall.yaw)
         along = (door.x - wall.x) * cos + (door.y - wall.y) * sin
@@ -158,7 +158,7 @@ def _keep_free(walls: Sequence[_Wall], door: Gap) -> None:
 def _furnish(
     rng: np.random.Generator, walls: Sequence[_Wall], kinds: Sequence[str]
 ) -> list[tuple[str, int, float, float, float]]:
-    """Place fixtures along the walls, the widest first; those without room are left out."""
+    """Place fixtures along the walls, the widest first; those without space are skipped."""
     placed = []
     for kind in sorted(shuffled(rng, kinds), key=lambda each: -FIXTURES[each].width):
         width, depth = FIXTURES[kind].width, FIXTURES[kind].depth
@@ -172,7 +172,7 @@ def _furnish(
             continue
         wall, place = options[int(rng.integers(len(options)))]
         start, end = wall.free[place]
-        # Against one end of the stretch, so that the rest stays whole.
+        # Place the fixture at one end of the segment, so that the rest is one segment.
         at = start if rng.random() < 0.5 else end - width
         x, y = wall.point(at + width / 2, depth / 2 + 0.01)
         wall.cut(at + width / 2, width / 2 + MARGIN)
@@ -183,7 +183,7 @@ def _furnish(
 def _named(
     rng: np.random.Generator, placed: Sequence[tuple[str, int, float, float, float]]
 ) -> tuple[Fixture, ...]:
-    """Return the fixtures with names whose numbers say nothing about their places."""
+    """Return the fixtures with names whose numbers do not reveal their positions."""
     counts: dict[str, int] = {}
     fixtures = []
     for kind, room, x, y, yaw in shuffled(rng, placed):

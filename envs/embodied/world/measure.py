@@ -1,4 +1,4 @@
-"""Measures a house: the boxes around its objects and fixtures, and what intersects or floats."""
+"""Measures the boxes of objects and fixtures, and finds objects that intersect or float."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def half_extent(part: ItemPart) -> tuple[float, float, float]:
 def item_box(kind: str, scale: float) -> tuple[float, float, float, float, float]:
     """Return left, front, right, back and top of the box around an object, in meters.
 
-    The origin is the middle of its base, on which its lowest part stands.
+    The origin is the center of its base, which its lowest part touches.
     """
     boxes = [(part.at, half_extent(part)) for part in ITEMS[kind].parts]
     factor = scale / 100
@@ -40,7 +40,7 @@ def item_box(kind: str, scale: float) -> tuple[float, float, float, float, float
 
 
 def flaws(house: FurnishedHouse) -> list[str]:
-    """Return a sentence for everything that intersects, floats or is outside of its room."""
+    """Return a sentence for each object that intersects another, floats or is outside its room."""
     return [*_fixture_flaws(house), *_item_flaws(house)]
 
 

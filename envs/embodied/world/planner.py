@@ -1,7 +1,7 @@
-"""A planner that reaches a goal from any state: the oracle, and the proof that a task is solvable.
+"""Plans operations that reach a goal from any state, for the oracle and to prove solvability.
 
-It works on operations, ``(verb, name)``: ``go_to``, ``pick``, ``put``, ``open_up``, ``close_up``,
-``turn_on``, ``turn_off`` and ``slice``. A dialect writes them as actions.
+Operations are pairs ``(verb, name)``: ``go_to``, ``pick``, ``put``, ``open_up``, ``close_up``,
+``turn_on``, ``turn_off`` and ``slice``. A dialect translates them to actions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from .goals import Clause, Fact, Goal, is_met, values_of
 from .state import OK, HouseState
 
 _ORDER = ("sliced", "clean", "hot", "cold", "in", "within", "closed", "open", "held", "on")
-"""The order in which the literals of a clause are reached."""
+"""Order in which the literals of a clause are reached."""
 
 
 class Operation(NamedTuple):
-    """Names one thing to do."""
+    """Describes an operation by its verb and the name of an object or fixture."""
 
     verb: str
     name: str
@@ -28,7 +28,7 @@ class PlanError(Exception):
 
 
 def apply(state: HouseState, operation: Operation) -> str:
-    """Carry out an operation; return `OK` or the code of the rule that forbids it."""
+    """Apply an operation; return `OK` or the code of the rule that forbids it."""
     verb, name = operation
     if verb in ("turn_on", "turn_off"):
         return state.turn(name, verb == "turn_on")
@@ -42,8 +42,8 @@ def plan(state: HouseState, goal: Goal) -> list[Operation]:
     """Return operations that reach the conditions of a goal.
 
     Args:
-        state: The present state, which is not changed.
-        goal: The goal. Guards that are broken cannot be repaired, and are not looked at.
+        state: The current state, which is not changed.
+        goal: The goal. Guards are ignored, because a violated guard cannot be repaired.
 
     Raises:
         PlanError: If no plan is found.
@@ -57,7 +57,7 @@ def plan(state: HouseState, goal: Goal) -> list[Operation]:
 
 
 class _Planner:
-    """Plans on a copy of the state, and notes what it does."""
+    """Plans on a copy of the state, and records the operations."""
 
     def __init__(self, state: HouseState) -> None:
         self.state = state
@@ -101,7 +101,7 @@ class _Planner:
         return 10 * full + self._effort(name)
 
     def _rank(self, fact: Fact) -> tuple[int, bool]:
-        # What is carried inside of another object is put there before that is carried away.
+        # Objects that are carried inside another object are put there before it is moved.
         into_fixture = fact.predicate == "in" and fact.arguments[1] in self.house.fixtures
         return _ORDER.index(fact.predicate), into_fixture
 
@@ -154,7 +154,7 @@ class _Planner:
         self._do("turn_on" if on else "turn_off", fixture)
 
     def _take(self, item: str) -> None:
-        """Have an object in hand."""
+        """Plan to have an object in hand."""
         if self.state.held == item:
             return
         if self.state.held:
@@ -165,7 +165,7 @@ class _Planner:
         self._do("pick", item)
 
     def _put_away(self) -> None:
-        """Put what is in hand into the nearest receptacle that takes it."""
+        """Plan to put the object in hand into the nearest receptacle with a free slot."""
         state, house = self.state, self.house
         options = [
             name
@@ -234,7 +234,7 @@ class _Planner:
         self._do("pick", item)
 
     def _treat(self, item: str, role: str) -> None:
-        """Heat or cool an object, and take it in hand again."""
+        """Plan to heat or cool an object, and to take it in hand again."""
         if item in (self.state.hot if role == "heat" else self.state.cold):
             return
         self._take(item)

@@ -1,8 +1,7 @@
-"""The state of a house, and the rules by which actions change it.
+"""Defines the state of a house, and the rules by which actions change it.
 
 Every operation returns `OK`, or changes nothing and returns the code of the first rule that forbids
-it.
-Heating, cooling and washing result from the appliance, its door and its switch.
+it. Heating, cooling and washing depend on the appliance, its door and its switch.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from .house import FLOOR_SLOTS, FurnishedHouse
 
 OK = ""
 FLOOR = "floor:"
-"""The holder of a dropped object is this prefix and the name of the fixture it lies in front of."""
+"""Prefix of the holder of a dropped object; the name of the fixture behind it follows."""
 
 
 class ItemPlace(NamedTuple):
-    """Holds where an object is: the fixture or object that holds it, and the slot there."""
+    """Describes the place of an object: its holder (a fixture or object), and the slot there."""
 
     holder: str
     slot: int
 
 
 class HouseState:
-    """Holds what actions change.
+    """Holds the part of a house that actions change.
 
     Args:
         house: The house, in its first state.
@@ -69,7 +68,7 @@ class HouseState:
             setattr(other, name, set(getattr(self, name)))
         return other
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ queries
 
     def fixture_of(self, name: str) -> str:
         """Return the fixture at which an object or fixture is used, ``""`` for an object in hand.
@@ -87,7 +86,7 @@ class HouseState:
         return place.holder.removeprefix(FLOOR)
 
     def holder_of(self, name: str) -> str:
-        """Return what directly holds an object, ``""`` for an object in hand."""
+        """Return the direct holder of an object, ``""`` for an object in hand."""
         place = self.places.get(name)
         return place.holder if place else ""
 
@@ -98,12 +97,12 @@ class HouseState:
         return [name for _, name in sorted(inside)]
 
     def all_contents(self, holder: str) -> list[str]:
-        """Return the objects that a receptacle holds, those inside of others included."""
+        """Return the objects that a receptacle holds, also those inside others."""
         direct = self.contents(holder)
         return [*direct, *(inner for each in direct for inner in self.all_contents(each))]
 
     def is_shut_in(self, name: str) -> bool:
-        """Return whether an object is inside of a closed fixture."""
+        """Return whether an object is inside a closed fixture."""
         holder = self.holder_of(name)
         while holder in self.house.items:
             holder = self.holder_of(holder)
@@ -186,7 +185,7 @@ class HouseState:
         return OK
 
     def open_up(self, fixture: str) -> str:
-        """Open a fixture, which shows what is in it."""
+        """Open a fixture, which becomes the `target` for the object in hand."""
         if not self.house.fixtures[fixture].type.opening:
             return "not_openable"
         if self.at != fixture:
@@ -201,7 +200,7 @@ class HouseState:
         return OK
 
     def close_up(self, fixture: str) -> str:
-        """Close a fixture; one that cools makes what it holds cold."""
+        """Close a fixture; a cooler makes the objects in it cold."""
         if not self.house.fixtures[fixture].type.opening:
             return "not_openable"
         if self.at != fixture:
@@ -217,7 +216,7 @@ class HouseState:
     def turn(self, fixture: str, on: bool) -> str:
         """Turn a fixture on or off.
 
-        A heater makes what it holds hot, a faucet makes what its sink holds clean.
+        A heater makes the objects in it hot, a faucet makes the objects in its sink clean.
         """
         each = self.house.fixtures[fixture]
         if not each.type.switch:
@@ -256,7 +255,7 @@ class HouseState:
         return OK
 
     def _release(self, place: ItemPlace) -> None:
-        """Put the object in hand at a place; appliances that run act on it."""
+        """Put the object in hand at a place; running appliances act on it."""
         item, self.held = self.held, ""
         self.places[item] = place
         self.focus = item

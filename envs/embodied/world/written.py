@@ -1,4 +1,4 @@
-"""Houses and states as JSON, for simulators that run in another process."""
+"""Writes and reads houses and states as JSON, for simulators that run in another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETS = ("open", "on", "sliced", "dirty", "hot", "cold")
 
 
 def write_house(house: FurnishedHouse) -> dict[str, Any]:
-    """Return a house as JSON; `read_house` makes an equal one of it."""
+    """Return a house as JSON; `read_house` creates an equal one from it."""
     return {
         "rooms": [[each.kind, each.left, each.front, each.right, each.back]
                   for each in house.rooms],
@@ -57,7 +57,7 @@ def _read_gap(row: list[Any]) -> Gap:
 
 
 def write_state(state: HouseState) -> dict[str, Any]:
-    """Return what actions have changed as JSON."""
+    """Return the changes of a state by actions as JSON."""
     return {
         **{name: getattr(state, name) for name in _TEXTS},
         **{name: sorted(getattr(state, name)) for name in _SETS},

@@ -1,1 +1,1 @@
-"""The tasks of LIBERO, and demonstrations for training."""
+"""Loads the tasks of LIBERO, and demonstrations for training."""

@@ -1,8 +1,8 @@
-"""Demonstrations as episodes for SFT: replayed from LIBERO's HDF5, or as stored by LeRobot.
+"""Loads demonstrations as episodes for SFT: replayed from LIBERO's HDF5, or stored by LeRobot.
 
-Failed demonstrations are dropped, and actions that do nothing are filtered as OpenVLA's script
-does: an action is left out if its first six numbers have a norm below 1e-4 and the gripper command
-equals that of the last action that was kept.
+Failed demonstrations are dropped, and actions without effect are removed as in OpenVLA's script: an
+action is removed if its first six numbers have a norm below 1e-4 and the gripper command equals
+that of the last action that was kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..ground_truth import LiberoTruth
 from .tasks import LiberoTasks, language, task_names
 
 SMALLEST_MOVE = 1e-4
-"""Norm of the first six numbers of an action below which it does nothing."""
+"""Norm of the first six numbers of an action below which it has no effect."""
 
 FRAME_SIDE = 224
 
@@ -54,12 +54,12 @@ class LiberoDemonstration(NamedTuple):
 
 
 def without_no_ops(actions: Actions) -> list[list[float]]:
-    """Return the actions that do something; of the first one, the norm alone counts."""
+    """Return the actions with an effect; for the first action, only the norm counts."""
     return [list(actions[place]) for place in _moving(actions)]
 
 
 def chunks(actions: Actions, rows: int = MOST_ROWS) -> list[str]:
-    """Return actions as the texts of turns, `rows` actions each."""
+    """Return actions as the texts of turns, with `rows` actions each."""
     written = encode([list(row) for row in actions])
     return [
         json.dumps({"actions": written[begin : begin + rows]})
@@ -77,7 +77,7 @@ def read_hdf5(
         session: A session with an episode.
 
     Returns:
-        The demonstrations, and a text for each that cannot be read.
+        The demonstrations, and an error message for each that cannot be read.
     """
     found = session.act({"demonstrations": str(Path(path).absolute())}).facts
     read = [
@@ -90,13 +90,13 @@ def read_hdf5(
 def replay(
     env: gym.Env[Observation, str], suite: str, task: int, demonstration: LiberoDemonstration
 ) -> Episode | None:
-    """Play a demonstration by text actions and draw its frames; None if it fails.
+    """Replay a demonstration with text actions and render its frames; return None if it fails.
 
     Args:
         env: A text environment, ``gym.make("visenv/Libero-v0", ...)``.
         suite: The suite of the task.
-        task: The number of the task.
-        demonstration: What to play.
+        task: The index of the task.
+        demonstration: The demonstration.
     """
     sample = Sample(
         id=f"{suite}/{task}/demo_{demonstration.number}",
@@ -106,7 +106,7 @@ def replay(
     )
     base = env.unwrapped
     if not isinstance(base, Libero):
-        raise DataError("A demonstration is replayed in visenv/Libero-v0.")
+        raise DataError("Demonstrations can only be replayed in visenv/Libero-v0.")
     source, base.source = base.source, _One(sample)
     try:
         texts = chunks(without_no_ops(demonstration.actions))
@@ -119,15 +119,15 @@ def replay(
 def read_lerobot(folder: str | Path, suite: str) -> Iterator[Episode]:
     """Read LeRobot's data set of a suite (version 2, frames in parquet) as episodes.
 
-    The data set holds successful demonstrations only. Frames are resized to 224 px as they are
-    stored, without being turned; a turn shows the frames at the start of its chunk.
+    The data set contains only successful demonstrations. Frames are resized to 224 px without
+    rotation; a turn shows the frames at the start of its chunk.
 
     Args:
         folder: The data set, with ``meta/tasks.jsonl`` and ``data/**/*.parquet``.
         suite: The suite of its tasks.
 
     Raises:
-        DataError: If a file cannot be read; names it.
+        DataError: If a file cannot be read; the message names the file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -140,7 +140,9 @@ def read_lerobot(folder: str | Path, suite: str) -> Iterator[Episode]:
             rows = pq.read_table(file).to_pylist()
             yield _stored_episode(rows, tasks[rows[0]["task_index"]], suite, known)
         except (OSError, KeyError, IndexError, ValueError, pa.ArrowException) as error:
-            raise DataError(f"{file} holds no episode: {type(error).__name__}: {error}") from error
+            raise DataError(
+                f"{file} contains no episode: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _stored_episode(
@@ -180,7 +182,7 @@ def _stored_episode(
 
 
 def _moving(actions: Actions) -> list[int]:
-    """Return the places of the actions that `without_no_ops` keeps."""
+    """Return the indices of the actions that `without_no_ops` keeps."""
     kept: list[int] = []
     for place, row in enumerate(actions):
         moves = float(np.linalg.norm(np.asarray(row[:6], float))) >= SMALLEST_MOVE
@@ -205,7 +207,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 class _One(LiberoTasks):
-    """A source of one sample."""
+    """Provides a single sample."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -220,7 +222,7 @@ class _One(LiberoTasks):
 
 
 class _Replay(Policy[Session]):
-    """Says given texts in order; a chunk that does not move when they are used up."""
+    """Replies with given texts in order, then with a chunk that does not move."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = iter(texts)

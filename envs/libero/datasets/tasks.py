@@ -1,4 +1,4 @@
-"""Samples of LIBERO's tasks at their stored initial states."""
+"""Creates samples of LIBERO's tasks at their stored initial states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..ground_truth import LiberoTruth
 from ..presets import FOUR_SUITES, SUITES
 
 STATES = 50
-"""Stored initial states of each task."""
+"""Number of stored initial states of each task."""
 
 _HERE = Path(__file__).parent
 
@@ -29,7 +29,7 @@ def task_names(suite: str) -> tuple[str, ...]:
 
 
 def language(name: str) -> str:
-    """Return the task in words, as LIBERO's benchmark derives it from the name of the task.
+    """Return the task as text, as LIBERO's benchmark derives it from the name of the task.
 
     The names of LIBERO-90 and LIBERO-10 begin with their scene, such as ``KITCHEN_SCENE10_``.
     """
@@ -41,11 +41,11 @@ def language(name: str) -> str:
 
 
 class LiberoTasks:
-    """A finite set of samples: tasks at initial states.
+    """Contains a finite number of samples: tasks at initial states.
 
     Args:
         items: Suite, task and state of each sample.
-        seed: Seeds LIBERO before a task is loaded (`LiberoTruth.seed`).
+        seed: The seed of LIBERO when a task is loaded (`LiberoTruth.seed`).
 
     Raises:
         ConfigurationError: If there is no sample.
@@ -72,7 +72,7 @@ class LiberoTasks:
         )
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return the mean success over the suites, as Argos's table 5 has it."""
+        """Return the mean success over the suites, as in table 5 of the Argos paper."""
         by_suite: dict[str, list[float]] = {}
         for episode in episodes:
             by_suite.setdefault(episode.kind, []).append(episode.metrics.get("success", 0.0))
@@ -91,9 +91,10 @@ def open_tasks(
     Args:
         name: A suite, ``"four_suites"`` (without LIBERO-90), ``"all"``, or ``"solved"``: the
             samples that the expert solves.
-        tasks: The numbers of the tasks of a suite; None takes all.
-        states: The numbers of the initial states, or how many of the first ones; None takes all.
-        seed: Seeds LIBERO before a task is loaded.
+        tasks: The indices of the tasks of a suite; None selects all.
+        states: The indices of the initial states, or the number of the first ones; None selects
+            all.
+        seed: The seed of LIBERO when a task is loaded.
 
     Raises:
         ConfigurationError: If there is no such suite, task or state.

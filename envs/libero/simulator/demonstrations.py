@@ -10,11 +10,11 @@ ACTION_SIZE = 7
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return the demonstrations of a file, and what could not be read.
+    """Return the demonstrations of a file, and errors for those that cannot be read.
 
     The layout is ``data/demo_<n>`` with ``actions`` ``[steps, 7]`` and ``states``
-    ``[steps, numbers]``, flattened states of MuJoCo before each action. A broken demonstration is
-    left out; the others are read.
+    ``[steps, numbers]``, flattened states of MuJoCo before each action. A damaged demonstration is
+    skipped.
 
     Returns:
         ``demonstrations`` (number, actions and first state of each) and ``problems`` (texts).

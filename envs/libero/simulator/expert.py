@@ -1,8 +1,8 @@
-"""A scripted, closed-loop expert for pick-and-place goals.
+"""Implements a scripted, closed-loop expert for pick-and-place goals.
 
-In each step the expert looks at the state alone, so it can take over at any moment of an episode.
-It plans a chunk by acting it out: it takes the actions of the next steps in the simulator, with the
-255 values that text can name, and returns to the snapshot from before.
+In each step the expert uses only the current state, so it can take over at any time of an episode.
+It plans a chunk by simulating it: it takes the actions of the next steps in the simulator, with the
+255 values of text actions, and then restores the previous snapshot.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import numpy as np
 from . import state
 
 HALF_BINS = 127
-"""Text names the actions -1 to 1 by the integers 0 to 254."""
+"""The largest integer of an action in text: integers from 0 to 254 mean actions from -1 to 1."""
 
 _GAIN = 40.0
-"""Command per meter of distance; a command of 1 sets a goal 5 cm away."""
+"""Command per meter of distance; a command of 1 moves the target pose by 5 cm."""
 
 _YAW_GAIN = 4.0
 _NEAR = 0.015
 _ALIGNED = 0.008
 _CLEARANCE = 0.08
-"""Meters between an object that is carried and what it must pass over."""
+"""Clearance in meters between a carried object and the objects below it."""
 
 _WIDEST = 0.072
-"""Meters that fit between the open fingers."""
+"""Width in meters that fits between the open fingers."""
 
 _RIM = 0.006
-"""Meters from the outside of a bowl to the middle of its wall."""
+"""Distance in meters from the outside of a bowl to the middle of its wall."""
 
 Row = list[int]
 
 
 class ObjectShape(NamedTuple):
-    """The outline of an object: corners of its parts ``[corners, 3]``, lowest and highest point."""
+    """Describes the outline of an object: corners ``[corners, 3]``, lowest and highest point."""
 
     corners: Any
     low: Any
@@ -48,14 +48,14 @@ class ObjectShape(NamedTuple):
 
 
 class Grasp(NamedTuple):
-    """Describes where the hand closes: position ``[3]`` and rotation about the vertical, rad."""
+    """Describes a grasp: position ``[3]`` of the hand and rotation about the vertical axis, rad."""
 
     position: Any
     yaw: float
 
 
 def plan(simulator: Any, steps: int) -> list[Row]:
-    """Return the next actions of the expert as rows of text, up to the success.
+    """Return the next actions of the expert as rows of text, until the success.
 
     Args:
         simulator: The `LiberoSimulator`; its state does not change.
@@ -78,7 +78,7 @@ def play(simulator: Any, steps: int) -> tuple[list[Row], bool]:
 
 
 def decode(row: Row) -> list[float]:
-    """Return the action that a row of text names."""
+    """Return the action of a row of text."""
     return [(value - HALF_BINS) / HALF_BINS for value in row[:6]] + [2.0 * row[6] - 1.0]
 
 
@@ -93,12 +93,12 @@ def next_row(env: Any) -> Row:
 
 
 class Carrier:
-    """Carries an object to a place.
+    """Carries an object to a target.
 
     Args:
         env: The LIBERO environment.
         name: The object.
-        place: Another object, or a region.
+        place: The target, another object or a region.
     """
 
     def __init__(self, env: Any, name: str, place: str) -> None:
@@ -123,7 +123,7 @@ class Carrier:
             return self._leave()
         return self._fetch()
 
-    # ------------------------------------------------------------------ the three parts
+    # ------------------------------------------------------------------ phases
 
     def _fetch(self) -> Row:
         grasp = self.grasp()
@@ -163,10 +163,10 @@ class Carrier:
     def _leave(self) -> Row:
         return _command([0, 0, 0.04], 0.0, closed=False)
 
-    # ------------------------------------------------------------------ what is seen
+    # ------------------------------------------------------------------ measurements
 
     def grasp(self) -> Grasp:
-        """Return where to close the hand."""
+        """Return the pose at which the hand closes."""
         shape = self.shape
         height = shape.high[2] - shape.low[2]
         depth = min(0.035, 0.6 * height)
@@ -174,7 +174,7 @@ class Carrier:
         yaw, width = narrowest(shape.corners, _yaw(self.rotation))
         if width < _WIDEST:
             return Grasp(np.array([*shape.middle, level]), yaw)
-        # Too wide: take the wall, on the side that is nearer to the hand.
+        # The object is too wide: grasp its wall, on the side that is nearer to the hand.
         yaw = 0.0
         axis = _finger_axis(yaw)
         across = shape.corners[:, :2] @ axis
@@ -188,7 +188,7 @@ class Carrier:
         gripper, model = self.env.robots[0].gripper, self.env.get_object(self.name)
         if not self.is_closing or self.env._check_grasp(gripper, model):
             return self.is_closing
-        # Contacts come and go. Fingers that cannot close although they press hold something, too.
+        # Contacts are not reliable. Fingers that press but cannot close also hold an object.
         is_blocked = gripper.current_action[1] > 0.99 and self.width > 0.005
         return is_blocked and bool(np.abs(self.grasp().position - self.hand).max() < 0.03)
 
@@ -214,7 +214,7 @@ def shape_of(env: Any, name: str) -> ObjectShape:
 
 
 def target_of(env: Any, place: str) -> tuple[Any, float]:
-    """Return the point ``[3]`` on which the bottom of an object is put, and what it passes over."""
+    """Return the target point ``[3]`` for the bottom of an object, and the height to pass over."""
     if place not in env.object_sites_dict:
         shape = shape_of(env, place)
         height = shape.high[2] - shape.low[2]
@@ -230,7 +230,7 @@ def target_of(env: Any, place: str) -> tuple[Any, float]:
 
 
 def narrowest(corners: Any, present: float) -> tuple[float, float]:
-    """Return the rotation of the hand across the narrow side of an outline, and that width."""
+    """Return the rotation of the hand across the narrow side of an outline, and its width."""
     best: tuple[float, float, float] | None = None
     for yaw in np.linspace(-1.2, 1.2, 25):
         across = corners[:, :2] @ _finger_axis(yaw)
@@ -243,7 +243,7 @@ def narrowest(corners: Any, present: float) -> tuple[float, float]:
 
 
 def _finger_axis(yaw: float) -> Any:
-    """Return the direction in which the fingers open, seen from above."""
+    """Return the direction in which the fingers open, in the horizontal plane."""
     return np.array([-np.sin(yaw), np.cos(yaw)])
 
 
@@ -251,7 +251,7 @@ def _yaw(rotation: Any) -> float:
     """Return the rotation of the hand about the vertical axis, 0 at the start."""
     axis = rotation[:2, 0]
     angle = float(np.arctan2(-axis[0], axis[1]))
-    return (angle + np.pi / 2) % np.pi - np.pi / 2  # the hand is the same after half a turn
+    return (angle + np.pi / 2) % np.pi - np.pi / 2  # the hand is symmetric under a rotation by 180°
 
 
 def _yaw_error(rotation: Any, wanted: float) -> float:

@@ -11,7 +11,7 @@ def initial_states(task: Any) -> Any:
     """Return the initial states of a task of a LIBERO benchmark, float64 ``[states, numbers]``.
 
     Raises:
-        ValueError: If the file is damaged, holds anything but an array, or holds code.
+        ValueError: If the file is damaged, contains anything but an array, or contains code.
     """
     from libero.libero import get_libero_path
 
@@ -23,16 +23,16 @@ def read_initial_states(path: Path) -> Any:
     """Return the array of a file of initial states, float64 ``[states, numbers]``.
 
     LIBERO itself reads the files with ``torch.load(..., weights_only=False)``, which runs any code
-    that a file holds.
+    in a file.
 
     Raises:
-        ValueError: If the file is damaged, holds anything but an array, or holds code.
+        ValueError: If the file is damaged, contains anything but an array, or contains code.
     """
     import numpy as np
     import torch
 
     reconstruct = np.empty(0).__reduce__()[0]
-    # The files name this function as the version of NumPy did that wrote them.
+    # The files name this function as in the version of NumPy that wrote them.
     names = [f"numpy.{package}.multiarray._reconstruct" for package in ("core", "_core")]
     safe: list[Any] = [np.ndarray, np.dtype, np.dtypes.Float64DType]
     safe += [(reconstruct, name) for name in names]

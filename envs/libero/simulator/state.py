@@ -1,8 +1,8 @@
-"""Snapshots: everything of a LIBERO environment that the future of an episode depends on.
+"""Saves and restores the complete state of a LIBERO environment.
 
-MuJoCo's integration state, the poses and colors in the model that LIBERO changes, and the plain
-attributes of controller, gripper, robot, environment and object states. A restored environment
-goes on bit for bit, also in another process with the same model.
+A snapshot contains MuJoCo's integration state, the poses and colors in the model that LIBERO
+changes, and the plain attributes of controller, gripper, robot, environment and object states. A
+restored environment continues bitwise equally, also in another process with the same model.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def save(env: Any) -> bytes:
 
 
 def load(env: Any, snapshot: bytes) -> None:
-    """Return an environment to the state of a snapshot of the same task.
+    """Restore the state of a snapshot of the same task.
 
     Raises:
-        ValueError: If the bytes are no snapshot of this task.
+        ValueError: If the bytes are not a snapshot of this task.
     """
     import mujoco  # after `packages.import_libero`, which chooses the OpenGL backend
 
@@ -67,10 +67,10 @@ def load(env: Any, snapshot: bytes) -> None:
 
 
 def refresh(env: Any) -> None:
-    """Compute poses and contacts of the present state, which stays as it is.
+    """Compute poses and contacts of the current state, without changing the state.
 
     A step of MuJoCo leaves the poses from before its integration. They are computed again before
-    anything is drawn or told, so that this is the same after a step as after `load`.
+    frames and facts are read, so that these are the same after a step as after `load`.
     """
     import mujoco
 
@@ -90,7 +90,7 @@ def _integration(env: Any) -> Any:
 
 
 def _owners(env: Any) -> Iterator[tuple[str, Any]]:
-    """Return the objects whose plain attributes are saved, by path."""
+    """Yield the objects whose plain attributes are saved, with their paths."""
     yield "env", env
     for number, robot in enumerate(env.robots):
         path = f"robot{number}"
@@ -105,7 +105,7 @@ def _owners(env: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(path: str, owner: Any) -> Iterator[tuple[str, Any]]:
-    """Return the attributes of an object that are numbers, texts or arrays."""
+    """Yield the attributes of an object that are numbers, texts or arrays."""
     attributes = vars(owner)
     names: list[str] = sorted(attributes)
     if path == "env":

@@ -1,7 +1,7 @@
-"""The simulator of `visenv/Libero-v0`: LIBERO's environments behind `visenv.simulators.protocol`.
+"""Implements the simulator of `visenv/Libero-v0`: LIBERO behind `visenv.simulators.protocol`.
 
 A task is ``{"world": {"suite": str, "task": int, "seed": int}, "init": int, "settle": int}``. The
-first reset of a world builds the model and takes 1 to 2 s; later ones restore a snapshot.
+first reset of a world builds the model and takes 1 to 2 s; later resets restore a snapshot.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from . import packages, state
 from .initial_states import initial_states
 
 SETTLING = [0.0] * 6 + [-1.0]
-"""The action of the settling steps: stay, with an open gripper."""
+"""The action of the settling steps: no motion, with an open gripper."""
 
 CAMERAS = {"agentview": "agentview", "wrist": "robot0_eye_in_hand"}
-"""LIBERO's cameras by the names that visenv uses."""
+"""LIBERO's cameras by visenv's names."""
 
 _STARTS = 64
-"""Start states that are kept."""
+"""Number of start states that are cached."""
 
 
 class LiberoSimulator:
@@ -40,7 +40,7 @@ class LiberoSimulator:
         self._starts: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         self._context: Any = None
         self._film: list[Any] = []
-        # The frames of start states are drawn once: an episode that ends early costs no drawing.
+        # The frames of start states are rendered once, which saves time in short episodes.
         self._start_key: Any = None
         self._start_frames: dict[Any, dict[str, Any]] = {}
 
@@ -74,7 +74,7 @@ class LiberoSimulator:
         return {**self.facts(), "initial_states": len(self._inits)}
 
     def act(self, request: Mapping[str, Any]) -> Facts:
-        """Take actions until one succeeds, or do something else that a request names.
+        """Take actions until one succeeds, or execute another request.
 
         Requests: ``{"actions": rows}`` of seven numbers from -1 to 1; ``{"plan": steps}`` and
         ``{"expert": steps}`` (`expert.plan` and `expert.play`); ``{"tasks": suite}``;
@@ -110,10 +110,10 @@ class LiberoSimulator:
         return {**self._facts_after(is_success), "taken": taken}
 
     def frames(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Draw cameras: ``{"side": pixels, "cameras": names, "turned": bool}``.
+        """Render cameras: ``{"side": pixels, "cameras": names, "turned": bool}``.
 
         Frames are upright; ``turned`` rotates them by 180°. ``{"film": True}`` returns the
-        frames of every action of the last request that asked for them.
+        frames of every action of the last request that recorded them.
         """
         if request.get("film"):
             return {
@@ -143,7 +143,7 @@ class LiberoSimulator:
         return state.save(self.env)
 
     def restore(self, snapshot: bytes) -> Facts:
-        """Return to a state of the present task."""
+        """Restore a state of the current task."""
         self._start_key = None
         state.load(self.env, snapshot)
         return self.facts()
@@ -231,8 +231,8 @@ class LiberoSimulator:
             hard_reset=True,
             camera_names=list(CAMERAS.values()),
         )
-        # Observations are computed from the state when they are asked for. robosuite would compute
-        # all of them in each of the 25 steps of physics of an action.
+        # Observations are computed from the state on demand. robosuite would compute all of them
+        # in each of the 25 physics steps of an action.
         self.env._update_observables = _nothing
         self.env._get_observations = _no_observations
         self._inits = initial_states(benchmark.tasks[number])
@@ -289,7 +289,7 @@ class LiberoSimulator:
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Stand in for `_update_observables`."""
+    """Replace `_update_observables` by a function without effect."""
 
 
 def _no_observations(*_args: Any, **_kwargs: Any) -> dict[str, Any]:

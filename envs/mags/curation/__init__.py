@@ -1,4 +1,4 @@
-"""Steps that make the training and evaluation data of the paper (§4.1, appendix C)."""
+"""Contains the steps that create the training and evaluation data (§4.1, appendix C)."""
 
 from .rating import DropUnclear, RateZoom
 from .selection import MagsTrain, Stratify

@@ -1,4 +1,4 @@
-"""Holds the prompts of the models that curate samples, in our own words after appendix A.2."""
+"""Holds the prompts of the models that curate samples, reworded from appendix A.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps in which a vision-language model rates samples: do they need a zoom, are they clear."""
+"""Rates with a vision-language model whether samples need a zoom, and whether they are clear."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class _Rating(CurationStep):
-    """Base class of the two steps, whose judge sees the first image of a row.
+    """Implements the parts that both steps share; the judge sees the first image of a row.
 
     Args:
-        scorer: A scorer of vision-language models.
+        scorer: A scorer with a vision-language model.
     """
 
     def __init__(self, scorer: Scorer) -> None:
@@ -37,7 +37,7 @@ class _Rating(CurationStep):
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the scorer, without how it is reached."""
+        """Return the scorer, without its address and other connection settings."""
         return {"scorer": self._scorer.name}
 
     def _judge(self, prompt: str, parse: Callable[[str], T]) -> Judge[T]:
@@ -47,10 +47,11 @@ class _Rating(CurationStep):
 class RateZoom(_Rating):
     """Adds ``zoom_score`` (1 to 10), ``difficulty`` and ``dataset`` to each row.
 
-    In the paper Qwen3-VL-4B-Instruct rates. A row whose rating cannot be read in three tries fails.
+    The rater in the paper is Qwen3-VL-4B-Instruct. A row fails if its rating cannot be parsed in
+    three tries.
 
     Args:
-        scorer: A scorer of vision-language models.
+        scorer: A scorer with a vision-language model.
         dataset: The name of the rows' data set, for example ``"tallyqa"``.
     """
 
@@ -79,7 +80,7 @@ class DropUnclear(_Rating):
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
-        """Ask whether a row is clear."""
+        """Ask the judge whether a row is clear."""
         clear = await self._judge(CLEAR, YesNo()).ask(
             image=image_of(row), question=text_of(row, "question"), answer=text_of(row, "response")
         )
@@ -90,7 +91,7 @@ def read_zoom_score(text: str) -> int:
     """Return the score of a reply ``{"reasoning": …, "zoom_score": …}``, plain or fenced.
 
     Raises:
-        ReplyError: If the reply is anything else, or the score is no whole number from 1 to 10.
+        ReplyError: If the reply has another form, or the score is not a whole number from 1 to 10.
     """
     found = json_reply(text)
     if {*found} != {"reasoning", "zoom_score"}:
@@ -110,7 +111,7 @@ def image_of(row: Row) -> Image:
     """Return the first image of a row.
 
     Raises:
-        DataError: If it has none.
+        DataError: If the row has no image.
     """
     images = row.get("images")
     if not isinstance(images, list) or not images or not isinstance(images[0], str):

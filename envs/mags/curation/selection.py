@@ -1,4 +1,4 @@
-"""Steps that select rated rows: the evaluation sets, and the 40 samples of training."""
+"""Selects rated rows for the evaluation sets, and for the 40 samples of training."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ EVALUATION_SIZES: Mapping[tuple[str, str], int] = MappingProxyType(
         ("gqa", "hard"): 365,
     }
 )
-"""Samples of each data set and difficulty (table 3 of the paper)."""
+"""Number of samples of each data set and difficulty (table 3 of the paper)."""
 
 
 class DatasetQuota(NamedTuple):
-    """Describes samples of one stage of training.
+    """Describes a part of the samples of one training stage.
 
     Attributes:
         dataset: The data set that the samples come from.
@@ -57,7 +57,7 @@ class Stratify(CurationStep):
     """Keeps the first rows of each data set and difficulty, up to the sizes of the paper.
 
     Args:
-        sizes: The most rows of each ``(dataset, difficulty)``.
+        sizes: The maximum number of rows of each ``(dataset, difficulty)``.
     """
 
     name: ClassVar[str] = "stratify"
@@ -77,7 +77,7 @@ class Stratify(CurationStep):
 
     @override
     def notes(self) -> list[str]:
-        """Return a line about each set that has fewer rows than the paper's."""
+        """Return a message for each set that has fewer rows than the paper's."""
         return [
             f"{dataset} {level}: only {self._taken[dataset, level]} of {size} rows were found"
             for (dataset, level), size in self._sizes.items()
@@ -103,11 +103,11 @@ class Stratify(CurationStep):
 
 
 class MagsTrain(CurationStep):
-    """Keeps the samples of one stage of training; none has an image of another file of rows.
+    """Selects the samples of one training stage, without images of other files of rows.
 
     Args:
         stage: ``"stage1"`` or ``"stage2"``.
-        others: Rows whose images must not occur: those of the evaluation, and of the other stage.
+        others: Rows whose images are excluded: those of the evaluation and of the other stage.
 
     Raises:
         ConfigurationError: If there is no such stage.
@@ -126,7 +126,7 @@ class MagsTrain(CurationStep):
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the stage and the images that are left out."""
+        """Return the stage and the excluded images."""
         return {"stage": self._stage, "forbidden": sorted(self._forbidden)}
 
     @override
@@ -135,7 +135,7 @@ class MagsTrain(CurationStep):
 
     @override
     def notes(self) -> list[str]:
-        """Return a line about each data set that has fewer rows than the stage needs."""
+        """Return a message for each data set that has fewer rows than the stage needs."""
         return [
             f"{self._stage} needs {share.samples} rows of {share.dataset}, and only "
             f"{share.samples - left} were found"
@@ -175,7 +175,7 @@ def _stratum(row: Row) -> tuple[str, str]:
     """Return data set and difficulty of a rated row.
 
     Raises:
-        DataError: If the row has none.
+        DataError: If one of them is missing.
     """
     return text_of(row, "dataset"), text_of(row, "difficulty")
 
@@ -186,6 +186,6 @@ def _image_names(lines: Iterable[Any]) -> Iterable[str]:
 
 
 def _names_of(row: Row) -> set[str]:
-    """Return the names of a row's images: the step questions names them by their pixels."""
+    """Return the names of a row's images, which ``questions`` derives from their pixels."""
     images = row.get("images")
     return {Path(each).name for each in images if isinstance(each, str)} if images else set()

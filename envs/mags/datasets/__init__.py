@@ -1,1 +1,1 @@
-"""Data sets of the family: VSR, TallyQA and GQA, and the samples that were curated from them."""
+"""Loads VSR, TallyQA and GQA, and the samples that were curated from them."""

@@ -1,7 +1,7 @@
-"""Samples that the steps of `visenv data` curated.
+"""Loads samples that the steps of `visenv data` curated.
 
-The folder holds ``stage1.jsonl``, ``stage2.jsonl`` and ``evaluation.jsonl``, as the steps
-``mags-train`` and ``stratify`` write them: rows with ``id``, ``question``, ``images`` (paths),
+The folder contains ``stage1.jsonl``, ``stage2.jsonl`` and ``evaluation.jsonl``, as written by the
+steps ``mags-train`` and ``stratify``: rows with ``id``, ``question``, ``images`` (paths),
 ``response``, ``kind``, ``dataset`` and ``difficulty``.
 """
 
@@ -21,9 +21,9 @@ PARTS = {"1": "stage1.jsonl", "2": "stage2.jsonl", "evaluation": "evaluation.jso
 
 
 class MagsRows(PhotoQuestions):
-    """The curated samples of a stage, or those of the evaluation.
+    """Loads the curated samples of a stage, or those of the evaluation.
 
-    Data set and difficulty are labels of the ground truth, so that results are reported by them as
+    Data set and difficulty are labels of the ground truth, so that results are grouped by them as
     in table 1 of the paper.
 
     Args:
@@ -50,7 +50,7 @@ class MagsRows(PhotoQuestions):
         images = row.get("images")
         if not isinstance(images, list) or not images or not isinstance(images[0], str):
             raise DataError(f"no images: {images!r:.80}")
-        path = self.folder / images[0]  # an absolute path stays as it is
+        path = self.folder / images[0]  # an absolute path is not changed
         if not path.is_file():
             raise DataError(f"there is no image {path}")
         return path

@@ -1,4 +1,4 @@
-"""GQA (Hudson and Manning, CVPR 2019): compositional questions about scenes.
+"""Loads GQA (Hudson and Manning, CVPR 2019): compositional questions about scenes.
 
 Layout: ``{split}_balanced_questions.json``, also in ``questions/``, an object of rows by their id
 with ``imageId``, ``question`` and ``answer``; images are ``images/<imageId>.jpg``.

@@ -1,4 +1,4 @@
-"""Holds what the data sets share: questions with one short answer about photographs in folders."""
+"""Implements the parts that the loaders share: questions with short answers about photographs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from visenv.errors import DataError
 from visenv.types import Image, QuestionTruth, Sample
 
 Read = Callable[[dict[str, Any]], tuple[Sample, str]]
-"""Returns the sample of a row without its image, and the name of the image."""
+"""Returns the sample of a row without its image, and the file name of the image."""
 
 
 class PhotoQuestions(RowSource):
     """Loads questions from one file, about images in one of several folders.
 
-    Opening checks that each image exists; it is read when its row is asked for.
+    The constructor checks that each image exists; an image is read when its row is accessed.
 
     Args:
         folder: The folder of the data set.
-        images: Folders in it that may hold the images, besides itself.
+        images: Subfolders that may contain the images, in addition to `folder`.
     """
 
     ground_truth = QuestionTruth
@@ -51,7 +51,7 @@ def file_name(row: dict[str, Any], key: str) -> str:
     """Return the name of an image under `key`.
 
     Raises:
-        DataError: If there is none.
+        DataError: If there is no name.
     """
     name = row.get(key)
     if not isinstance(name, str) or not name.strip():

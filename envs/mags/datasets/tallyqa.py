@@ -1,8 +1,8 @@
-"""TallyQA (Acharya et al., AAAI 2019): how many objects there are, 0 to 15.
+"""Loads TallyQA (Acharya et al., AAAI 2019): counting questions with answers from 0 to 15.
 
 Layout: ``train.json`` and ``test.json``, lists of ``image`` (a path such as
 ``VG_100K_2/2410408.jpg``), ``question``, ``question_id``, ``answer``, ``issimple`` and
-``data_source``; the images' folders lie in the folder or in ``images/``.
+``data_source``; the images' folders are in the folder or in ``images/``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TallyQA(PhotoQuestions):
     def _sample(self, row: dict[str, Any]) -> tuple[Sample, str]:
         count = row.get("answer")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise DataError(f"the answer is no count: {count!r:.80}")
+            raise DataError(f"the answer must be a count, got {count!r:.80}")
         simple = row.get("issimple")
         known = {True: "simple", False: "complex"}
         labels = {"complexity": known[simple]} if isinstance(simple, bool) else {}

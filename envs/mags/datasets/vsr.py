@@ -1,4 +1,4 @@
-"""VSR (Liu et al., TACL 2023): whether a caption about the place of two objects is true.
+"""Loads VSR (Liu et al., TACL 2023): true or false captions about the positions of two objects.
 
 Layout: ``data/splits/{random,zeroshot}/{train,dev,test}.jsonl`` or ``splits/…``, with ``image``,
 ``caption``, ``label`` (0 or 1) and ``relation`` in a row; images in ``images/``, ``data/images/``
@@ -52,7 +52,7 @@ class VSR(PhotoQuestions):
         self._rows_read += 1
         label = row.get("label")
         if label not in (0, 1):
-            raise DataError(f"the label is {label!r:.80}, not 0 or 1")
+            raise DataError(f"the label must be 0 or 1, got {label!r:.80}")
         relation = str(row.get("relation", ""))
         truth = QuestionTruth(options=("yes", "no"), labels={"relation": relation})
         sample = Sample(

@@ -1,1 +1,1 @@
-"""The evaluation of the paper: answers extracted, judged, and put into the layout of table 1."""
+"""Implements the paper's evaluation: extraction and judging of answers, and table 1."""

@@ -1,4 +1,4 @@
-"""Scores of an answer: judge accuracy and inclusion accuracy (§4.1, appendix A.2)."""
+"""Computes the scores of an answer: judge accuracy and inclusion accuracy (§4.1, appendix A.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..judge import quoted
 
 RUBRIC = (0.0, 0.25, 0.5, 0.75, 1.0)
 REFUSAL = "Refusal"
-"""What the extractor says of a response without an answer; it scores 0."""
+"""Output of the extractor for a response without an answer, which scores 0."""
 
 _JUDGE = """\
 Grade an answer to a question against the true answer.
@@ -40,7 +40,7 @@ _LONGEST = 200
 
 
 class AnswerScore(NamedTuple):
-    """The scores of one answer.
+    """Holds the scores of one answer.
 
     Attributes:
         answer: The answer that was scored.
@@ -57,9 +57,9 @@ class AnswerScorer:
     """Scores the answers of episodes.
 
     Args:
-        judge: A scorer of language models; gpt-4o-mini in the paper.
-        extractor: A scorer that reduces long responses to a short answer, as the paper does for
-            instruction-tuned models and GRIT; None takes the answers as they are.
+        judge: A scorer with a language model; gpt-4o-mini in the paper.
+        extractor: A scorer that extracts short answers from long responses, as the paper does for
+            instruction-tuned models and GRIT; None uses the answers unchanged.
     """
 
     def __init__(self, judge: Scorer, extractor: Scorer | None = None) -> None:
@@ -93,7 +93,7 @@ def read_grade(text: str) -> float:
     """Return the grade of a reply that is one number of the rubric.
 
     Raises:
-        ReplyError: If it is anything else.
+        ReplyError: If it has another form.
     """
     said = verdict_text(text)
     for grade in RUBRIC:

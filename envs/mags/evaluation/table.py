@@ -1,11 +1,11 @@
-r"""Table 1 of the paper from saved episodes: ``python -m visenv.envs.mags.evaluation.table``.
+r"""Prints table 1 of the paper from saved episodes.
 
     python -m visenv.envs.mags.evaluation.table --judge openai:gpt-4o-mini \
-        --methods "Direct Query=direct/episodes.jsonl" "Ours=mags/episodes.jsonl" \
-        --extract "Direct Query"
+      --methods "Direct Query=direct/episodes.jsonl" "Ours=mags/episodes.jsonl" \
+      --extract "Direct Query"
 
-The episodes are those that `visenv eval` saves. Their ground truth labels ``dataset`` and
-``difficulty`` decide the column and the section; samples without these labels go into a section
+The episodes are those that `visenv eval` saves. The labels ``dataset`` and ``difficulty`` of their
+ground truth determine the column and the section; samples without these labels are in a section
 called *all*. If a method is called ``Direct Query``, the last row of a section shows the gains of
 the last method over it.
 """
@@ -34,7 +34,7 @@ from visenv.types import Episode, GroundTruth
 from .scores import AnswerScore, AnswerScorer
 
 Cell = tuple[str, str]
-"""``(difficulty, dataset)``."""
+"""A cell of the table: ``(difficulty, dataset)``."""
 
 Accuracies = Mapping[Cell, tuple[float, float]]
 """Judge accuracy and inclusion accuracy of each cell, in percent."""
@@ -48,12 +48,12 @@ _CONCURRENCY = 16
 
 
 class MethodScores(NamedTuple):
-    """The judgments of one method.
+    """Holds the judgments of one method.
 
     Attributes:
-        scores: The scores of the episodes that were judged, each with its cell.
+        scores: The scores of the judged episodes, each with its cell.
         failed: The number of episodes for which a scorer failed or gave no usable reply.
-        aborted: The number of episodes that were aborted; they are not judged.
+        aborted: The number of aborted episodes, which are not judged.
     """
 
     scores: list[tuple[Cell, AnswerScore]]
@@ -66,19 +66,20 @@ class PaperTable:
     """Judge saved episodes, and print judge accuracy and inclusion accuracy by difficulty."""
 
     judge: str
-    """Who grades answers, for example openai:gpt-4o-mini."""
+    """The judge of answers, for example openai:gpt-4o-mini."""
     methods: tuple[str, ...]
     """Name=file of saved episodes, one for each line of the table."""
     extract: tuple[str, ...] = ()
-    """Names of the methods whose responses are reduced to a short answer first."""
+    """Names of the methods whose responses are first reduced to a short answer."""
     extractor: str | None = None
-    """Who reduces them; the judge by default."""
+    """The scorer that extracts short answers; the judge by default."""
 
     def run(self) -> None:
-        """Judge and print.
+        """Judge the episodes and print the table.
 
         Raises:
-            ConfigurationError: If the methods cannot be told apart, or `extract` names another.
+            ConfigurationError: If two methods have the same name, or `extract` names another
+                method.
         """
         screen = Console()
         results = {}
@@ -156,7 +157,7 @@ def tables(results: Mapping[str, Accuracies]) -> list[Table]:
     """Return one table for each difficulty: a line for each method, two columns for each data set.
 
     Args:
-        results: What `by_cell` returns, by method.
+        results: The results of `by_cell`, by method.
     """
     datasets: defaultdict[str, set[str]] = defaultdict(set)
     for found in results.values():
@@ -195,7 +196,7 @@ def _shown(pairs: Iterable[tuple[float, float] | None], form: str) -> list[str]:
 
 
 def _ordered(names: Iterable[str], first: Sequence[str]) -> list[str]:
-    """Return the names in the order of `first`, then the others by the alphabet."""
+    """Return the names in the order of `first`, then the others in alphabetical order."""
     return sorted(names, key=lambda name: ((*first, name).index(name), name))
 
 

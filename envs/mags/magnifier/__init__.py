@@ -1,1 +1,1 @@
-"""The magnifier: super-resolution networks and plain interpolation, behind one name."""
+"""Implements the magnifier: super-resolution networks and interpolation, selected by name."""

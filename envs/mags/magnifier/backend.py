@@ -1,4 +1,4 @@
-"""The backend of scorers that runs a super-resolution network in this process."""
+"""Implements the backend of scorers that runs a super-resolution network in this process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _SMALL = Path(__file__).with_name("small.npz")
 
 _PIXELS = 1 << 17
-"""Most pixels of the crops that are computed together; a larger crop is computed alone."""
+"""Maximum number of pixels of the crops in a batch; a larger crop is computed alone."""
 
 
 class MagnifierBackend(InProcessBackend):
-    """Answers `Magnify`; crops of equal size are computed together.
+    """Computes `Magnify` requests; crops of equal size are computed together.
 
     Batches are limited by their pixels as well as by their number, so that memory does not grow
-    with the size of the crops times their number.
+    with the product of size and number of crops.
 
     In deterministic mode the network computes in float64: in float32, the last bits of a crop
     depend on the batch and on the number of threads.
@@ -96,7 +96,7 @@ class MagnifierBackend(InProcessBackend):
 
     @override
     def compute(self, requests: Sequence[Magnify]) -> Sequence[Any]:
-        """Enlarge the crops, those of one size together, up to `_PIXELS` at a time."""
+        """Enlarge the crops in batches of equal size with at most `_PIXELS` pixels."""
         crops = [request.crop.pixels for request in requests]
         places: dict[tuple[int, ...], list[int]] = {}
         for place, crop in enumerate(crops):
@@ -121,5 +121,5 @@ class MagnifierBackend(InProcessBackend):
         with torch.inference_mode():
             output = self._network(images)
         levels = (output.clamp(0, 1) * 255).round().to(torch.uint8)
-        # Of each crop [4 * height, 4 * width, 3].
+        # Each crop is [4 * height, 4 * width, 3].
         return list(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy())

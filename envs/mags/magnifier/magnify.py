@@ -1,4 +1,4 @@
-"""Enlarges crops: not at all, by interpolation, or by a network that a process shares."""
+"""Enlarges crops: not at all, by interpolation, or with a network that the process shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
 _BACKEND = "visenv.envs.mags.magnifier.backend:MagnifierBackend"
 
 _LARGE = 1 << 17
-"""Pixels above which a crop is given to a network only if it is shown at twice its size or more."""
+"""Number of pixels above which a network enlarges a crop only if it is shown twice as large."""
 
 
 class Magnifier(Protocol):
@@ -33,8 +33,8 @@ class Magnifier(Protocol):
 
         Args:
             image: The native image.
-            window: What to cut, in its pixels.
-            max_pixels: Most pixels of the result.
+            window: The window in pixels of the image.
+            max_pixels: Maximum number of pixels of the result.
 
         Raises:
             ServiceError: If a network failed.
@@ -43,15 +43,15 @@ class Magnifier(Protocol):
 
 
 class BareCrop:
-    """Shows crops at their native size: no magnifier."""
+    """Shows crops at their native size, without a magnifier."""
 
     async def enlarge(self, image: Image, window: Window, max_pixels: int) -> Image:
-        """Return the crop, shrunk if it exceeds the budget."""
+        """Return the crop, shrunk if it exceeds `max_pixels`."""
         return Image.from_pixels(_within(_pixels(image, window), max_pixels))
 
 
 class InterpolationMagnifier:
-    """Enlarges by interpolation.
+    """Enlarges crops by interpolation.
 
     Args:
         kernel: ``"lanczos"`` or ``"bicubic"``.
@@ -69,10 +69,10 @@ class InterpolationMagnifier:
 
 
 class NetworkMagnifier:
-    """Enlarges by a super-resolution network, which all environments of a process share.
+    """Enlarges crops with a super-resolution network, which all environments of a process share.
 
     Args:
-        scorer: A handle whose backend answers `Magnify`.
+        scorer: A scorer whose backend computes `Magnify`.
     """
 
     def __init__(self, scorer: Scorer) -> None:
@@ -81,11 +81,10 @@ class NetworkMagnifier:
     async def enlarge(self, image: Image, window: Window, max_pixels: int) -> Image:
         """Return the enlarged crop.
 
-        The network's own scale is followed by averaging or Lanczos interpolation to the target.
-        A crop of more than `_LARGE` pixels that the budget reduces to less than twice its size is
-        enlarged by Lanczos interpolation instead: most of the network's output would be averaged
-        away, and its memory and time grow with the crop. A crop that must be shrunk needs no
-        network either.
+        The output of the network is resized to the target by averaging or Lanczos interpolation. A
+        crop of more than `_LARGE` pixels that is shown at less than twice its size is enlarged by
+        Lanczos interpolation instead: most of the network's output would be averaged away, and its
+        memory and time grow with the crop. A crop that must be shrunk needs no network either.
         """
         size = target_size(window.size, max_pixels)
         if _is_reduced(size, window.size):
@@ -100,7 +99,7 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
 
     Args:
         name: ``"small"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"``, or
-            ``"smfanet:<file>"``. After ``"small"`` and the file ``?device=cuda`` may follow.
+            ``"smfanet:<file>"``. After ``"small"`` or the file, ``?device=cuda`` may follow.
         deterministic: Whether a network must return the same bytes for a crop in any batch and
             with any number of threads; it then computes in float64.
 
@@ -134,19 +133,19 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
 def target_size(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
     """Return the size at which a crop is shown.
 
-    It is four times the size if the short side is below 224 px, otherwise twice the size, reduced
-    to the budget.
+    The size is four times that of the crop if the short side is below 224 px, otherwise twice that
+    of the crop, reduced to at most `max_pixels`.
 
     Args:
         size: ``(width, height)`` of the crop.
-        max_pixels: Most pixels.
+        max_pixels: Maximum number of pixels.
     """
     scale = 4 if min(size) < SMALL else 2
     return size_within((scale * size[0], scale * size[1]), max_pixels)
 
 
 def _network_options(query: str) -> dict[str, Any]:
-    """Return the options of a network, of which ``device`` is the only one."""
+    """Return the options of a network; ``device`` is the only one."""
     options = read_options(query, "a magnifier")
     for name, value in options.items():
         if name != "device":
@@ -157,7 +156,7 @@ def _network_options(query: str) -> dict[str, Any]:
 
 
 def _is_reduced(size: tuple[int, int], crop: tuple[int, int]) -> bool:
-    """Return whether a crop is shown so small that a network is not worth its cost."""
+    """Return whether a crop is shown so small that the network is not worth its cost."""
     reduced = size[0] < 2 * crop[0] or size[1] < 2 * crop[1]
     return _shrinks(size, crop) or (reduced and crop[0] * crop[1] > _LARGE)
 
@@ -177,7 +176,7 @@ def _within(pixels: Pixels, max_pixels: int) -> Pixels:
 
 
 def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Return the pixels at another size: averaged if it is smaller, else interpolated."""
+    """Return the pixels at another size: averaged if it is smaller, otherwise interpolated."""
     import PIL.Image
 
     height, width = pixels.shape[:2]

@@ -1,4 +1,4 @@
-"""The request to a super-resolution network."""
+"""Defines the request to a super-resolution network."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from visenv.types import Image
 
 @dataclass(frozen=True)
 class Magnify(ScoreRequest):
-    """Asks for an enlarged crop.
+    """Requests an enlarged crop.
 
-    The value is uint8 ``[scale * height, scale * width, 3]``, at the scale of the network.
+    The result is uint8 ``[scale * height, scale * width, 3]``, at the scale of the network.
 
     Attributes:
         crop: The crop.

@@ -1,4 +1,4 @@
-"""The small super-resolution network of visenv, ×4, whose weights ship with the package.
+"""Defines visenv's small ×4 super-resolution network, whose weights are part of the package.
 
 ``python -m visenv.envs.mags.magnifier.train_small`` trains it (`train_small`).
 """
@@ -21,9 +21,9 @@ _BLOCKS = 3
 
 
 class SmallNet(nn.Module):
-    """A plain residual network at the resolution of the input, added to bicubic interpolation.
+    """Implements a residual network at input resolution, added to bicubic interpolation.
 
-    146,832 parameters. The weights are stored in float16.
+    It has 146,832 parameters. The weights are stored in float16.
     """
 
     scale = SCALE
@@ -39,7 +39,7 @@ class SmallNet(nn.Module):
 
     @override
     def forward(self, image: Tensor) -> Tensor:
-        """Enlarge ``[batch, 3, height, width]``, values 0 to 1, four times each way."""
+        """Enlarge ``[batch, 3, height, width]``, values 0 to 1, by 4 in each dimension."""
         features = self.head(image)
         for block in self.blocks:
             features = block(features)
@@ -61,7 +61,7 @@ class _Block(nn.Module):
 
 
 def load_small(file: Path = WEIGHTS) -> SmallNet:
-    """Return the network with the weights of a file that `save_small` wrote."""
+    """Return the network with the weights of a file that was written by `save_small`."""
     network = SmallNet()
     with np.load(file, allow_pickle=False) as arrays:
         state = {name: torch.from_numpy(arrays[name].astype(np.float32)) for name in arrays.files}

@@ -1,4 +1,4 @@
-"""SMFANet (Zheng et al., ECCV 2024), a lightweight super-resolution network, from its paper.
+"""Implements SMFANet (Zheng et al., ECCV 2024), a small super-resolution network.
 
 The parameters have the names of the published weights, so that these files load strictly.
 """
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 POOL = 8
-"""The non-local branch sees the features pooled by this factor; smaller inputs are padded to it."""
+"""Pooling factor of the non-local branch; smaller inputs are padded to this size."""
 
 
 class SMFANetVariant(NamedTuple):
@@ -32,12 +32,12 @@ VARIANTS = {"SMFANet": SMFANetVariant(36, 8), "SMFANet+": SMFANetVariant(48, 12)
 
 
 class SMFANet(nn.Module):
-    """The network: a head, feature modulation blocks with a residual around them, and a tail.
+    """Implements the network: a head, feature modulation blocks with a residual, and a tail.
 
     Args:
         channels: Width.
         blocks: Depth.
-        scale: How many times the output is larger, each way.
+        scale: The factor by which each dimension is enlarged.
     """
 
     def __init__(self, channels: int, blocks: int, scale: int) -> None:
@@ -53,8 +53,8 @@ class SMFANet(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         """Enlarge ``[batch, 3, height, width]``, values 0 to 1; the output is not clamped.
 
-        Sides below 8 px, which would be pooled to nothing, are padded by edge replication; the
-        result is cropped.
+        Sides below 8 px, for which pooling would give an empty tensor, are padded by edge
+        replication; the result is cropped.
         """
         height, width = image.shape[-2:]
         down, across = max(0, POOL - height), max(0, POOL - width)
@@ -66,7 +66,7 @@ class SMFANet(nn.Module):
 
 
 class _Modulation(nn.Module):
-    """A feature modulation block: self-modulation, then a partial-convolution feed-forward."""
+    """Implements feature modulation: self-modulation, then a partial-convolution feed-forward."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _LocalDetail(nn.Module):
 
 
 class _PartialFeedForward(nn.Module):
-    """A feed-forward whose 3×3 convolution sees the first quarter of the channels."""
+    """Implements a feed-forward network whose 3×3 convolution sees a quarter of the channels."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _PartialFeedForward(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         inner = F.gelu(self.conv_0(features))
         first, rest = inner[:, : self.part], inner[:, self.part :]
-        # Features, [batch, inner, height, width].
+        # Features are [batch, inner, height, width].
         mixed = torch.cat([F.gelu(self.conv_1(first)), rest], dim=1)
         result: Tensor = self.conv_2(mixed)
         return result

@@ -26,7 +26,7 @@ from ..world import SCENES, MagsWorld
 from .small import SCALE, WEIGHTS, SmallNet, save_small
 
 _PATCH = 96
-"""Side of a patch at the high resolution, pixels."""
+"""Side of a high-resolution patch, pixels."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TrainSmall:
     seed: int = 0
 
     def run(self) -> None:
-        """Train, print the loss now and then, and write the weights."""
+        """Train, print the loss regularly, and write the weights."""
         torch.set_num_threads(self.threads)
         torch.manual_seed(self.seed)
         rng = np.random.default_rng(self.seed)
@@ -123,7 +123,7 @@ def dead_leaves(rng: np.random.Generator, side: int = 512) -> Pixels:
 
 
 def cut(rng: np.random.Generator, pixels: Pixels, count: int) -> list[Pixels]:
-    """Return patches at random places."""
+    """Return patches at random positions."""
     room = pixels.shape[0] - _PATCH
     return [_patch(pixels, *(int(edge) for edge in rng.integers(0, room, 2))) for _ in range(count)]
 
@@ -135,7 +135,7 @@ def _patch(pixels: Pixels, left: int, top: int) -> Pixels:
 
 
 def _batch(rng: np.random.Generator, patches: list[Pixels]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return low- and high-resolution batches of turned and mirrored patches."""
+    """Return low- and high-resolution batches of rotated and mirrored patches."""
     turned = [
         np.rot90(patch[:, ::-1] if rng.random() < 0.5 else patch, int(rng.integers(4)))
         for patch in patches

@@ -1,4 +1,4 @@
-"""Loading SMFANet weights: strictly, without running code, and only finite numbers."""
+"""Loads SMFANet weights strictly, without running code, and accepts only finite numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BLOCK = re.compile(r"feats\.(\d+)\.")
 def load_smfanet(file: str | Path) -> SMFANet:
     """Return the network of a published file of weights, in evaluation mode.
 
-    The variant and the scale are those of the tensors' shapes.
+    The variant and the scale are derived from the shapes of the tensors.
 
     Args:
-        file: A zip pickle of PyTorch that holds ``{"params": {name: tensor}}``.
+        file: A zip pickle of PyTorch that contains ``{"params": {name: tensor}}``.
 
     Raises:
-        ConfigurationError: If the file cannot be read, holds code, is truncated, belongs to another
-            network, or has numbers that are not finite.
+        ConfigurationError: If the file cannot be read, contains code, is truncated, belongs to
+            another network, or contains numbers that are not finite.
     """
     state = _read(Path(file))
     variant, scale = _sizes(state, file)
@@ -51,24 +51,24 @@ def _read(file: Path) -> dict[str, Tensor]:
     try:
         content: Any = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise _refused(file, "holds more than tensors, and is not loaded") from error
+        raise _refused(file, "contains more than tensors, and is not loaded") from error
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise _refused(file, f"cannot be read: {str(error)[:200]}") from error
     params = content.get("params") if isinstance(content, Mapping) else None
     if not isinstance(params, Mapping) or not all(
         isinstance(tensor, Tensor) for tensor in params.values()
     ):
-        raise _refused(file, 'holds no tensors under "params"')
+        raise _refused(file, 'contains no tensors under "params"')
     return {str(name): tensor for name, tensor in params.items()}
 
 
 def _sizes(state: Mapping[str, Tensor], file: str | Path) -> tuple[SMFANetVariant, int]:
-    """Return the variant and the scale of the shapes."""
+    """Return the variant and the scale that the shapes imply."""
     head, tail = state.get("to_feat.weight"), state.get("to_img.0.weight")
     if head is None or tail is None:
         raise _refused(file, "belongs to another network: it has no to_feat and to_img")
     if head.dim() != 4 or tail.dim() != 4:
-        raise _refused(file, "belongs to another network: to_feat or to_img is no convolution")
+        raise _refused(file, "belongs to another network: to_feat or to_img is not a convolution")
     blocks = {int(found[1]) for name in state if (found := _BLOCK.match(name))}
     variant = SMFANetVariant(head.shape[0], len(blocks))
     scale = math.isqrt(tail.shape[0] // 3)

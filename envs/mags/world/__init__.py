@@ -1,4 +1,4 @@
-"""The procedural world of the family: scenes with several signs that only a magnifier can read."""
+"""Creates the procedural scenes, with several signs that only a magnifier makes readable."""
 
 from .presets import SCENES, SceneDifficulty
 from .world import MagsWorld

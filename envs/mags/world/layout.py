@@ -1,4 +1,4 @@
-"""Places the signs of a scene, and picks those that a question is about."""
+"""Places the signs of a scene; the signs of one question are far apart."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from visenv.worlds.scenes.signs import FRAMES, Box, Sign
 from .presets import SceneDifficulty
 
 SPREAD = 0.4
-"""Least share of the image that a box around the panels of all signs of a question covers.
+"""Minimum share of the image that the box around the panels of all signs of a question covers.
 
-The panels hold the details that decide the answer. A valid zoom box covers less of the image, so
-that no valid box holds all details of a question.
+The panels contain the details that decide the answer. A valid zoom box covers less of the image, so
+that no valid box contains all details of a question.
 """
 
 _CANDIDATES = 64
@@ -26,7 +26,7 @@ def place_signs(
     """Return signs of different colors that do not touch.
 
     Args:
-        rng: Source of all randomness.
+        rng: The random generator.
         scenes: The difficulty.
         count: Number of signs.
         together: The first `together` signs belong to one question: a box around their panels
@@ -43,7 +43,7 @@ def place_signs(
 def _try_to_place(
     rng: np.random.Generator, scenes: SceneDifficulty, count: int
 ) -> list[Sign] | None:
-    """Return signs at random places; the second one far from the first. None if one has no room."""
+    """Return signs at random places, the second far from the first; None if one has no space."""
     frames = [list(FRAMES)[place] for place in rng.permutation(len(FRAMES))[:count]]
     signs: list[Sign] = []
     for frame in frames:
@@ -69,7 +69,7 @@ def _are_free(corners: NDArray[np.int64], side: int, taken: list[Box]) -> NDArra
 
 
 def _farthest(corners: NDArray[np.int64], box: Box) -> NDArray[np.int64]:
-    """Return the corner that spans the largest area with the box."""
+    """Return the corner that spans the largest box with `box`."""
     spans = np.abs(corners[:, 0] - box.left) * np.abs(corners[:, 1] - box.top)
     return np.asarray(corners[int(spans.argmax())])
 

@@ -1,4 +1,4 @@
-"""Defines the parts of scenes: sizes, number of signs, clutter; a preset for each difficulty."""
+"""Defines sizes, numbers of signs and clutter of scenes, with a preset for each difficulty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = ("counting", "relation", "attribute")
 """Kinds of question, after TallyQA, VSR and GQA."""
 
 OVERSAMPLING = 4
-"""Scenes are rendered at this many times the native resolution."""
+"""Factor between the resolution at which scenes are rendered and the native resolution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,17 +22,17 @@ class SceneDifficulty:
     Attributes:
         side: Side of the square native image, pixels; a multiple of `view_side`.
         view_side: Side of the view, pixels.
-        signs: Fewest and most signs. A counting question always has the most, so that the number of
-            signs, which the view shows, tells nothing about the answer.
-        detail: Side of the panel that holds the detail, view px.
+        signs: Minimum and maximum number of signs. A counting question always has the maximum, so
+            that the number of signs, which the view shows, does not reveal the answer.
+        detail: Side of the panel that contains the detail, view px.
         frame: Width of a sign's colored frame, view px.
-        details: What is on the signs of a scene: ``"colour"`` (stripes) or ``"text"`` (a word).
+        details: Kinds of details on signs: ``"colour"`` (stripes) or ``"text"`` (a word).
         kinds: Kinds of question, of `KINDS`.
         shapes: Shapes of signs.
-        clutter: Of the background, 0 to 1.
-        occluders: Whether leaves hide parts of the frames; details stay free.
+        clutter: Clutter of the background, 0 to 1.
+        occluders: Whether leaves cover parts of the frames; details are never covered.
         stripe_period: Distance of two stripes, view px.
-        grain: Amplitude of sensor noise at the rendered resolution, levels of 255.
+        grain: Amplitude of sensor noise at the rendered resolution, in gray levels of 255.
 
     Raises:
         ConfigurationError: If a value is out of its range.

@@ -1,4 +1,4 @@
-"""The questions of a scene: what is asked, the answer, and what is on each sign."""
+"""Creates the question of a scene, with its answer and the details of each sign."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _ATTRIBUTES = {"colour": "What color are the stripes on {}?", "text": "What is w
 
 
 class SceneDraft(NamedTuple):
-    """A scene before it is painted.
+    """Describes a scene before it is rendered.
 
     Attributes:
         kind: The kind of question.
-        detail: What is on the signs, ``"colour"`` or ``"text"``.
+        detail: The kind of detail on the signs, ``"colour"`` or ``"text"``.
         question: The question.
         answer: Its answer.
         options: All possible answers.
         signs: The signs.
-        values: What is on each sign.
-        targets: The places in `signs` of what the question is about.
-        evidence: The places in `signs` of what must be looked at.
+        values: The detail of each sign.
+        targets: The indices in `signs` of the signs that the question is about.
+        evidence: The indices in `signs` of the signs that must be looked at.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class SceneDraft(NamedTuple):
 
 
 def make_scene(rng: np.random.Generator, scenes: SceneDifficulty) -> SceneDraft:
-    """Return a scene with a question; kinds, details and answers are drawn evenly."""
+    """Return a scene with a question; kinds, details and answers are drawn uniformly."""
     kind = scenes.kinds[int(rng.integers(len(scenes.kinds)))]
     detail = scenes.details[int(rng.integers(len(scenes.details)))]
     return _MAKERS[kind](rng, scenes, detail)
@@ -76,8 +76,8 @@ def _counting(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) ->
 def _relation(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     signs = place_signs(rng, scenes, _count(rng, scenes, least=2), together=2)
     first, second, *others = _drawn(rng, detail)
-    # The first two signs are compared. Which of them the question names first is drawn, so that
-    # the two answers are equally likely wherever the signs stand.
+    # The first two signs are compared. The order in which the question names them is random, so
+    # that the two answers are equally likely for any positions of the signs.
     pair = [first, second] if rng.random() < 0.5 else [second, first]
     values = pair + [others[int(rng.integers(len(others)))] for _ in signs[2:]]
     axis, relation = [(0, "to the left of"), (1, "above")][int(rng.integers(2))]

@@ -1,4 +1,4 @@
-"""Painting a scene at four times its native resolution, and averaging it down."""
+"""Renders a scene at four times its native resolution, and averages it down."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LEAVES = ((46, 84, 38), (70, 108, 52), (96, 120, 66))
 def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) -> Pixels:
     """Return the scene at the rendered resolution, uint8 ``[height, width, 3]``.
 
-    The details vanish from the view whatever they are (`visenv.worlds.scenes.details.hide`). They
-    are engraved after all plates and leaves are painted, so that nothing covers them.
+    The details are invisible in the view (`visenv.worlds.scenes.details.hide`). They are drawn
+    after all plates and leaves, so that nothing covers them.
     """
     side = OVERSAMPLING * scenes.side
     pixels = paint_background(rng, side, side, scenes.clutter)
@@ -38,7 +38,7 @@ def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) 
 
 
 def to_native(rendered: Pixels) -> Pixels:
-    """Average areas down to the native resolution; the grain keeps the rounding unbiased."""
+    """Average areas down to the native resolution; the noise keeps the rounding unbiased."""
     import cv2
 
     height, width = (side // OVERSAMPLING for side in rendered.shape[:2])
@@ -48,7 +48,7 @@ def to_native(rendered: Pixels) -> Pixels:
 def _draw_leaves(
     rng: np.random.Generator, pixels: Pixels, sign: Sign, scenes: SceneDifficulty
 ) -> None:
-    """Hide corners of a sign under leaves, as wide as the margin around the panel."""
+    """Cover corners of a sign with leaves, as wide as the margin around the panel."""
     import cv2
 
     left, top, right, bottom = sign.box.native(scenes.rendered_unit)

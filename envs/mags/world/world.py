@@ -1,4 +1,4 @@
-"""MagsWorld: an endless supply of scenes with several signs and one question each."""
+"""Creates an unlimited number of scenes with several signs and one question each."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .render import paint, to_native
 
 
 class MagsWorld:
-    """Makes scenes whose signs cannot be read in the view, and questions about them.
+    """Creates scenes whose signs cannot be read in the view, and questions about them.
 
-    A `ProceduralSource`. Each scene is rendered at four times its native resolution and averaged
-    down, so that the true high-resolution pixels of every crop are known (`pair`).
+    This is a `ProceduralSource`. Each scene is rendered at four times its native resolution and
+    averaged down, so that the true high-resolution pixels of every crop are known (`pair`).
 
     `Sample.ground_truth` is a `MagsTruth`; `Sample.kind` is ``"counting"``, ``"relation"`` or
     ``"attribute"``.
@@ -43,14 +43,14 @@ class MagsWorld:
         )
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene; a function of the generator's state alone.
+        """Create a scene, which depends only on the state of the generator.
 
-        Scenes made lately are kept, so that the members of a group share one.
+        Recent scenes are cached, so that the members of a group share one.
         """
         return RECENT.sample(self.scenes, rng, lambda rng: self.pair(rng)[0])
 
     def pair(self, rng: np.random.Generator) -> tuple[Sample, Pixels]:
-        """Make a scene; return it with its rendered pixels.
+        """Create a scene; return it with its rendered pixels.
 
         Returns:
             The sample, whose image has the native size, and uint8

@@ -1,1 +1,1 @@
-"""The data sets that only ZoomVQA has a loader for."""
+"""Loads the data sets that only ZoomVQA uses."""

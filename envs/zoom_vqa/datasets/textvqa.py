@@ -1,4 +1,4 @@
-"""TextVQA (Singh et al., "Towards VQA Models That Can Read", 2019), in either published layout.
+"""Loads TextVQA (Singh et al., "Towards VQA Models That Can Read", 2019), in both layouts.
 
 Official release::
 
@@ -6,12 +6,12 @@ Official release::
     train_images/<image_id>.jpg     of train and val; train_val_images/train_images/ as zipped
     test_images/<image_id>.jpg
 
-The JSON files may also lie in ``annotations/`` and the image folders in ``images/``. Hub
+The JSON files may also be in ``annotations/`` and the image folders in ``images/``. Hub
 (``lmms-lab/textvqa``; needs the extra ``data``)::
 
     data/train-00000-of-00020.parquet …     data/validation-*.parquet     data/test-*.parquet
 
-The test split has no answers: its rows are kept, and scoring one raises a `DataError`.
+The test split has no answers: its rows are loaded, and scoring one raises a `DataError`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TextVQATruth(QuestionTruth):
 
     Attributes:
         image_id: The name of the image in OpenImages.
-        image_classes: What is in the image.
+        image_classes: The classes of the objects in the image.
     """
 
     image_id: str | None = None
@@ -61,8 +61,8 @@ class TextVQATruth(QuestionTruth):
 class TextVQA(RowSource):
     """Loads one split of TextVQA from a local folder.
 
-    `Sample.kind` is the kind of answer as VQA reports it: ``"yes/no"``, ``"number"`` or ``"other"``
-    (of the commonest answer), and ``""`` in the test split.
+    `Sample.kind` is VQA's kind of the most common answer, ``"yes/no"``, ``"number"`` or
+    ``"other"``, and ``""`` in the test split.
 
     Args:
         folder: A folder in one of the two layouts.

@@ -160,5 +160,5 @@ def test_truncated_parquet_file_is_named(tmp_path: Path) -> None:
     folder = lerobot(tmp_path / "set", [row])
     file = folder / "data/chunk-000/episode_000000.parquet"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"episode_000000\.parquet holds no episode"):
+    with pytest.raises(DataError, match=r"episode_000000\.parquet contains no episode"):
         list(read_lerobot(folder, "libero_goal"))

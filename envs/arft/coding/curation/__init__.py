@@ -1,1 +1,1 @@
-"""The curation step of ArftCoding."""
+"""Contains the curation step of ArftCoding."""

@@ -1,4 +1,4 @@
-"""Distort: writes distorted samples to disk, balanced by a plan, in the layout of MAT-Coding."""
+"""Writes distorted samples to disk, balanced by a plan, in the layout of MAT-Coding."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from ..world.sources import DistortedRows, DistortedWorld
 
 
 class Distort(CurationStep):
-    """Turns the rows of `plan_lines` into samples with something wrong.
+    """Distorts the samples that are listed by `plan_lines`.
 
     A row has the fields of MAT-Coding, ``{id, question, answers, ori_image_path,
-    processed_image_path, type, split}``, and ``distortions`` with their parameters, ``box`` of a
-    crop and ``options`` where there are some, so that ``mat_coding:<folder>`` reads it. Images are
-    PNG files in ``images`` beside the rows, each once, named by its pixels' hash.
+    processed_image_path, type, split}``, and ``distortions`` with their parameters, the ``box`` of
+    a crop, and ``options`` if the sample has some, so that ``mat_coding:<folder>`` can read it.
+    Images are PNG files in ``images`` beside the rows, named by the hash of their pixels; equal
+    images are written once.
 
     Args:
-        source: Where samples come from.
-        folder: Where the rows are written.
-        seed: Of samples and parameters.
-        label: What the journal calls the source.
+        source: The source of the samples.
+        folder: The folder to which rows are written.
+        seed: The seed of samples and parameters.
+        label: The name of the source in the journal.
     """
 
     name: ClassVar[str] = "distort"
@@ -58,21 +59,21 @@ class Distort(CurationStep):
         count: int | None = None,
         seed: int = 0,
     ) -> tuple[Distort, list[InputRow]]:
-        """Make the step for a source that is named, and the rows that it works on.
+        """Create the step for a named source, and its input rows.
 
         Args:
             data: A data set of questions about one image, such as ``"textvqa:<folder>"``, or
                 ``"procedural"``.
-            folder: Where the rows are written.
+            folder: The folder to which rows are written.
             plan: A key of `PLANS`: how often each problem occurs.
-            problems: What is to be wrong instead of a plan, each as often, for example
+            problems: Problems to use instead of a plan, in equal numbers, for example
                 ``["rotation90+noise"]``.
-            count: How many samples; by default as many as the plan, or 100 of each problem.
-            seed: Of the plan's order, of samples and of parameters.
+            count: The number of samples; by default that of the plan, or 100 of each problem.
+            seed: The seed of the plan's order, the samples and the parameters.
 
         Raises:
             UnknownNameError: If there is no such data set or problem.
-            ConfigurationError: If there would be no samples, or the source has fewer.
+            ConfigurationError: If the count is 0, or larger than the source.
             DataError: If the data set cannot be read.
         """
         chosen: Plan = PLANS[plan]
@@ -111,7 +112,7 @@ class Distort(CurationStep):
         )
 
     def _made(self, row: Row) -> tuple[Sample, Image]:
-        """Return the sample, and its image before the distortion."""
+        """Return the distorted sample, and its image before the distortion."""
         place = row["place"]
         if isinstance(self._source, DistortedRows):
             return self._source[place], self._source.source[place].images[0]
@@ -124,16 +125,16 @@ class Distort(CurationStep):
 def plan_lines(
     plan: Plan, seed: int, count: int | None = None, rows: int | None = None
 ) -> list[InputRow]:
-    """Return a row for each sample of a plan, shuffled; a longer list repeats the plan.
+    """Return a row for each sample of a plan, shuffled; a larger `count` repeats the plan.
 
     Args:
-        plan: What there is to be.
-        seed: Shuffles.
-        count: How many; those of the plan by default.
-        rows: How many the source has, if it has an end.
+        plan: The number of samples with each combination of problems.
+        seed: The seed of the order.
+        count: The number of rows; by default that of the plan.
+        rows: The number of rows of the source, if it is finite.
 
     Raises:
-        ConfigurationError: If there would be none, or the source has fewer.
+        ConfigurationError: If the count is 0, or larger than the source.
     """
     listed = schedule(plan, seed)
     count = len(listed) if count is None else count

@@ -1,4 +1,4 @@
-"""The tools of ArftCoding: naming what is wrong, and running programs."""
+"""Contains the tools of ArftCoding: naming problems, and running programs."""
 
 from .code import CodeArguments, CodeTool
 from .steps import (

@@ -1,4 +1,4 @@
-"""Code (Visual-ARFT, arXiv 2505.14246, §3): the policy writes Python that is really run."""
+"""Runs Python code that the policy writes (Visual-ARFT, arXiv 2505.14246, §3)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ cv2.imwrite("{OUTPUT_IMAGE}", image)
 """
 _SHORTEST = 200
 _STAMP = re.compile(r"^(\[ *[A-Z]+:\d+)@\d+\.\d+\]", re.MULTILINE)
-"""OpenCV dates its warnings; without that, one program says the same every time."""
+"""Removes the time from OpenCV's warnings, so that a program always prints the same text."""
 
 
 class CodeArguments(Arguments):
-    """What the policy writes."""
+    """Holds the arguments of `CodeTool`."""
 
     code: str = Field(
         description=f"Python. It finds the image at '{INPUT_IMAGE}' and writes the changed one to "
@@ -54,18 +54,19 @@ class CodeArguments(Arguments):
 
 
 class CodeTool(Tool[CodeArguments]):
-    """Run a program on an image of the episode, in a sandbox; show what it prints and writes.
+    """Runs a program on an image of the episode in a sandbox; shows its output and image.
 
-    What a program does wrong is a result, its traceback, and no error: the policy can go on from
-    it. Each program has only the image and its own text; nothing is left of the one before.
+    An error in a program is a result (its traceback), not a tool error, so that the policy can
+    continue. Each program has only the image and its own text; programs share no state.
 
     Args:
-        sandbox: Where programs run; by default the one all environments of this process share.
-        limits: Of each program; the sandbox's by default.
-        characters: Most characters of text shown; of a longer one, the beginning and the end.
+        sandbox: The sandbox of the programs; by default the one that this process shares.
+        limits: The limits of each program; by default those of the sandbox.
+        characters: The maximum length of the shown text; of a longer one, the beginning and the
+            end are shown.
 
     Raises:
-        ConfigurationError: If `characters` leaves no room for an error message.
+        ConfigurationError: If `characters` is too small for an error message.
     """
 
     name = "python"
@@ -90,11 +91,11 @@ class CodeTool(Tool[CodeArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Make sure that programs can be run.
+        """Check that programs can run.
 
         Raises:
-            ConfigurationError: If they cannot be run safely here.
-            ServiceError: If what runs them cannot be reached.
+            ConfigurationError: If programs cannot run safely on this machine.
+            ServiceError: If the sandbox cannot be reached.
         """
         self._sandbox().start()
 
@@ -102,12 +103,12 @@ class CodeTool(Tool[CodeArguments]):
     def call(self, arguments: CodeArguments, store: Store) -> ToolResult:
         """Run the program.
 
-        The result's ``detail`` holds ``status`` (see `visenv.sandbox.Status`), ``image``, the name
-        of the image it was given, and ``written``, whether it wrote one that was taken.
+        The result's ``detail`` contains ``status`` (see `visenv.sandbox.Status`), the name of the
+        input ``image``, and ``written``, whether the program wrote an image that was accepted.
 
         Raises:
             ToolError: If there is no such image.
-            ServiceError: If no process could be had, beyond retries.
+            ServiceError: If no process could be started after all retries.
         """
         name, image = _chosen(arguments.image, store)
         images = {INPUT_IMAGE: _lossless(image)}
@@ -123,7 +124,7 @@ class CodeTool(Tool[CodeArguments]):
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CodeArguments:
-        """Return one of a few repairs of a random image."""
+        """Return one of a few repairs, for a random image."""
         names = list(store.images)
         work = _SNIPPETS[int(rng.integers(len(_SNIPPETS)))]
         image = names[int(rng.integers(len(names)))] if names else None
@@ -133,7 +134,7 @@ class CodeTool(Tool[CodeArguments]):
         return self.sandbox or shared_sandbox()
 
     def _shown(self, execution: Execution) -> tuple[Part, ...]:
-        # Here and not only by `VisEnv`: what is escaped is longer, and the end has to be kept.
+        # `VisEnv` shortens, too, but escaping makes the text longer, and the end has to be kept.
         text = neutralized(_STAMP.sub(r"\1]", _without_true(execution).text))
         text = _shortened(text, self.characters)
         if execution.image is not None:
@@ -152,16 +153,16 @@ def _chosen(name: str | None, store: Store) -> tuple[str, Image]:
 
 
 def _without_true(execution: Execution) -> Execution:
-    """Leave out the value of a last line that writes the image: the image is shown."""
+    """Remove the value of a last line that writes the image, because the image is shown."""
     if execution.image is None or execution.result != "True":
         return execution
     return replace(execution, result="")
 
 
 def _lossless(image: Image) -> bytes:
-    """Return the image as the bytes of a PNG file; readers go by the content, not by the name.
+    """Return the image as the bytes of a PNG file; readers ignore the extension of the name.
 
-    A JPEG file would add what no repair takes away: a dark image has a few levels only.
+    A JPEG file would add errors that no repair removes: a dark image has only a few levels.
     """
     import cv2
 
@@ -173,7 +174,7 @@ def _lossless(image: Image) -> bytes:
 
 
 def _without_thin_image(execution: Execution) -> Execution:
-    """Drop an image with a side too long for models' processors, which would fail on it."""
+    """Drop an image with a side that is too long for the image processors of models."""
     if execution.image is None or not is_too_thin(execution.image.size):
         return execution
     width, height = execution.image.size
@@ -182,7 +183,7 @@ def _without_thin_image(execution: Execution) -> Execution:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Return the beginning and the end: a traceback's last line says the most."""
+    """Return the beginning and the end of a text, because a traceback ends with the error."""
     if len(text) <= most:
         return text
     gap = "\n…\n"

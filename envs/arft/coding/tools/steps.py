@@ -1,4 +1,4 @@
-"""The tools of coding: saying what is wrong, and programs, each on what the one before wrote."""
+"""Contains the tools of coding: naming problems, and programs that continue from the last image."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ..world import LABELS
 from .code import CodeArguments, CodeTool
 
 LATEST = "latest_image"
-"""Where the store holds the image that the next program finds, with all its pixels."""
+"""Name in the store of the next program's input image, in full resolution."""
 
 NAMED = "problems"
-"""Where it holds the labels that were named last."""
+"""Name in the store of the labels that were named last."""
 
 
 class ProblemArguments(Arguments):
-    """What the policy says is wrong."""
+    """Holds the problems that the policy names."""
 
     labels: Annotated[list[str], Field(min_length=1, description="What is wrong.")]
 
 
 class ProblemTool(Tool[ProblemArguments]):
-    """Stores the problems that the policy names, and says what to do next, not if they are right.
+    """Stores the problems that the policy names; its reply does not reveal whether they are right.
 
     Args:
-        brief: Say nothing.
+        brief: Whether the reply is empty.
     """
 
     name = "problem"
@@ -46,7 +46,7 @@ class ProblemTool(Tool[ProblemArguments]):
 
     @override
     def call(self, arguments: ProblemArguments, store: Store) -> ToolResult:
-        """Store the labels; the result's ``detail`` holds ``labels``, sorted, each once.
+        """Store the labels; the result's ``detail`` contains the distinct ``labels``, sorted.
 
         Raises:
             ToolError: If there is no such label.
@@ -75,17 +75,17 @@ class ProblemTool(Tool[ProblemArguments]):
 
 
 class ProgramArguments(Arguments):
-    """What the policy writes."""
+    """Holds the arguments of `ProgramTool`."""
 
     code: str = Field(description="Python.")
 
 
 class ProgramTool(Tool[ProgramArguments]):
-    """Runs a program on the image as the last one left it; the store has that under `LATEST`.
+    """Runs a program on the image that the last program wrote, stored under `LATEST`.
 
     Args:
-        sandbox: Where programs run, see `CodeTool`.
-        characters: Most characters of text shown, see `CodeTool`.
+        sandbox: The sandbox of the programs, see `CodeTool`.
+        characters: The maximum length of the shown text, see `CodeTool`.
     """
 
     name = "code"
@@ -97,11 +97,11 @@ class ProgramTool(Tool[ProgramArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Make sure that programs can be run.
+        """Check that programs can run.
 
         Raises:
-            ConfigurationError: If they cannot be run safely here.
-            ServiceError: If what runs them cannot be reached.
+            ConfigurationError: If programs cannot run safely on this machine.
+            ServiceError: If the sandbox cannot be reached.
         """
         self._python.reset(sample, store)
 
@@ -110,12 +110,12 @@ class ProgramTool(Tool[ProgramArguments]):
         """Run the program; ``detail`` is that of `CodeTool`.
 
         Raises:
-            ServiceError: If no process could be had, beyond retries.
+            ServiceError: If no process could be started after all retries.
         """
         return self.run_program(arguments.code, store)
 
     def run_program(self, code: str, store: Store) -> ToolResult:
-        """Run it, and keep the image it wrote for the next one."""
+        """Run a program, and store the image that it writes as the input of the next one."""
         result = self._python.call(CodeArguments(code=code, image=LATEST), store)
         for part in result.parts:
             if isinstance(part, Image):
@@ -124,7 +124,7 @@ class ProgramTool(Tool[ProgramArguments]):
 
     @override
     def example(self) -> ProgramArguments:
-        """Return a change of brightness: the direction of a rotation would be read as a hint."""
+        """Return a change of brightness, because a rotation could be read as a hint."""
         return ProgramArguments(code=prompts.EXAMPLE)
 
     @override

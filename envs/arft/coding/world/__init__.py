@@ -1,7 +1,7 @@
-"""Images with known problems, to be repaired before a question about them can be answered.
+"""Creates images with known problems, which must be repaired to answer a question about them.
 
-The builder of MAT-Coding (Visual-ARFT, arXiv 2505.14246, appendix B), whose own was not published:
-from any samples with a question, an image and answers.
+It replaces the builder of MAT-Coding (Visual-ARFT, arXiv 2505.14246, appendix B), which was not
+published, and works on all samples with a question, an image and answers.
 """
 
 from .kinds import KINDS, LABELS, apply

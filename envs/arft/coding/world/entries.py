@@ -1,4 +1,4 @@
-"""Makes four names with a value each for pages and signs; one is asked about."""
+"""Creates the text of pages and signs: four names with a value each, one of which is asked for."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ QUESTIONS = {
     "page": "What does the page give for {name}?",
     "signs": "What stands below {name} on its sign?",
 }
-"""By the kind of picture; ``{name}`` is the name that is asked about."""
+"""Questions by the kind of picture; ``{name}`` is replaced by the name that is asked about."""
 
 COUNT = 4
-"""Entries of a picture."""
+"""Number of entries of a picture."""
 
 
 class PictureEntries(NamedTuple):
@@ -82,7 +82,7 @@ class PictureEntries(NamedTuple):
         style: A key of `QUESTIONS`.
         names: Four names, all different.
         values: The value of each, all different.
-        asked: Which of the four is asked about.
+        asked: The index of the entry that is asked about.
     """
 
     style: str
@@ -97,12 +97,12 @@ class PictureEntries(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """Return the value that is asked for."""
+        """Return the value of the entry that is asked about."""
         return self.values[self.asked]
 
 
 def write_entries(rng: np.random.Generator) -> PictureEntries:
-    """Draw a picture's text; the kinds of the four values are drawn one by one."""
+    """Draw the text of a picture; the kinds of the four values are drawn independently."""
     style = pick(rng, list(QUESTIONS))
     names = tuple(shuffled(rng, NAMES)[:COUNT])
     values = _write_values(rng, names)

@@ -1,7 +1,7 @@
-"""Flags: pictures of 96 px that a model of a million parameters can read.
+"""Draws flags: pictures of 96 px for a model of a million parameters.
 
-A pole with a flag of two bands. Upside down, the upper band is the lower one; in the dark, the
-colors are nearly gone. An answer that takes two words can be half right.
+A picture contains a pole with a flag of two bands. Rotated by 180°, the bands are swapped; in the
+dark, the colors are hard to see. An answer may have two words, so it can be half right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .plans import Problems
 _SKY, _POLE = 150, 60
 _FLAG = 48
 _NEAR = 60
-"""Levels by which a band may differ from its color and be named."""
+"""Maximum distance in levels between a band and its color at which the reader names the color."""
 QUESTIONS = {
     "upper": "What colour is the upper band of the flag?",
     "lower": "What colour is the lower band of the flag?",
@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 class Flag(NamedTuple):
-    """A flag that is asked about.
+    """Describes a flag and its question.
 
     Attributes:
         bands: The colors, the upper one first.
@@ -42,15 +42,15 @@ class Flag(NamedTuple):
 
 
 class FlagPictures:
-    """Flags, asked about one of their bands, or both; see `Pictures`.
+    """Draws flags with questions about one band or both; see `Pictures`.
 
-    The reader names the two bands by their colors, which it knows in full light only.
+    The reader names the colors of the two bands, which it recognizes only in full light.
     """
 
     crops = False
 
     def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
-        """Return those of dark flags of a gain of 0.15 or more, which a factor up to 7 repairs."""
+        """Return gains of 0.15 or more for dark flags, which a factor up to 7 repairs."""
         return {"dark": (0.0, 0.38)}
 
     def write(self, rng: np.random.Generator) -> Flag:
@@ -58,7 +58,7 @@ class FlagPictures:
         return Flag(tuple(shuffled(rng, list(COLORS))[:2]), pick(rng, list(QUESTIONS)))
 
     def rewrite(self, rng: np.random.Generator, text: Flag) -> Flag:
-        """Return the same question about other colors."""
+        """Return the same question about a flag with other colors."""
         return text._replace(bands=tuple(shuffled(rng, list(COLORS))[:2]))
 
     def draw(self, rng: np.random.Generator, text: Flag, small: bool = False) -> Sample:
@@ -73,7 +73,7 @@ class FlagPictures:
         )
 
     def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
-        """Return 1 if the bands, as they look, give the answer, otherwise 0."""
+        """Return 1 if the colors of the bands give the answer, otherwise 0."""
         asked = next(key for key, question in QUESTIONS.items() if question == sample.question)
         bands = _seen(pixels)
         return float(len(bands) == 2 and _answer(bands, asked) == sample.answers[0])
@@ -85,7 +85,7 @@ def _answer(bands: Sequence[str], asked: str) -> str:
 
 
 def _seen(pixels: Pixels) -> list[str]:
-    """Return the colors that are seen, each within `_NEAR` levels of its own, from the top."""
+    """Return the recognized colors from top to bottom; a band may differ by `_NEAR` levels."""
     rows: dict[str, float] = {}
     for name, color in COLORS.items():
         near = np.abs(pixels.astype(np.int16) - np.array(color, np.int16)).max(axis=2) <= _NEAR
@@ -95,7 +95,7 @@ def _seen(pixels: Pixels) -> list[str]:
 
 
 def _drawn(rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
-    """Draw the flag near the top of its pole, which stands on the ground at the left edge."""
+    """Draw the flag near the top of its pole; the ground is at the left edge."""
     pixels = gray_ground(_SKY)
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))
     middle, right = top + _FLAG // 2, left + _FLAG + int(rng.integers(13))

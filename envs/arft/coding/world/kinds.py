@@ -1,17 +1,17 @@
-"""The distortions: what each does to an image, as a function of its parameters alone.
+"""Defines the distortions; each is a function of the image and of its parameters alone.
 
-A distortion holds all its parameters, so that `apply` makes the same pixels of the same image
-again. The paper names the kinds; ranges are ours, as its builder was not published. A strength of 0
-to 1 picks a point of each range, from the mildest to the strongest, in equal ratios.
+A `Distortion` contains all parameters, so that `apply` creates the same pixels from the same image.
+The paper names the kinds; the ranges are ours, because its builder was not published. A strength
+from 0 to 1 selects a point of each range on a logarithmic scale, from the mildest to the strongest.
 
 ================  ========================================  ======================================
-name              parameters                                what undoes it
+name              parameters                                repair
 ================  ========================================  ======================================
-``rotation90``    ``clockwise``: true, as the paper has it  a turn the other way, exactly
-``rotation180``   none                                      another one, exactly
+``rotation90``    ``clockwise``: true, as in the paper      a rotation the other way, exactly
+``rotation180``   none                                      the same rotation, exactly
 ``dark``          ``gain`` 0.40 to 0.03                     ``1 / gain``, to ``0.5 / gain`` levels
 ``overexposure``  ``gain`` 1.8 to 6.0, clipped at 255       ``1 / gain`` where nothing was clipped
-``blur``          ``kernel`` 9, 11, … 57 px, ``sigma`` px   Wiener's filter, up to rounding
+``blur``          ``kernel`` 9, 11, … 57 px, ``sigma`` px   a Wiener filter, up to rounding
 ``noise``         ``sigma`` 10 to 260 levels, ``seed``      nothing; smoothing helps
 ================  ========================================  ======================================
 """
@@ -38,8 +38,9 @@ class DistortionKind(NamedTuple):
     """Describes one kind of distortion.
 
     Attributes:
-        draw: Parameters of a strength; those that have none are drawn.
-        apply: The distorted image, from the image (uint8 ``[height, width, 3]``) and parameters.
+        draw: Returns parameters for a strength; parameters that do not depend on it are random.
+        apply: Returns the distorted image, given the image (uint8 ``[height, width, 3]``) and
+            the parameters.
     """
 
     draw: Callable[[np.random.Generator, float], Parameters]
@@ -47,7 +48,7 @@ class DistortionKind(NamedTuple):
 
 
 def draw(name: str, rng: np.random.Generator, strength: float) -> Distortion:
-    """Return a distortion of that kind and strength, 0 to 1."""
+    """Return a distortion of kind `name` and strength 0 to 1."""
     return Distortion(name=name, **KINDS[name].draw(rng, strength))
 
 
@@ -56,7 +57,7 @@ def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
 
     Args:
         pixels: uint8 ``[height, width, 3]``; not changed.
-        distortion: As `draw` makes it.
+        distortion: A distortion with the parameters of its kind, as `draw` returns it.
 
     Raises:
         DataError: If there is no such distortion, or a parameter is missing.
@@ -69,19 +70,19 @@ def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
 
 
 def apply_all(pixels: Pixels, distortions: Iterable[Distortion]) -> Pixels:
-    """Return the image with all distortions, one after the other; see `apply`."""
+    """Apply all distortions to the image in order; see `apply`."""
     for distortion in distortions:
         pixels = apply(pixels, distortion)
     return pixels
 
 
 def moved(place: TextBox, size: tuple[int, int], distortions: Iterable[Distortion]) -> TextBox:
-    """Return where a part of an image is after its turns.
+    """Return the position of a part of an image after the image's rotations.
 
     Args:
-        place: Where it was.
-        size: ``(width, height)`` of the image, before.
-        distortions: What was done to the image.
+        place: The position before.
+        size: ``(width, height)`` of the image before, in pixels.
+        distortions: The distortions of the image.
     """
     left, top, right, bottom = place
     width, height = size
@@ -110,7 +111,7 @@ def _gain(mildest: float, strongest: float) -> Callable[[np.random.Generator, fl
 
 
 def _kernel(rng: np.random.Generator, strength: float) -> Parameters:
-    """Return an odd side of the kernel, and the standard deviation that OpenCV derives from it."""
+    """Return an odd kernel size, and the standard deviation that OpenCV derives from it."""
     side = 2 * round(_between(4, 28, strength)) + 1
     return {"kernel": side, "sigma": round(0.3 * ((side - 1) / 2 - 1) + 0.8, 4)}
 
@@ -168,10 +169,10 @@ KINDS: Mapping[str, DistortionKind] = {
     "blur": DistortionKind(_kernel, _blur),
     "noise": DistortionKind(_grain, _add_noise),
 }
-"""By name."""
+"""The kinds by name."""
 
 TURNS = ("rotation90", "rotation180")
-"""Kinds that move every pixel and change none: they have no strength."""
+"""Kinds that move pixels without changing their values: they have no strength."""
 
 LABELS = (*KINDS, "crop", "none")
-"""What a problem can be called: a distortion, a detail too small to be read as shown, or none."""
+"""The labels of problems: a distortion, a detail that is too small to be read, or none."""

@@ -1,8 +1,8 @@
-"""Tests whether the value in question can be read in an image, as shown and once repaired.
+"""Draws distortions that hide the answer to a question, and that can be repaired.
 
-A distortion that hides nothing needs no repair, and one that destroys cannot be repaired.
-`telling_distortions` draws strengths until neither holds: the reader reads half of the answer or
-less in the image as it is shown, and all of it in what the reference program makes of it.
+A distortion that hides nothing needs no repair, and one that destroys the answer cannot be
+repaired. `telling_distortions` therefore tries strengths until the reader reads at most half of the
+answer in the image as shown, and all of it in the image that the reference program repaired.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from .lettering import TextBox
 from .plans import CROP, NONE, Problems
 
 UNREADABLE = 0.5
-"""Largest share of an answer that may be read before the repair."""
+"""Largest share of an answer that may be readable before the repair."""
 
 TRIES = 10
-"""Strengths that are tried before a picture is drawn again."""
+"""Number of strengths that are tried before another picture is drawn."""
 
 MARGIN = 64
-"""Pixels around what is asked about that a repair is tried on."""
+"""Margin in pixels around the value that the repair is tried on."""
 
 
 Strengths = tuple[float, float]
-"""The mildest and the strongest that are tried, each 0 to 1."""
+"""The mildest and the strongest strength to try, each 0 to 1."""
 
 ALL: Strengths = (0.0, 1.0)
 
 
 class Pictures(Protocol):
-    """Pictures that are asked about, with a reader that knows how to read them.
+    """Draws pictures with questions, and reads them.
 
     Attributes:
-        crops: Whether a picture can be drawn with letters too small to be read as it is shown.
+        crops: Whether a picture can have letters that are too small to be read as shown.
     """
 
     crops: bool
 
     def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
-        """Return the strengths that are tried by the name of the distortion; others have all."""
+        """Return the strengths to try by the name of the distortion; others use the full range."""
         ...
 
     def write(self, rng: np.random.Generator) -> Any:
-        """Return what a picture says: its question does not depend on what is wrong with it."""
+        """Draw the text of a picture and its question, which does not depend on the problems."""
         ...
 
     def rewrite(self, rng: np.random.Generator, text: Any) -> Any:
-        """Return the same question about other values: some cannot be read in small letters."""
+        """Return the same question about other values, because some are unreadable if small."""
         ...
 
     def draw(self, rng: np.random.Generator, text: Any, small: bool) -> Sample:
-        """Return a picture of that text, with nothing wrong."""
+        """Return a sample with a picture of that text, without distortion."""
         ...
 
     def share_read(
@@ -67,11 +67,11 @@ class Pictures(Protocol):
         """Return the share of the answer that the reader reads, 0 to 1.
 
         Args:
-            sample: The picture as it was drawn.
-            pixels: The picture as it is now, or a part of it; uint8 ``[height, width, 3]``.
-            place: Where the ``target_box`` of the sample is in `pixels`; None if it has none.
-            native: Whether `pixels` are shown as they are; otherwise they are shown as small as
-                the whole picture.
+            sample: The sample with the picture as it was drawn.
+            pixels: The current picture, or a part of it; uint8 ``[height, width, 3]``.
+            place: The position of the sample's ``target_box`` in `pixels`; None if it has none.
+            native: Whether `pixels` are shown at full size; otherwise they are scaled like the
+                whole picture.
         """
         ...
 
@@ -79,17 +79,17 @@ class Pictures(Protocol):
 def telling_distortions(
     rng: np.random.Generator, pictures: Pictures, sample: Sample, problems: Problems
 ) -> list[Distortion] | None:
-    """Return distortions whose repair matters; None if none were found for this picture.
+    """Return distortions that hide the answer and can be repaired; None if none were found.
 
-    A distortion that leaves the answer readable is too mild, and one after whose repair it cannot
-    be read is too strong: either narrows the strengths that are tried next. All distortions of a
-    sample are equally far between their mildest and their strongest.
+    If the answer stays readable, the distortions are too mild; if it is unreadable after the
+    repair, they are too strong. Both results narrow the range of strengths to try next. All
+    distortions of a sample have the same relative position in their ranges.
 
     Args:
         rng: Draws strengths and parameters.
-        pictures: Where the picture is from.
-        sample: The picture, with nothing wrong.
-        problems: What is to be wrong with it.
+        pictures: The world that the picture is from, with its reader.
+        sample: The sample with the picture, without distortion.
+        problems: The problems that the picture shall have.
     """
     names = [name for name in problems if name in kinds.KINDS]
     strengths = pictures.strengths(problems)
@@ -113,13 +113,13 @@ def telling_distortions(
 def share_as_shown(
     pictures: Pictures, sample: Sample, pixels: Pixels, distortions: Sequence[Distortion]
 ) -> float:
-    """Return the share of the answer that is read in the image as it is shown, 0 to 1.
+    """Return the share of the answer that is readable in the image as it is shown, 0 to 1.
 
     Args:
-        pictures: Where the picture is from.
-        sample: The picture, with nothing wrong.
-        pixels: The picture, distorted.
-        distortions: What was done to it.
+        pictures: The world that the picture is from, with its reader.
+        sample: The sample with the picture, without distortion.
+        pixels: The distorted picture.
+        distortions: The distortions of the picture.
     """
     place = _target(sample)
     if place is not None:
@@ -134,7 +134,7 @@ def share_as_repaired(
     distortions: Sequence[Distortion],
     problems: Problems,
 ) -> float:
-    """Return the share that is read once the reference program has run, as it is then shown.
+    """Return the share that is readable, as shown, in the output of the reference program.
 
     The arguments are those of `share_as_shown`, and the problems.
     """

@@ -1,4 +1,4 @@
-"""Lettering: lines of capitals and digits in solid ink, letters apart from each other."""
+"""Draws lines of capitals and digits in solid ink, with gaps between the letters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 _SPACING = 0.16
-"""Gap between two letters, of the height of a capital."""
+"""Gap between two letters, relative to the height of a capital."""
 _WORD_GAP = 0.55
 _CAPITAL = 0.70
-"""Height of a capital, of the size of PIL's font."""
+"""Height of a capital, relative to the size of PIL's font."""
 
 
 class TextBox(NamedTuple):
-    """Holds where something stands, in whole pixels; right and bottom are exclusive."""
+    """Holds the position of a text, in whole pixels; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -31,13 +31,13 @@ class TextBox(NamedTuple):
 def write(
     draw: ImageDraw, corner: tuple[int, int], text: str, height: int, ink: tuple[int, int, int]
 ) -> TextBox:
-    """Write a line, and return where it stands.
+    """Write a line, and return its position.
 
     Args:
-        draw: Draws on the picture.
-        corner: Left and upper edge of the line.
+        draw: The canvas of the picture.
+        corner: The left and upper edge of the line.
         text: Capitals, digits and blanks.
-        height: Height of a capital, pixels.
+        height: The height of a capital, pixels.
         ink: The color.
     """
     left, top = corner
@@ -49,13 +49,13 @@ def write(
 
 
 def width(text: str, height: int) -> int:
-    """Return how wide a line is, pixels."""
+    """Return the width of a line, pixels."""
     return _layout(text, height)[1]
 
 
 @lru_cache(maxsize=256)
 def _layout(text: str, height: int) -> tuple[tuple[tuple[str, int], ...], int]:
-    """Return where each letter is drawn, from the left edge of the line, and the line's width."""
+    """Return the letters with their offsets from the left edge of the line, and its width."""
     gap = max(1, round(_SPACING * height))
     offsets: list[tuple[str, int]] = []
     x = 0
@@ -71,7 +71,7 @@ def _layout(text: str, height: int) -> tuple[tuple[tuple[str, int], ...], int]:
 
 @lru_cache(maxsize=64)
 def glyph(letter: str, height: int) -> Pixels:
-    """Return one letter, ink 255 on 0, cut to its ink: uint8 ``[height, width]``."""
+    """Return the image of a letter, 255 on 0, cropped to the letter: uint8 ``[height, width]``."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (3 * height, 3 * height))

@@ -1,4 +1,4 @@
-"""Pages and signs: square pictures of one size, with solid ink in large or in small letters."""
+"""Draws pages and signs: square pictures of one size, with solid ink in large or small letters."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 SIDE = 1280
-"""Of every picture, pixels: neither size nor orientation tells what is wrong with an image."""
+"""Side of every picture in pixels: equal sizes reveal neither the problem nor the rotation."""
 
 EDGE = 96
-"""Pixels between the edge of a picture and what is asked about, at least."""
+"""Minimum distance in pixels between the edge of a picture and the value that is asked for."""
 
 LARGE, SMALL = (46, 52), (7, 9)
-"""Heights of capitals, pixels: read as a picture is shown, and read only when cut out."""
+"""Heights of capitals in pixels: readable as the picture is shown, and only after a crop."""
 
 # fmt: off
 _FILLER = (
@@ -39,7 +39,7 @@ class PictureStyle(NamedTuple):
 
     Attributes:
         capital: Height of a capital of the entries, pixels.
-        ink: Color of the ink: dark enough to stand out, light enough to be lost in the glare.
+        ink: Color of the ink: readable without distortion, lost if overexposed.
         ground: Color of the paper or the plates.
     """
 
@@ -51,11 +51,11 @@ class PictureStyle(NamedTuple):
 def draw_picture(
     rng: np.random.Generator, entries: PictureEntries, small: bool
 ) -> tuple[Pixels, TextBox]:
-    """Return a picture, uint8 ``[1280, 1280, 3]``, and where the value asked for stands.
+    """Return a picture, uint8 ``[1280, 1280, 3]``, and the position of the value asked for.
 
     Args:
-        rng: Draws everything but the text.
-        entries: What it says.
+        rng: Draws everything except the text.
+        entries: The text.
         small: Whether the letters are too small to be read as the picture is shown.
     """
     style = _style(rng, small)
@@ -99,7 +99,7 @@ def _draw_page(
 def _fill(
     rng: np.random.Generator, draw: ImageDraw, style: PictureStyle, *gaps: tuple[int, int]
 ) -> None:
-    """Set lines of words, capitals of 20 px, between these heights."""
+    """Draw lines of words, with capitals of 20 px, in the given vertical gaps."""
     for upper, lower in gaps:
         for y in range(upper + 30, lower - 40, 54):
             x = EDGE
@@ -133,7 +133,7 @@ def _draw_sign(
     value: str,
     style: PictureStyle,
 ) -> TextBox:
-    """Draw a plate with two lines somewhere in its quarter; return where the value stands."""
+    """Draw a plate with two lines in its quarter; return the position of the value."""
     lines, capital = (name, value), style.capital
     while max(width(line, capital) for line in lines) > _CELL - 2 * EDGE:
         capital -= 1

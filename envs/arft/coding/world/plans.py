@@ -1,10 +1,10 @@
-"""Plans how often each problem occurs: the paper's numbers, and samples shared out by them.
+"""Defines how often each problem occurs: the paper's numbers, and schedules that follow them.
 
-The published test set has 10 of each single distortion and of clean images (simple: 70), and 130
-hard ones. The positions of its items tell these apart: 40 are compositions of four kinds, the other
-90 are details to be cropped. Its 1,200 training samples are 100 of each of these 12 (appendix B).
-Which four compositions there are is known of two, ``rotation90+dark`` and ``blur+noise``; with
-ours, both rotations and all four defects of light and sharpness occur.
+The published test set has 10 samples of each single distortion and of clean images (simple: 70),
+and 130 hard samples. The order of its rows shows that 40 of them are compositions of four kinds and
+90 are details to crop. The paper's 1,200 training samples are 100 of each of these 12 (appendix B).
+Only two of the four compositions are known, ``rotation90+dark`` and ``blur+noise``; the other two
+are ours, chosen so that both rotations and all four defects of light and sharpness occur.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from visenv.worlds.draws import shuffled
 from .kinds import KINDS, LABELS
 
 Problems = tuple[str, ...]
-"""The labels of a sample's problems, in the order in which they came about."""
+"""The labels of a sample's problems, in the order in which they are applied."""
 
 NONE: Problems = ("none",)
 CROP: Problems = ("crop",)
@@ -34,10 +34,10 @@ COMPOSITIONS: tuple[Problems, ...] = (
 )
 
 Plan = Mapping[Problems, int]
-"""How many samples have these problems, at least 1 each."""
+"""The number of samples with each combination of problems, at least 1."""
 
 _STREAM = 0x9A7
-"""Keeps the generator of a schedule apart from others of the same seed."""
+"""Separates the generator of a schedule from others with the same seed."""
 
 PLANS: Mapping[str, Plan] = {
     "train": dict.fromkeys((*SINGLES, *COMPOSITIONS, CROP), 100),
@@ -57,11 +57,11 @@ def named(problems: Problems) -> str:
 
 
 def read_problems(text: str) -> Problems:
-    """Invert `named`.
+    """Parse the output of `named`.
 
     Raises:
         UnknownNameError: If there is no such label.
-        ConfigurationError: If something comes twice, or is put together with nothing.
+        ConfigurationError: If a label occurs twice, or ``crop`` or ``none`` is not alone.
     """
     problems = tuple(text.split("+"))
     for name in problems:
@@ -70,7 +70,7 @@ def read_problems(text: str) -> Problems:
     alone = len(problems) > 1 and {"none", "crop"} & set(problems)
     if alone or len(set(problems)) < len(problems):
         raise ConfigurationError(
-            f"{text!r}: each distortion comes once, 'crop' and 'none' come alone."
+            f"{text!r}: each distortion may occur once, and 'crop' and 'none' must be alone."
         )
     return problems
 
@@ -81,10 +81,10 @@ def without_crops(plan: Plan) -> Plan:
 
 
 def schedule(plan: Plan, seed: int) -> list[Problems]:
-    """Return the problems of each sample of the plan, in the shortest rounds, each shuffled.
+    """Return the problems of each sample of the plan, as the shortest rounds, each shuffled.
 
-    So the beginning of a schedule is balanced too: the first 12 samples of ``"train"`` have one
-    problem each.
+    The beginning of a schedule is therefore balanced, too: the first 12 samples of ``"train"``
+    have 12 different problems.
     """
     rng = np.random.default_rng([seed, _STREAM])
     rounds = math.gcd(*plan.values())

@@ -1,4 +1,4 @@
-"""Distorted samples that need nothing downloaded: pages and signs, or flags."""
+"""Creates distorted samples without a download: pages and signs, or flags."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .reader import share_read
 from .sources import DistortedWorld
 
 VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
-"""Pixels of a picture to a pixel of what is shown of it, at the paper's 401,408."""
+"""Side of a picture relative to its shown version, with the paper's 401,408 pixels."""
 
 _STRENGTHS: Mapping[frozenset[str], Mapping[str, Strengths]] = {
     frozenset({"dark"}): {"dark": (0.35, 0.9)},
@@ -31,22 +31,22 @@ _STRENGTHS: Mapping[frozenset[str], Mapping[str, Strengths]] = {
     frozenset({"noise"}): {"noise": (0.89, 0.98)},
     frozenset({"blur", "noise"}): {"blur": (0.6, 0.95), "noise": (0.0, 0.25)},
 }
-"""Where strengths that pass are found soon, by the distortions that have one."""
+"""Ranges in which suitable strengths are found quickly, by the distortions that have one."""
 
 _AROUND = 0.35
-"""What the reader sees around a line, of its height."""
+"""Margin around a line that the reader sees, relative to the line's height."""
 
 
 class NoticePictures:
-    """Pages and signs with four names and their values, one of which is asked for; see `Pictures`.
+    """Draws pages and signs with four names and values, one of which is asked for; see `Pictures`.
 
-    The reader is `visenv.envs.arft.coding.world.reader`; it is told where the value stands.
+    The reader is `visenv.envs.arft.coding.world.reader`; it knows the position of the value.
     """
 
     crops = True
 
     def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
-        """Return where strengths that pass are found soon; all of them for unusual problems."""
+        """Return ranges in which strengths are found quickly; full ranges for unusual problems."""
         return _STRENGTHS.get(frozenset(problems) - set(TURNS), {})
 
     def write(self, rng: np.random.Generator) -> PictureEntries:
@@ -72,7 +72,7 @@ class NoticePictures:
     def share_read(
         self, sample: Sample, pixels: Pixels, place: TextBox | None, native: bool
     ) -> float:
-        """Return the share of the answer that the reader reads, as large as it is shown."""
+        """Return the share of the answer that the reader reads at the size at which it is shown."""
         assert place is not None
         around = round(_AROUND * min(place.right - place.left, place.bottom - place.top))
         line = pixels[
@@ -85,18 +85,18 @@ class NoticePictures:
 
 
 TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
-"""Three problems that a very small model can tell apart."""
+"""Three problems that a very small model can distinguish."""
 
 
 def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWorld:
-    """Return distorted samples that need nothing downloaded.
+    """Return a source of distorted samples that needs no download.
 
     Args:
-        world: ``"default"``: pages, and landscapes with signs, all of one size; details to be
-            cropped are in small print. ``"tiny"``: flags that are upside down, in the dark, or
+        world: ``"default"``: pages, and landscapes with signs, all of one size; details to
+            crop are in small print. ``"tiny"``: flags that are upside down, in the dark, or
             neither.
-        plan: How often each problem occurs; as in the paper's training set by default, or, of
-            flags, each as often.
+        plan: How often each problem occurs; by default as in the paper's training set, or, for
+            flags, each equally often.
 
     Raises:
         UnknownNameError: If there is no such world.

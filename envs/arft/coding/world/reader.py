@@ -1,9 +1,9 @@
-"""A reader of one line: finds ink by its contrast, cuts it into letters, and names each.
+"""Reads one line of text: finds ink by its contrast, cuts it into letters, and names each letter.
 
-The reader stands for a viewer that does nothing to an image. Ink has to differ from its ground by
-`CONTRAST` levels, letters have to be upright and apart, and each must look like a letter of the
-font (`visenv.envs.arft.coding.world.lettering`). A dark, blurred, noisy or turned line is
-therefore not read, although what is left of it may suffice to restore it.
+The reader represents a viewer that does not process the image. Ink must differ from its ground by
+`CONTRAST` levels, letters must be upright and separate, and each must look like a letter of the
+font (`visenv.envs.arft.coding.world.lettering`). Therefore it does not read a dark, blurred, noisy
+or rotated line, even if the line can be restored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .lettering import glyph
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 CONTRAST = 40.0
-"""Levels by which ink differs from its ground at least."""
+"""Minimum difference in levels between ink and its ground."""
 
 _ALIKE = str.maketrans("OQDI", "0001")
-"""Letters that are counted as one, being told apart by their neighbors only."""
+"""Maps letters to similar ones, because only the context distinguishes them."""
 _WORKING_HEIGHT = 64
 _SMALLEST = 0.002
-"""Least area of a piece of ink, of the square of the line's height."""
+"""Minimum area of a piece of ink, relative to the square of the line's height."""
 _LIKENESS = 0.62
 _SIDE = 16
 
@@ -36,24 +36,24 @@ Floats = NDArray[np.float32]
 def share_read(line: Pixels, text: str) -> float:
     """Return the share of a text's letters that are read on a line, in order, 0 to 1.
 
-    Blanks do not count. What is read beside the text counts against it: 1 is the text alone.
+    Blanks do not count. Letters that are not in the text lower the share: 1 is the exact text.
     """
     given, wanted = read(line).translate(_ALIKE), text.replace(" ", "").translate(_ALIKE)
     return LCSseq.similarity(given, wanted) / max(len(given), len(wanted))
 
 
 def read(line: Pixels) -> str:
-    """Return what stands on a line, without blanks; ``""`` where nothing is recognized.
+    """Return the text of a line, without blanks; ``""`` if nothing is recognized.
 
     Args:
-        line: uint8 ``[height, width, 3]``; the ground has one color, the ink is darker.
+        line: uint8 ``[height, width, 3]``; the ground has one color, and the ink is darker.
     """
     ink = _ink(line)
     return "" if ink is None else "".join(map(_named, _letters(ink)))
 
 
 def _ink(line: Pixels) -> NDArray[np.uint8] | None:
-    """Return where the ink is, enlarged to the working height; None without contrast."""
+    """Return a mask of the ink, enlarged to the working height; None without contrast."""
     import cv2
 
     levels = line.astype(np.float32).mean(axis=2)
@@ -67,7 +67,7 @@ def _ink(line: Pixels) -> NDArray[np.uint8] | None:
 
 
 def _letters(ink: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
-    """Return the pieces of ink from left to right, those above each other as one."""
+    """Return the pieces of ink from left to right; pieces above each other count as one."""
     import cv2
 
     _, labels, boxes, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
@@ -90,7 +90,7 @@ def _letters(ink: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
 
 
 def _named(letter: NDArray[np.uint8]) -> str:
-    """Return the letter of the alphabet that looks most like it; ``"?"`` where none does."""
+    """Return the most similar letter of the alphabet; ``"?"`` if none is similar enough."""
     rows = np.flatnonzero(letter.any(axis=1))
     likeness = _templates() @ _features(letter[rows[0] : rows[-1] + 1] * np.uint8(255)).ravel()
     best = int(likeness.argmax())
@@ -103,7 +103,7 @@ def _templates() -> Floats:
 
 
 def _features(letter: Pixels) -> Floats:
-    """Return a letter in a square of `_SIDE` pixels, its proportions kept, of mean 0 and norm 1."""
+    """Return a letter, scaled to fit a square of `_SIDE` pixels, with mean 0 and norm 1."""
     import cv2
 
     height, width = letter.shape

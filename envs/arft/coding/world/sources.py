@@ -1,4 +1,4 @@
-"""Distorted samples: any questions about images, and something wrong with each image."""
+"""Creates distorted samples from any questions about images."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from .legible import Pictures, telling_distortions
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
 
 _MARGIN = 0.5
-"""What a crop leaves on each side of what is asked about, of its width or height."""
+"""Margin of a crop on each side of the target, relative to the target's width or height."""
 _DISTORTED = (QuestionTruth, NoneType)
-"""The ground truths of samples that can be distorted."""
+"""The types of ground truth of samples that can be distorted."""
 UNCHECKED = (0.0, 0.4)
-"""Strengths of distortions of images whose answer cannot be checked: the mild ones."""
+"""Range of strengths for images whose readability cannot be checked: mild ones."""
 _DRAWN_ANEW = 4
-"""Pictures that are drawn of one text before other values are written."""
+"""Number of pictures that are drawn of one text before other values are written."""
 _ATTEMPTS = 40 * _DRAWN_ANEW
-"""Pictures that are drawn before a sample is given up."""
+"""Number of pictures that are drawn before an error is raised."""
 _NOTHING = "A plan needs at least one problem; without a known region, one other than crops."
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
-    """Return the sample with these problems, as strong as suits images that cannot be checked.
+    """Return the sample with these problems, with mild strengths because no reader checks it.
 
     Args:
-        sample: With one image; for a crop, with a ``target_box``.
-        problems: What is to be wrong with it.
+        sample: A sample with one image; for a crop, also with a ``target_box``.
+        problems: The problems that it shall have.
         rng: Draws the parameters.
 
     Raises:
-        DataError: If it has not one image, or the region to crop is unknown.
+        DataError: If it does not have one image, or the region to crop is unknown.
     """
     made = [
         kinds.draw(name, rng, rng.uniform(*UNCHECKED)) for name in problems if name in kinds.KINDS
@@ -54,12 +54,12 @@ def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]
     """Return the sample with these problems.
 
     Args:
-        sample: With one image; for a crop, with a ``target_box``.
-        problems: What is to be wrong with it.
+        sample: A sample with one image; for a crop, also with a ``target_box``.
+        problems: The problems that it shall have.
         made: The distortions among them, in order.
 
     Raises:
-        DataError: If it has not one image, or the region to crop is unknown.
+        DataError: If it does not have one image, or the region to crop is unknown.
     """
     if len(sample.images) != 1:
         raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; one is distorted.")
@@ -90,10 +90,10 @@ def coding_truth(
     """Return the ground truth of a sample with these problems.
 
     Args:
-        problems: What is wrong with it.
-        distortions: How that came about.
+        problems: The problems of the sample.
+        distortions: The distortions with their parameters.
         split: Its split; by default that of its problems.
-        box: Where to look, of a crop.
+        box: The region to crop, if the problem is a crop.
         options: All possible answers.
     """
     split = split or split_of(problems)
@@ -123,18 +123,18 @@ def _region(sample: Sample) -> Region:
 
 
 class DistortedWorld:
-    """A `ProceduralSource` of pictures with something wrong, whose repair decides the answer.
+    """Implements a `ProceduralSource` of distorted pictures that must be repaired to be read.
 
-    What is asked is drawn before what is wrong, and does not depend on it. The distortions are
-    those of `telling_distortions`: a reader fails on each sample (but sound ones) as it is shown,
-    and succeeds after the reference program.
+    The question is drawn before the problems and does not depend on them. The distortions come
+    from `telling_distortions`: a reader fails on each distorted sample as it is shown, and
+    succeeds after the reference program.
 
     Args:
         pictures: The pictures, with their reader.
-        plan: How often each problem is drawn, in proportion; crops only where `pictures` have them.
+        plan: The relative frequency of each problem; crops are drawn only if `pictures` has them.
 
     Raises:
-        ConfigurationError: If nothing would be drawn.
+        ConfigurationError: If the plan is empty.
     """
 
     ground_truth = CodingTruth
@@ -147,18 +147,18 @@ class DistortedWorld:
             raise ConfigurationError(_NOTHING)
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone.
+        """Create a sample, which depends only on the state of the generator.
 
-        Samples made lately are kept, so that the members of a group share one.
+        Recent samples are cached, so that the members of a group share one.
         """
         maker = (type(self.pictures), *self.plan.items())
         return RECENT.sample(maker, rng, self._make)
 
     def made(self, problems: Problems, rng: np.random.Generator) -> tuple[Sample, Sample]:
-        """Return a sample with nothing wrong, and the same sample with these problems.
+        """Return a sample without problems, and the same sample with these problems.
 
         Raises:
-            DataError: If no picture was found whose repair matters.
+            DataError: If no picture was found for which the repair matters.
         """
         text = self.pictures.write(rng)
         for attempt in range(_ATTEMPTS):
@@ -179,16 +179,16 @@ class DistortedWorld:
 
 
 class DistortedRows:
-    """The rows of a data set, each with something wrong; always the same for one seed.
+    """Distorts the rows of a data set; the result depends only on the rows, the plan and the seed.
 
-    Which problem a row has depends on the seed and its place, its parameters on the seed and its
-    id. The problems are shared out by the plan, over and over; a row without ``target_box`` gets
-    another one than a crop, where the plan has others.
+    The problem of a row depends on the seed and the row's index, its parameters on the seed and
+    the row's id. The schedule of the plan is repeated. A row without ``target_box`` gets another
+    problem than a crop, if the plan has others.
 
     Args:
         source: The rows.
         plan: How often each problem occurs.
-        seed: Of problems and parameters.
+        seed: The seed of problems and parameters.
 
     Raises:
         ConfigurationError: If the plan is empty, or the rows are not about images.
@@ -226,7 +226,7 @@ class DistortedRows:
         """Return the sample at `index`, 0 to ``len(self) - 1``.
 
         Raises:
-            DataError: If the row cannot be read, or has not one image.
+            DataError: If the row cannot be read, or does not have one image.
         """
         sample = self.source[index]
         rng = np.random.default_rng(seed_of(self.seed, sample.id))

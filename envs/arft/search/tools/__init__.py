@@ -1,4 +1,4 @@
-"""The tools of ArftSearch: a search on any engine, or in the sample's own world."""
+"""Contains the tools of ArftSearch: searching with any engine, or in the sample's own world."""
 
 from .engine import PassageSearch, SearchArguments
 from .world import SearchTool, SnippetTool

@@ -1,4 +1,4 @@
-"""A search tool on any engine of `visenv.search`."""
+"""Defines a search tool for any engine of `visenv.search`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT_CHARACTERS = 1000
 
 
 class SearchArguments(Arguments):
-    """What the policy writes to search."""
+    """Holds the arguments of a search."""
 
     query: Annotated[
         str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to look for.")
@@ -27,11 +27,11 @@ class SearchArguments(Arguments):
 
 
 class PassageSearch(Tool[SearchArguments]):
-    """Show the passages that fit a query best.
+    """Shows the passages that match a query best.
 
     Args:
         searcher: The engine.
-        passages: Most passages shown.
+        passages: Maximum number of shown passages.
 
     Raises:
         ConfigurationError: If `passages` is below 1.
@@ -49,11 +49,11 @@ class PassageSearch(Tool[SearchArguments]):
 
     @override
     def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
-        """Search; the result's ``detail`` holds ``query`` and the passages' ``titles``.
+        """Search; the result's ``detail`` contains ``query`` and the passages' ``titles``.
 
         Raises:
-            ToolError: If nothing fits.
-            ServiceError: If the engine failed beyond its retries.
+            ToolError: If nothing matches.
+            ServiceError: If the engine failed after all retries.
         """
         found = self.searcher.search(arguments.query, self.passages)
         if not found:
@@ -72,7 +72,7 @@ class PassageSearch(Tool[SearchArguments]):
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> SearchArguments:
-        """Return a word of no particular meaning."""
+        """Return a query of one random word."""
         return SearchArguments(query=str(rng.choice(["who", "where", "year", "founder", "city"])))
 
 

@@ -1,4 +1,4 @@
-"""The tool of ArftSearch: searches an engine, or the articles of the sample's own world."""
+"""Defines the tool of ArftSearch, which searches with an engine or in the sample's own world."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .engine import PassageSearch, SearchArguments
 
 
 class SearchTool(PassageSearch):
-    """Shows the passages that fit a query best.
+    """Shows the passages that match a query best.
 
     Args:
-        searcher: The engine; None searches the world that a sample names.
-        passages: Most passages shown.
+        searcher: The engine; None searches the world of the sample.
+        passages: Maximum number of shown passages.
 
     Raises:
         ConfigurationError: If `passages` is below 1.
@@ -39,31 +39,31 @@ class SearchTool(PassageSearch):
         """Select the sample's world.
 
         Raises:
-            DataError: If it names none.
+            DataError: If the sample has no world.
         """
         if not self._own_world:
             return
         world = sample.truth_as(SearchTruth).world
         if world is None:
             raise DataError(
-                f"Sample {sample.id!r} comes with no world of articles: name an engine, for "
+                f"Sample {sample.id!r} has no world of articles: pass an engine, for "
                 "example search='words:<index>'."
             )
         self.searcher = WorldEngine(world.preset, world.seed)
 
     @override
     def example(self) -> SearchArguments:
-        """Return a query that names its subject."""
+        """Return an example query that names its subject."""
         return SearchArguments(query=prompts.EXAMPLE)
 
 
 class SnippetTool(SearchTool):
-    """Shows results as the public code does, and nothing where nothing is found.
+    """Shows results as the public code does, and an empty text if nothing is found.
 
     Args:
         searcher: See `SearchTool`.
         passages: See `SearchTool`.
-        characters: Most characters of all passages.
+        characters: Maximum length of all passages together.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class SnippetTool(SearchTool):
 
     @override
     def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
-        """Search; ``detail`` holds ``query``, the passages' ``titles`` and what is ``shown``.
+        """Search; ``detail`` contains ``query``, the passages' ``titles`` and the ``shown`` text.
 
         Raises:
-            ServiceError: If the engine failed beyond its retries.
+            ServiceError: If the engine failed after all retries.
         """
         found = self.searcher.search(arguments.query, self.passages)
         text = neutralized(prompts.snippets([each.text for each in found]))[: self.characters]

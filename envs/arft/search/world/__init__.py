@@ -1,4 +1,4 @@
-"""A made-up world of linked entities: images to ask about, and articles to search for answers."""
+"""Creates a fictional world of linked entities: images with questions, and articles to search."""
 
 from .entities import EntitiesWorld
 from .library import WorldEngine

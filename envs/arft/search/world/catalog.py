@@ -1,4 +1,4 @@
-"""The table of facts of a world of entities: people, cities, companies and works."""
+"""Defines the facts of a world of entities: people, cities, companies and works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EntitiesWorld: questions about images that only the articles of a made-up world answer."""
+"""Creates questions about images that need the articles of a fictional world."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from ..ground_truth import SearchTruth, WorldId
 from .library import SEEDS, WorldEngine, genre
 
 WORLDS = (0, 1000)
-"""First seed of a world, and the one after the last."""
+"""Range of the seeds of worlds, as (first, last + 1)."""
 
 
 class EntitiesWorld:
-    """Multi-hop questions about images, with the searches that lead to the answer.
+    """Creates multi-hop questions about images, with the searches that lead to the answer.
 
-    A `ProceduralSource`. Each question is about one world of many, and what holds in one does not
-    hold in another: nothing can be learned by heart. Worlds of other seeds are other worlds:
-    training on the first 1,000 and evaluating on ``worlds=(1000, 1100)`` shares no fact.
+    This is a `ProceduralSource`. Each question is about one of many worlds. Facts differ between
+    worlds, so that a policy cannot memorize them: training on the first 1,000 worlds and
+    evaluating on ``worlds=(1000, 1100)`` share no fact.
 
     Presets:
-        ``"default"``: people, cities, companies, novels, operas and bridges, 129 to a world, a
-        third of them near doubles of another; images with a name on them, and coats of arms,
-        emblems and portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`).
-        Hard are questions of 3 searches, and of 2 about an image without a name.
-        ``"tiny"``: colored shapes, who owns them and where they live, in articles of three words
-        (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches, hard those of 2.
+        ``"default"``: people, cities, companies, novels, operas and bridges, 129 per world, a
+        third of them similar to another one; images with a name, and coats of arms, emblems and
+        portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`). Questions of
+        3 searches, and of 2 about an image without a name, are hard.
+        ``"tiny"``: colored shapes, their owners and the owners' homes, in articles of three words
+        (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches; those of 2 are hard.
 
     `Sample.ground_truth` is a `SearchTruth`; its ``split`` is ``"simple"`` or ``"hard"``.
 
     Args:
         preset: Kind of world.
-        worlds: Seeds of the worlds: the first, and the one after the last.
-        hops: Numbers of searches that questions may take; None allows all that there are.
+        worlds: The range of seeds of the worlds, as (first, last + 1).
+        hops: The allowed numbers of searches; None allows all numbers of the preset.
 
     Raises:
         UnknownNameError: If there is no such preset.
-        ConfigurationError: If the seeds are no range, or no question takes so many searches.
+        ConfigurationError: If the seeds are not a range, or no question needs so many searches.
     """
 
     ground_truth = SearchTruth
@@ -63,9 +63,9 @@ class EntitiesWorld:
         self.worlds = _checked_range(worlds)
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone.
+        """Create a sample, which depends only on the state of the generator.
 
-        Samples made lately are kept, so that the members of a group share one.
+        Recent samples are cached, so that the members of a group share one.
         """
         return RECENT.sample((self.preset, self.worlds, self.hops), rng, self._make)
 

@@ -1,4 +1,4 @@
-"""The figures on coats of arms and emblems, and busts with something on the head."""
+"""Draws the figures of coats of arms and emblems, and busts with headgear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Draw = PIL.ImageDraw.ImageDraw
 
 _SKIN = (226, 186, 158)
 
-# Corners on a square from -1 to 1, down and to the right.
+# Corners in a square from -1 to 1; x points right, y points down.
 _OUTLINES: dict[str, tuple[Point, ...]] = {
     "star": tuple(
         (math.sin(k * math.pi / 5) * r, -math.cos(k * math.pi / 5) * r)
@@ -40,8 +40,8 @@ _OUTLINES: dict[str, tuple[Point, ...]] = {
     ),
 }  # fmt: skip
 
-# Of round figures: the radius of the hole, and how far it is from the middle of the disc, as shares
-# of the disc's radius.
+# For round figures: the radius of the hole and its distance from the center of the disc, relative
+# to the disc's radius.
 _HOLES = {"ring": (0.58, 0.0), "crescent": (0.82, 0.42)}
 
 
@@ -51,11 +51,11 @@ def draw_charge(
     """Draw one of `visenv.envs.arft.search.world.words.CHARGES`.
 
     Args:
-        draw: What to draw on.
-        middle: Of the figure, pixels.
-        radius: Half its height, pixels.
-        charge: Its name.
-        ink: Its color.
+        draw: The canvas.
+        middle: The center of the figure, pixels.
+        radius: Half the height of the figure, pixels.
+        charge: The name of the figure.
+        ink: The color of the figure.
         ground: The color around it.
     """
     x, y = middle
@@ -74,11 +74,11 @@ def draw_bust(
     """Draw head and shoulders, 200 px wide and 250 high.
 
     Args:
-        draw: What to draw on.
-        middle: Of the figure, pixels.
+        draw: The canvas.
+        middle: The center of the figure, pixels.
         headgear: One of `visenv.envs.arft.search.world.words.HEADGEAR`.
-        color: Of the headgear.
-        coat: Its color.
+        color: The color of the headgear.
+        coat: The color of the coat.
     """
     x, y = middle
     if headgear == "hood":

@@ -1,4 +1,4 @@
-"""A kind of entity: the facts about it, the questions about it, and its images."""
+"""Defines a kind of entity: its facts, the questions about it, and its images."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Relation(NamedTuple):
-    """A fact in the article of an entity. ``{}`` stands for the entity.
+    """Describes a fact in the article of an entity. ``{}`` is replaced by the entity.
 
     Attributes:
-        target: The kind of entity that it leads to; ``""`` for a plain fact.
-        sentences: Ways to state it, with ``{value}``.
-        question: How it is asked about.
-        query: What to search for.
-        phrase: What it leads to, in words; ``""`` for a plain fact.
+        target: The kind of the linked entity; ``""`` for a plain fact.
+        sentences: Sentences that state the fact, with ``{value}``.
+        question: The question about the fact.
+        query: The query that finds the fact.
+        phrase: A phrase that refers to the linked entity; ``""`` for a plain fact.
         value: Draws a plain fact.
     """
 
@@ -32,10 +32,11 @@ class Appearance(NamedTuple):
     """Describes how an image shows an entity.
 
     Attributes:
-        phrase: What the entity is called by one who sees the image, for example "the city whose
+        phrase: A phrase that refers to the entity by its image, for example "the city whose
             coat of arms this is".
-        query: What to search for, with ``{}`` for what distinguishes it: its name is not shown.
-        sentence: How the article describes it.
+        query: The query that finds the entity, with ``{}`` for its distinguishing feature; its
+            name is not shown.
+        sentence: The sentence of the article that describes the image.
     """
 
     phrase: str
@@ -44,15 +45,15 @@ class Appearance(NamedTuple):
 
 
 class EntityKind(NamedTuple):
-    """A kind of entity.
+    """Describes a kind of entity.
 
     Attributes:
-        population: How many there are in a world.
+        population: Number of entities in a world.
         opening: First sentence of an article.
         relations: Its facts, by name.
-        named: An image with the name written on it.
-        looks: An image that shows only what the article describes; None where there is none.
-        charges: What such an image may show.
+        named: Draws an image that contains the name.
+        looks: Draws an image with only the features that the article describes; may be None.
+        charges: The figures of such an image.
     """
 
     population: int

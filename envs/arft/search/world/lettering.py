@@ -1,4 +1,4 @@
-"""Names on images: as large as there is room for, in Pillow's own typeface."""
+"""Writes names on images, as large as possible, in Pillow's own typeface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 SMALLEST, LARGEST = 18, 64
-"""Of letters, pixels."""
+"""Smallest and largest size of letters, pixels."""
 
 
 def draw_lettering(
@@ -18,12 +18,12 @@ def draw_lettering(
     text: str,
     color: tuple[int, int, int],
 ) -> None:
-    """Write `text` in the middle of the box, over as many lines as make it largest.
+    """Write `text` in the middle of the box, with the line breaks that allow the largest size.
 
     Args:
-        draw: What to write on.
+        draw: The canvas.
         box: ``(left, top, right, bottom)``, pixels.
-        text: Of at least one word.
+        text: At least one word.
         color: RGB levels.
     """
     left, top, right, bottom = box
@@ -35,7 +35,7 @@ def draw_lettering(
 
 
 def _largest(draw: PIL.ImageDraw.ImageDraw, text: str, width: int, height: int) -> tuple[int, str]:
-    """Return the largest letter size and the text in lines; of equals, the fewest lines."""
+    """Return the largest letter size and the text in lines; ties go to the fewest lines."""
     sizes: dict[str, int] = {}
     for written in _broken(text):
         left, top, right, bottom = draw.multiline_textbbox(
@@ -48,7 +48,7 @@ def _largest(draw: PIL.ImageDraw.ImageDraw, text: str, width: int, height: int) 
 
 
 def _broken(text: str) -> list[str]:
-    """Yield the text in one line, two lines, and so on, broken at any blanks."""
+    """Return the text with all combinations of line breaks at blanks, fewest lines first."""
     words = text.split()
     found = []
     for breaks in range(len(words)):

@@ -1,4 +1,4 @@
-"""The worlds of a preset by their seed, and a search engine over the articles of each."""
+"""Caches the worlds of a preset by seed, and a search engine over the articles of each."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from .society import society_articles, write_society
 from .tokens import ask_token, token_articles, write_tokens
 
 SEEDS = 10**9
-"""Every seed below this has a world."""
+"""Number of seeds; each seed below it has a world."""
 
 _KEPT = 64
 _INDICES_KEPT = 32
-"""Each has an open file for every thread that searches it."""
+"""Number of open indices; each has an open file for every thread that searches it."""
 _STREAM = 0xE2717
 
 
 class WorldGenre(NamedTuple):
-    """A kind of world.
+    """Describes a kind of world.
 
     Attributes:
-        write: Makes a world.
-        articles: What can be read about it.
-        ask: Makes a question about it that takes so many searches.
-        hops: How many searches there can be.
+        write: Creates a world.
+        articles: Returns the articles of a world.
+        ask: Creates a question about a world that needs the given number of searches.
+        hops: The possible numbers of searches.
     """
 
     write: Callable[[np.random.Generator], Any]
@@ -56,10 +56,10 @@ _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
 
 class _Index:
-    """An index in a folder of its own. It is closed and removed when it is no longer used.
+    """Holds an index in a temporary folder; both are removed when it is no longer used.
 
-    SQLite's connections are parts of cycles: left to the garbage collector, a training run would
-    hold hundreds of open files.
+    SQLite's connections are parts of reference cycles. If the garbage collector had to close
+    them, a training run would have hundreds of open files.
     """
 
     def __init__(self, articles: Sequence[Passage]) -> None:
@@ -76,7 +76,7 @@ def genre(preset: str) -> WorldGenre:
     """Return the kind of world of that name.
 
     Raises:
-        UnknownNameError: If there is none.
+        UnknownNameError: If there is no such kind.
     """
     if preset not in GENRES:
         raise UnknownNameError("preset of entities", str(preset), GENRES)
@@ -84,14 +84,14 @@ def genre(preset: str) -> WorldGenre:
 
 
 class WorldEngine:
-    """A `Searcher` over the articles of one world, by words.
+    """Implements a `Searcher` over the articles of one world, by words.
 
-    It is a name and a seed: the world is written, and its index made in a temporary folder, when a
-    process first searches it. The 64 worlds used last are kept, and the indices of 32.
+    It stores only a preset and a seed. When a process first searches it, the world is created
+    and indexed in a temporary folder. The 64 last worlds and 32 last indices are cached.
 
     Args:
         preset: Kind of world.
-        seed: Of the world, 0 to ``SEEDS - 1``.
+        seed: The seed of the world, 0 to ``SEEDS - 1``.
 
     Raises:
         UnknownNameError: If there is no such preset.
@@ -137,5 +137,5 @@ class WorldEngine:
 
 def _remove(searcher: WordSearch, folder: Path, process: int) -> None:
     searcher.close()
-    if os.getpid() == process:  # a forked child leaves its parent's alone
+    if os.getpid() == process:  # a forked child must not remove its parent's index
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Names that are new to a world, and names that are nearly the same as another."""
+"""Creates new names for a world, and names that are nearly the same as another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VOWELS = "aeiou"
 
 
 class Namer:
-    """Gives each entity of a world a name of its own, of any kind in `MAKERS`.
+    """Creates a unique name for each entity of a world, of any kind in `MAKERS`.
 
     Args:
         rng: Draws the names.

@@ -1,4 +1,4 @@
-"""Questions that go from an image through one to three articles of a `Society`."""
+"""Creates questions that lead from an image through one to three articles of a `Society`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .society import Entity, Society, described
 HOPS = (1, 2, 3)
 _OPTIONS = 8
 _HARD = 3
-"""From so many difficulties on: each hop is one, and so is an image without a name."""
+"""Minimum difficulty of a hard question: each hop counts 1, and so does an unnamed image."""
 
 
 class RelationStep(NamedTuple):
-    """Holds what is asked of an entity's article: one of the relations of its kind."""
+    """Holds an entity and the relation of its kind that is asked about."""
 
     entity: Entity
     relation: str
@@ -34,11 +34,11 @@ class RelationStep(NamedTuple):
 
 
 Path = tuple[RelationStep, ...]
-"""Each step's value is the entity of the next; that of the last is the answer."""
+"""A list of steps: each value is the entity of the next step, and the last is the answer."""
 
 
 def ask_society(rng: np.random.Generator, society: Society, hops: int) -> MultiHopQuestion:
-    """Return a question that takes `hops` articles: none before the last holds the answer."""
+    """Return a question that needs `hops` articles; only the last one contains the answer."""
     path = _walk(rng, society, hops)
     while not is_clear(path):
         path = _walk(rng, society, hops)
@@ -59,7 +59,7 @@ def ask_society(rng: np.random.Generator, society: Society, hops: int) -> MultiH
 
 
 def _walk(rng: np.random.Generator, society: Society, hops: int) -> Path:
-    """Walk from a random entity along random links; the last step may also be a plain fact."""
+    """Follow random links from a random entity; the last step may also be a plain fact."""
     kind = pick(rng, tuple(KINDS))
     entity = pick(rng, [each for each in society.values() if each.kind == kind])
     steps: list[RelationStep] = []
@@ -72,7 +72,7 @@ def _walk(rng: np.random.Generator, society: Society, hops: int) -> Path:
 
 
 def is_clear(path: Path) -> bool:
-    """Return whether no entity occurs twice, and no article before the last holds the answer."""
+    """Return whether no entity occurs twice, and only the last article contains the answer."""
     answer = path[-1].value
     met = [step.entity for step in path]
     names = {entity.name for entity in met}
@@ -82,7 +82,7 @@ def is_clear(path: Path) -> bool:
 
 
 def _worded(path: Path, phrase: str) -> str:
-    """Return the question, which names no entity of the path."""
+    """Return the text of the question, which names no entity of the path."""
     for step in path[:-1]:
         phrase = _relation(step).phrase.format(phrase)
     return _relation(path[-1]).question.format(phrase)
@@ -115,7 +115,7 @@ def _answers(step: RelationStep, society: Society) -> tuple[str, ...]:
 
 
 def _options(rng: np.random.Generator, step: RelationStep, society: Society) -> tuple[str, ...]:
-    """Return the right answer among values of the same relation for other entities."""
+    """Return the answer, mixed with values of the same relation for other entities."""
     kind = step.entity.kind
     told = {each.told[step.relation] for each in society.values() if each.kind == kind}
     others = shuffled(rng, sorted(told - {step.value}))[: _OPTIONS - 1]

@@ -1,4 +1,4 @@
-"""Images of entities: with their name, or with nothing but what their article describes."""
+"""Draws images of entities: with their name, or with the features that their article describes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Draw = PIL.ImageDraw.ImageDraw
 
 
 def draw_named(rng: np.random.Generator, entity: Entity) -> Pixels:
-    """Return an image with the entity's name on it, uint8 ``[336, 448, 3]``."""
+    """Return an image that contains the entity's name, uint8 ``[336, 448, 3]``."""
     return _drawn(rng, lambda draw, box: _SIGNS[entity.kind](draw, box, entity.name))
 
 
 def draw_looks(rng: np.random.Generator, entity: Entity) -> Pixels:
-    """Return an image of the entity's look, without its name; the entity must have a look."""
+    """Return an image of the entity's look, without its name; requires an entity with a look."""
     return _drawn(rng, lambda draw, box: _draw_look(draw, box, entity))
 
 
 def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pixels:
-    """Draw something in a box at a random place on a plain ground, with a little noise."""
+    """Draw in a box at a random position on a plain ground, with a little noise."""
     image = PIL.Image.new("RGB", SIZE, pick(rng, _GROUNDS))
     left, top = int(rng.integers(20, 61)), int(rng.integers(14, 43))
     draw_in(PIL.ImageDraw.Draw(image), (left, top, left + 368, top + 276))
@@ -47,7 +47,7 @@ def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pi
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
-# ---------------------------------------------------------------------------- with a name
+# ---------------------------------------------------------------------------- images with a name
 
 
 def _badge(draw: Draw, box: Box, name: str) -> None:
@@ -127,7 +127,7 @@ _SIGNS: dict[str, Callable[[Draw, Box, str], None]] = {
 }
 
 
-# ---------------------------------------------------------------------------- without one
+# ---------------------------------------------------------------------------- images without a name
 
 
 def _draw_look(draw: Draw, box: Box, entity: Entity) -> None:

@@ -11,9 +11,9 @@ class Hop(NamedTuple):
     """Describes one search that the question needs.
 
     Attributes:
-        query: What to search for.
-        names: What no query for the same may leave out: the words of a name, a year.
-        article: Title of the article that it is to find.
+        query: The gold query.
+        names: The words that an equivalent query must contain: a name, a year.
+        article: The title of the article that the query finds.
     """
 
     query: str
@@ -22,16 +22,16 @@ class Hop(NamedTuple):
 
 
 class MultiHopQuestion(NamedTuple):
-    """A question about an image, which only the articles of a world answer.
+    """Describes a question about an image that needs the articles of a world.
 
     Attributes:
-        text: What is asked; it names nothing that the image shows.
-        image: What it is asked about.
-        hops: The searches, in order: each article names what the next one is about, the last one
-            holds the answer.
+        text: The question; it names nothing that the image shows.
+        image: The image.
+        hops: The searches, in order: each article names the subject of the next one, and the
+            last one contains the answer.
         answers: The right answer, then other ways to write it.
-        options: What the answer might be for one who knows nothing, the right one among it.
-        kind: What is to be found out, for reports.
+        options: Plausible answers for a random guess, including the right one.
+        kind: The kind of answer, for reports.
         hard: Whether it counts as hard.
     """
 

@@ -1,8 +1,8 @@
-"""A world of people, cities, companies and works, each linked to others, and its articles.
+"""Creates a world of linked people, cities, companies and works, and its articles.
 
-Of every three entities of a kind, the third is a near double of the second: nearly the same name,
-years and numbers that differ by a little, and other links. Both have an article, and both are asked
-about.
+Of every three entities of a kind, the third is similar to the second: its name is nearly the same,
+its years and numbers differ a little, and its links differ. Both have an article, and questions
+ask about both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .kinds import Relation
 from .names import Namer
 
 DOUBLES = 3
-"""One entity in so many is a near double."""
+"""One of this many entities is similar to another."""
 
 _NUMBER = re.compile(r"\d[\d,]*")
 
@@ -35,12 +35,12 @@ class EntityLook(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """A person or thing of a world.
+    """Describes a person or thing of a world.
 
     Attributes:
         kind: A key of `KINDS`.
-        name: Its own in its world.
-        look: Its own among those of its kind; None where the kind has none.
+        name: A name that is unique in its world.
+        look: A look that is unique among its kind; None if the kind has none.
         told: The value of each of its kind's relations: a fact, or the name of another entity.
         remark: A sentence with years and numbers that no question asks about.
     """
@@ -53,7 +53,7 @@ class Entity(NamedTuple):
 
 
 Society = dict[str, Entity]
-"""The entities of a world by name."""
+"""Entities of a world by name."""
 
 
 def write_society(rng: np.random.Generator) -> Society:
@@ -81,7 +81,7 @@ def _names(namer: Namer, kind: str) -> list[str]:
 
 
 def _looks(rng: np.random.Generator, kind: str) -> list[EntityLook]:
-    """Return a look for each entity; no two have the same charge in the same two colors."""
+    """Return a look for each entity; no two have the same figure in the same two colors."""
     colors = tuple(words.COLORS)
     pairs = [(one, two) for place, one in enumerate(colors) for two in colors[:place]]
     looks = [(charge, *pair) for charge in KINDS[kind].charges for pair in pairs]
@@ -99,7 +99,7 @@ def _told(
     names: dict[str, list[str]],
     before: dict[str, str],
 ) -> dict[str, str]:
-    """Return the facts about an entity; numbers of a double are near those of the original."""
+    """Return the facts about an entity; the numbers of a similar one are near the original's."""
     told: dict[str, str] = {}
     for relation, how in KINDS[kind].relations.items():
         if how.value is None:

@@ -1,7 +1,7 @@
-"""A world for a model of a million parameters: six colored tokens, who owns them, where they live.
+"""Creates a world for a model of a million parameters: six colored tokens, their owners and homes.
 
-Its articles are of few words, all of them known (`WORDS`). The tokens of a world are three colors
-in two shapes, so that neither alone tells which token is meant.
+Its articles have few words, all of which are in `WORDS`. The tokens of a world are three colors in
+two shapes, so that neither property alone identifies a token.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ WORDS = (
     *COLORS, *SHAPES, *OWNERS, *TOWNS,
     "owner", "lives", "in", "Who", "owns", "this", "Where", "does", "the", "of", "live",
 )  # fmt: skip
-"""Every word of its questions and articles."""
+"""All words of questions and articles."""
 
 _GRAY = 110
 
 
 class Token(NamedTuple):
-    """A colored shape, and who owns it."""
+    """Describes a colored shape and its owner."""
 
     color: str
     shape: str
@@ -40,19 +40,19 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the title of its article."""
+        """Return the title of the token's article."""
         return f"{self.color} {self.shape}"
 
 
 class Tokens(NamedTuple):
-    """A world: its tokens, and the town that each of their owners lives in."""
+    """Describes a world: its tokens, and the town of each of their owners."""
 
     tokens: tuple[Token, ...]
     homes: dict[str, str]
 
 
 def write_tokens(rng: np.random.Generator) -> Tokens:
-    """Return a world of six tokens, each of an owner of its own."""
+    """Return a world of six tokens, each with a different owner."""
     colors, shapes = shuffled(rng, tuple(COLORS))[:3], shuffled(rng, SHAPES)[:2]
     looks = [(color, shape) for color in colors for shape in shapes]
     owners = shuffled(rng, OWNERS)

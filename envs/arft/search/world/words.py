@@ -1,4 +1,4 @@
-"""Words that a world of entities is made of: everybody and everything named here is made up."""
+"""Lists the fictional names and words that a world of entities uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A procedural world of texts that keep to a constraint or just fail to, with the check to tell."""
+"""Creates texts that satisfy a constraint or narrowly violate it, with the deciding check."""
 
 from .world import MAKERS, ConstraintWorld
 

@@ -1,4 +1,4 @@
-"""Draws bounds, words them, and draws numbers that keep to them or narrowly miss them."""
+"""Draws bounds with their wording, and numbers that satisfy them or narrowly violate them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.worlds.draws import pick
 from .prose import between
 
 OPEN: Final = 10_000
-"""The upper bound of "at least"; MM-IFEngine's data writes it so."""
+"""The upper bound of "at least", as in MM-IFEngine's data."""
 
 _EXACT = ("exactly {lower}", "{lower}", "precisely {lower}")
 _BETWEEN = ("between {lower} and {upper}", "from {lower} to {upper}", "{lower} to {upper}")
@@ -20,11 +20,11 @@ _AT_LEAST = ("at least {lower}", "no fewer than {lower}", "{lower} or more")
 
 
 class Amount(NamedTuple):
-    """Holds bounds, both allowed, and how they are worded.
+    """Holds inclusive bounds and their wording.
 
     Attributes:
         lower: The smallest allowed number.
-        upper: The largest; `OPEN` for none.
+        upper: The largest allowed number; `OPEN` for no bound.
         words: For example ``"between 2 and 4"``.
     """
 
@@ -33,7 +33,7 @@ class Amount(NamedTuple):
     words: str
 
     def of(self, thing: str) -> str:
-        """Write an amount: ``"exactly 1 word"``, ``"1 or more words"``, ``"2 words"``."""
+        """Return the amount with a noun, for example ``"exactly 1 word"`` or ``"2 words"``."""
         counted = self.lower if self.upper in (self.lower, OPEN) else self.upper
         is_single = counted == 1 and not self.words.endswith("or more")
         return f"{self.words} {thing}{'' if is_single else 's'}"
@@ -48,7 +48,7 @@ class Amount(NamedTuple):
 
 
 class ComparedCount(NamedTuple):
-    """A number, and how it stands to an amount: ``"kept"``, ``"one too many"``, …."""
+    """Holds a number and its relation to an amount: ``"kept"``, ``"one too many"``, …."""
 
     number: int
     case: str
@@ -71,14 +71,14 @@ def draw_amount(rng: np.random.Generator, lowest: int, highest: int) -> Amount:
 def draw_count(
     rng: np.random.Generator, amount: Amount, keeps: bool, *, least: int = 1, spare: int = 2
 ) -> ComparedCount:
-    """Return a number that satisfies an amount, or misses it, mostly by one.
+    """Return a number that satisfies an amount, or violates it, mostly by one.
 
     Args:
-        rng: Where it is drawn from.
+        rng: The generator.
         amount: The bounds; the lower one of "at least" must be above `least`.
-        keeps: Whether it has to be within.
-        least: The smallest number that can be made.
-        spare: How far over the lower bound of "at least" a number may be.
+        keeps: Whether the number must satisfy the amount.
+        least: The smallest possible number.
+        spare: Maximum excess of a number over the lower bound of "at least".
     """
     if keeps:
         upper = amount.upper if amount.upper < OPEN else amount.lower + spare

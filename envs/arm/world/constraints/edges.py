@@ -1,4 +1,4 @@
-"""Texts for checks 9 to 14: what sentences, paragraphs and the whole text begin and end with."""
+"""Creates texts for checks 9 to 14: the first or last words of sentences, paragraphs and texts."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def _not_closed_literally(rng: np.random.Generator, closer: str) -> tuple[str, s
 
 
 class SentenceEdge(NamedTuple):
-    """Describes one end of sentences, and how they are made to have certain words there.
+    """Describes one end of sentences, and functions that write sentences with words there.
 
     Attributes:
-        phrases: The words that can be asked for.
-        wordings: How they are asked for.
-        right: Makes a sentence that has the words at this end.
-        wrong: Makes one that does not, and tells how it fails.
+        phrases: The words that a constraint can require.
+        wordings: The wordings of the constraint.
+        right: Writes a sentence with the words at this end.
+        wrong: Writes a sentence without them there, and names the kind of violation.
     """
 
     phrases: tuple[str, ...]
@@ -122,17 +122,17 @@ class SentenceEdge(NamedTuple):
 BEGIN: Final = SentenceEdge(OPENERS, _BEGIN, _opened, _opened_wrongly)
 END: Final = SentenceEdge(CLOSERS, _END, _closed, _closed_wrongly)
 LITERAL_BEGIN: Final = SentenceEdge(OPENERS, _BEGIN, _opened_literally, _not_opened_literally)
-"""For checks that compare letter for letter: no capitals and no emphasis."""
+"""Variant for checks that compare letter for letter: no capitals and no emphasis."""
 LITERAL_END: Final = SentenceEdge(
     tuple([f"{closer}." for closer in CLOSERS]), _END, _closed_literally, _not_closed_literally
 )
-"""As `LITERAL_BEGIN`; what is asked for has the full stop at the end of a sentence."""
+"""Variant like `LITERAL_BEGIN`; the required words include the full stop of a sentence."""
 
 
 def each_sentence_begins(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
 ) -> ConstrainedText:
-    """Make sentences with the same first words; a wrong one has them second, or other words."""
+    """Create sentences with the same first words; a wrong one has them later, or other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), opener, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", opener)
@@ -142,7 +142,7 @@ def each_sentence_begins(
 def each_sentence_ends(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
 ) -> ConstrainedText:
-    """Make sentences with the same last words; a wrong one has them elsewhere, or other words."""
+    """Create sentences with the same last words; a wrong one has them elsewhere, or other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), closer, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", closer)
@@ -152,7 +152,7 @@ def each_sentence_ends(
 def each_paragraph_begins(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
 ) -> ConstrainedText:
-    """Make paragraphs with the same first words; a wrong one has other words."""
+    """Create paragraphs with the same first words; a wrong one has other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), opener, keeps, edge)
     text = "\n\n".join([" ".join([each, *sentences(rng, between(rng, 0, 2))]) for each in made])
@@ -164,7 +164,7 @@ def each_paragraph_begins(
 def each_paragraph_ends(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
 ) -> ConstrainedText:
-    """Make paragraphs with the same last words; a wrong one has other words."""
+    """Create paragraphs with the same last words; a wrong one has other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), closer, keeps, edge)
     text = "\n\n".join([" ".join([*sentences(rng, between(rng, 0, 2)), each]) for each in made])
@@ -176,7 +176,7 @@ def each_paragraph_ends(
 def response_begins(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = BEGIN
 ) -> ConstrainedText:
-    """Make a text that begins with certain words."""
+    """Create a text that begins with certain words."""
     opener = pick(rng, edge.phrases)
     (first,), case = _all_but_one(rng, 1, opener, keeps, edge)
     text = spread(rng, [first, *sentences(rng, between(rng, 2, 5))])
@@ -188,7 +188,7 @@ def response_begins(
 def response_ends(
     rng: np.random.Generator, keeps: bool, edge: SentenceEdge = END
 ) -> ConstrainedText:
-    """Make a text that ends with certain words."""
+    """Create a text that ends with certain words."""
     closer = pick(rng, edge.phrases)
     (last,), case = _all_but_one(rng, 1, closer, keeps, edge)
     text = spread(rng, [*sentences(rng, between(rng, 2, 5)), last])
@@ -217,7 +217,7 @@ LITERAL: Final[Mapping[str, Maker]] = {
         response_ends, edge=LITERAL_END
     ),
 }
-"""Name of a check -> what makes texts for it where it compares letter for letter (``mmif``)."""
+"""Makers of texts by check, for dialects that compare letter for letter (``mmif``)."""
 
 
 def _all_but_one(
@@ -227,7 +227,7 @@ def _all_but_one(
     keeps: bool,
     edge: SentenceEdge,
 ) -> tuple[list[str], str]:
-    """Make right sentences, with one wrong sentence if the constraint is to be broken."""
+    """Write right sentences, with one wrong sentence if the constraint shall be violated."""
     made = [edge.right(rng, phrase) for _ in range(number)]
     if keeps:
         return made, "kept"

@@ -1,4 +1,4 @@
-"""Texts for checks 17 to 19: how exact numbers are written, and whether there are any."""
+"""Creates texts for checks 17 to 19: the precision of numbers, and the absence of numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_NUMBER = (
 
 
 def percentage_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make percentages with so many decimals; a wrong one has one more or less."""
+    """Create percentages with a number of decimals; a wrong one has one more or less."""
     precision = between(rng, 0, 3)
     values, case = _values(rng, precision, keeps, 100)
     blank = pick(rng, ("", "", " "))
@@ -59,7 +59,7 @@ def percentage_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedTe
 
 
 def number_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make numbers with so many decimals; a wrong one has one more or less."""
+    """Create numbers with a number of decimals; a wrong one has one more or less."""
     precision = between(rng, 1, 3)
     values, case = _values(rng, precision, keeps, 5000)
     new = [finished(rng, pick(rng, _NUMBERS).format(it=value)) for value in values]
@@ -68,7 +68,7 @@ def number_precision(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def has_no_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with numbers in words only; a wrong text has one in digits."""
+    """Create a text with numbers in words only; a wrong text has one in digits."""
     written = [pick(rng, _NUMBER_WORDS) for _ in range(between(rng, 1, 3))]
     case = "kept"
     if not keeps:

@@ -73,7 +73,7 @@ _SIZES: Final = ((640, 480), (480, 640), (512, 512), (800, 450))
 
 
 def instruct(rng: np.random.Generator) -> tuple[str, tuple[Image, ...]]:
-    """Return an instruction, and the picture that one in four is about."""
+    """Return an instruction, and for one in four the picture that it is about."""
     if rng.random() >= _WITH_PICTURE:
         return pick(rng, _ABOUT).format(topic=pick(rng, _TOPICS)), ()
     width, height = pick(rng, _SIZES)

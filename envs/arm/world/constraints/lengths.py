@@ -1,4 +1,4 @@
-"""Texts for checks 1 to 6: numbers of paragraphs, sentences and words."""
+"""Creates texts for checks 1 to 6: numbers of paragraphs, sentences and words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RANGES = (
 
 
 def paragraph_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with so many paragraphs."""
+    """Create a text with a number of paragraphs."""
     amount = draw_amount(rng, 2, 5)
     count = draw_count(rng, amount, keeps)
     text = paragraphs(rng, [between(rng, 1, 3) for _ in range(count.number)])
@@ -40,7 +40,7 @@ def paragraph_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def sentence_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with so many sentences."""
+    """Create a text with a number of sentences."""
     amount = draw_amount(rng, 2, 9)
     count = draw_count(rng, amount, keeps)
     text = spread(rng, sentences(rng, count.number))
@@ -49,7 +49,7 @@ def sentence_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def each_paragraph_sentence_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make paragraphs with so many sentences each; in a wrong text one paragraph misses."""
+    """Create paragraphs with a number of sentences each; a wrong text has one wrong paragraph."""
     amount = draw_amount(rng, 2, 5)
     numbers, case = _numbers(rng, [amount] * between(rng, 2, 4), keeps)
     constraint = pick(rng, _EACH_HAS).format(amount=amount.of("sentence"))
@@ -57,7 +57,7 @@ def each_paragraph_sentence_number(rng: np.random.Generator, keeps: bool) -> Con
 
 
 def each_paragraph_sentence_number_list(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make paragraphs with a number of sentences for each; a wrong one misses, or is left out."""
+    """Create paragraphs with given numbers of sentences; a wrong one differs or is missing."""
     amounts = [_closed(rng) for _ in range(between(rng, 2, 4))]
     paragraph_misses = keeps or bool(rng.integers(3))
     numbers, case = _numbers(rng, amounts, keeps or not paragraph_misses)
@@ -76,7 +76,7 @@ def each_paragraph_sentence_number_list(rng: np.random.Generator, keeps: bool) -
 
 
 def word_count(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with so many words."""
+    """Create a text with a number of words."""
     amount = draw_amount(rng, 30, 120)
     count = draw_count(rng, amount, keeps, least=20, spare=20)
     first = between(rng, 8, 12)
@@ -87,7 +87,7 @@ def word_count(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def each_paragraph_word_count(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make paragraphs with so many words each; in a wrong text one paragraph misses."""
+    """Create paragraphs with a number of words each; a wrong text has one wrong paragraph."""
     amount = draw_amount(rng, 12, 40)
     numbers, case = _numbers(rng, [amount] * between(rng, 2, 4), keeps, least=6, spare=10)
     text = "\n\n".join([paragraph_of_words(rng, number) for number in numbers])
@@ -96,7 +96,7 @@ def each_paragraph_word_count(rng: np.random.Generator, keeps: bool) -> Constrai
 
 
 def _closed(rng: np.random.Generator) -> Amount:
-    """Return an amount with an upper bound: a list of ranges reads badly without."""
+    """Return an amount with an upper bound, without which a list of ranges would read badly."""
     lower = between(rng, 1, 3)
     upper = lower + between(rng, 0, 2)
     words = f"exactly {lower}" if lower == upper else f"{lower} to {upper}"

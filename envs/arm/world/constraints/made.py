@@ -1,4 +1,4 @@
-"""Defines what a maker of texts returns."""
+"""Defines the result type of makers of texts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 class ConstrainedText(NamedTuple):
-    """A text and a constraint.
+    """Holds a text and a constraint.
 
     Attributes:
         response: The text.
-        constraint: What it has to fulfil, in words.
-        arguments: Of the check that decides it, but the text.
-        case: How the text stands to the constraint, for example ``"kept"``, ``"one too many"``.
+        constraint: The constraint, in words.
+        arguments: The arguments of the check that decides it, without the text.
+        case: The relation of the text to the constraint, for example ``"kept"``.
     """
 
     response: str
@@ -25,4 +25,4 @@ class ConstrainedText(NamedTuple):
 
 
 Maker: TypeAlias = Callable[[np.random.Generator, bool], ConstrainedText]
-"""Makes a text that keeps to a constraint (True) or does not."""
+"""Creates a text that satisfies a constraint (True) or violates it."""

@@ -1,4 +1,4 @@
-"""Texts for checks 15 and 16: how often keywords are mentioned."""
+"""Creates texts for checks 15 and 16: numbers of mentions of keywords."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALL_KEYWORDS = (
 
 
 def each_keyword(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with each keyword so many times; in a wrong text one keyword misses."""
+    """Create a text with a number of mentions of each keyword; in a wrong text, one differs."""
     amount, keywords = draw_amount(rng, 1, 3), some(rng, KEYWORDS, between(rng, 2, 3))
     counts = [draw_count(rng, amount, True, least=0).number for _ in keywords]
     case = "kept"
@@ -51,7 +51,7 @@ def each_keyword(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def total_keywords(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text with all keywords together so many times."""
+    """Create a text with a number of mentions of all keywords together."""
     amount, keywords = draw_amount(rng, 2, 6), some(rng, KEYWORDS, between(rng, 2, 3))
     count = draw_count(rng, amount, keeps, least=0)
     shares = rng.multinomial(count.number, [1 / len(keywords)] * len(keywords)).tolist()
@@ -63,7 +63,7 @@ def total_keywords(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 def _mentioning(
     rng: np.random.Generator, keywords: list[str], counts: list[int]
 ) -> tuple[str, str]:
-    """Return a text with so many mentions of each keyword; plurals, not counted, may occur."""
+    """Return a text with these numbers of mentions; plurals may occur and are not counted."""
     new = [
         finished(rng, pick(rng, _MENTIONS).format(it=pick(rng, (each, each, each.upper()))))
         for each, count in zip(keywords, counts, strict=True)

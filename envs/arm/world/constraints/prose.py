@@ -1,7 +1,7 @@
-"""Prose with exact numbers of words, sentences and paragraphs.
+"""Writes prose with exact numbers of words, sentences and paragraphs.
 
-Its words hold no digits and no abbreviations, and a sentence has one mark, at its end: how many
-there are of what is known by construction, and needs no splitter.
+Its words contain no digits and no abbreviations, and a sentence has one punctuation mark, at its
+end. All counts are therefore known by construction, without a sentence splitter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a list that is written as text."""
+    """Return the words of a text as a tuple."""
     return tuple(text.split())
 
 
@@ -72,7 +72,7 @@ def capitalized(text: str) -> str:
 
 
 def clause(rng: np.random.Generator, words: int) -> str:
-    """Return a statement without capital letter and mark, of exactly that many words, 3 or more."""
+    """Return a statement without capital letter and full stop, of `words` words, at least 3."""
     if words <= _LONGEST_CLAUSE:
         return _simple_clause(rng, words)
     first = between(rng, _SHORTEST, min(_LONGEST_CLAUSE, words - 1 - _SHORTEST))
@@ -93,7 +93,7 @@ def _simple_clause(rng: np.random.Generator, words: int) -> str:
     return " ".join([part for part in parts if part])
 
 
-# Words beyond "the boat waits" -> whether one, two, three of them are added, in that order.
+# By the number of words beyond "the boat waits": whether each of three additions is made.
 _ADDED: Final = (
     (False, False, False),
     (True, False, False),
@@ -106,12 +106,12 @@ _ADDED: Final = (
 
 
 def sentence(rng: np.random.Generator, words: int = 0) -> str:
-    """Return a sentence of exactly that many words, 3 or more; by default of 5 to 12."""
+    """Return a sentence of exactly `words` words, at least 3; by default of 5 to 12."""
     return finished(rng, clause(rng, words or between(rng, 5, 12)))
 
 
 def finished(rng: np.random.Generator, statement: str) -> str:
-    """Return a statement with its capital letter and its mark."""
+    """Return a statement with its capital letter and its punctuation mark."""
     return capitalized(statement) + ("." if rng.integers(6) else "!")
 
 
@@ -121,7 +121,7 @@ def sentences(rng: np.random.Generator, number: int) -> list[str]:
 
 
 def paragraph_of_words(rng: np.random.Generator, words: int) -> str:
-    """Return sentences with exactly that many words together, 3 or more."""
+    """Return sentences with exactly `words` words together, at least 3."""
     made, left = [], words
     while left > 14:
         length = between(rng, 5, 11)
@@ -131,12 +131,12 @@ def paragraph_of_words(rng: np.random.Generator, words: int) -> str:
 
 
 def paragraphs(rng: np.random.Generator, sentence_numbers: Sequence[int]) -> str:
-    """Return a text of paragraphs of that many sentences each."""
+    """Return a text of paragraphs with these numbers of sentences."""
     return "\n\n".join([" ".join(sentences(rng, number)) for number in sentence_numbers])
 
 
 def spread(rng: np.random.Generator, made: Sequence[str]) -> str:
-    """Return the sentences in their order, in one to three paragraphs."""
+    """Return the sentences in their order, split into one to three paragraphs."""
     breaks = set(rng.integers(1, len(made) + 2, size=2).tolist())
     text = made[0]
     for place, each in enumerate(made[1:], start=1):

@@ -1,4 +1,4 @@
-"""Texts for checks 7 and 8: what must not occur."""
+"""Creates texts for checks 7 and 8: texts that must not occur."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .prose import between, finished, listed, mixed, sentence, some, spread
 
 
 class UnwantedText(NamedTuple):
-    """A text that must not occur.
+    """Describes a text that must not occur.
 
     Attributes:
         text: The text.
-        hidden: A longer word that holds it.
-        alike: A word that does not.
+        hidden: A longer word that contains it.
+        alike: A similar word that does not contain it.
     """
 
     text: str
@@ -61,7 +61,7 @@ _NOT = (
 
 
 def contains_none(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text without any of several texts; a wrong text contains one of them once."""
+    """Create a text without any of several texts; a wrong text contains one of them once."""
     unwanted = some(rng, UNWANTED, between(rng, 2, 4))
     text, case = _with_or_without(rng, unwanted, keeps)
     substrings = [each.text for each in unwanted]
@@ -70,7 +70,7 @@ def contains_none(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 
 
 def does_not_contain(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
-    """Make a text without the given text; a wrong text contains it once."""
+    """Create a text without the given text; a wrong text contains it once."""
     unwanted = pick(rng, UNWANTED)
     text, case = _with_or_without(rng, [unwanted], keeps)
     constraint = pick(rng, _NOT).format(it=unwanted.text)
@@ -80,7 +80,7 @@ def does_not_contain(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 def _with_or_without(
     rng: np.random.Generator, unwanted: list[UnwantedText], keeps: bool
 ) -> tuple[str, str]:
-    """Return a text with a look-alike of one of the texts, or with the text itself."""
+    """Return a text that contains a look-alike of one of the texts, or the text itself."""
     text, hidden, alike = pick(rng, unwanted)
     kept = (("kept", ""), ("kept, with a look-alike", alike))
     broken = (

@@ -1,4 +1,4 @@
-"""ConstraintWorld: an endless supply of texts, each with a constraint and the right verdict."""
+"""Creates an unlimited number of texts, each with a constraint and the right verdict."""
 
 from __future__ import annotations
 
@@ -43,35 +43,36 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "check_number_precision_in_response": figures.number_precision,
     "check_whether_has_no_arabic_number_in_response": figures.has_no_number,
 }
-"""Name of a check -> what makes texts for it."""
+"""Makers of texts by the name of the check."""
 
 _MOST_TRIES = 1000
-"""Texts drawn until the verdict agrees; of the rarest kind, one in nine does (``arm``)."""
+"""Maximum number of drawn texts; for the rarest kind, the verdict agrees in 1 of 9 (``arm``)."""
 
 
 class ConstraintWorld:
-    """Makes texts that satisfy a constraint, or narrowly break it.
+    """Creates texts that satisfy a constraint, or narrowly violate it.
 
-    A `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate; one in
-    four instructions is about a picture. Half of the texts keep to their constraint. Those that do
-    not have one paragraph too few, one keyword once too often, one sentence of many that begins
-    otherwise; those that do may hold what looks like a fault and is none: a look-alike, a plural, a
-    phrase in capitals. The verdict is that of the check, read strictly (`visenv.checks`), by
-    construction: no check is run. In another dialect it is that of the check in this dialect, and
-    texts are drawn until both agree, so that the named check and the verdict never contradict each
-    other. ``mmif`` compares letter for letter: beginnings and endings are then written as they are
-    asked for, endings with their full stop.
+    This is a `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate;
+    one in four instructions is about a picture. Half of the texts satisfy their constraint. The
+    others have, for example, one paragraph too few, a keyword once too often, or one sentence of
+    many with another beginning. Texts that satisfy the constraint may contain an apparent
+    violation: a look-alike, a plural, a phrase in capitals. The verdict is that of the strict
+    dialect (`visenv.checks`), and known by construction without running the check. In another
+    dialect, the verdict is that of the check in this dialect. Texts are drawn until both agree, so
+    that the named check and the verdict never contradict each other. ``mmif`` compares letter for
+    letter: beginnings and endings are then written exactly as required, endings with their full
+    stop.
 
-    `Sample.kind` is the name of the check. The `JudgingTruth` holds ``constraint``, ``check`` and
-    ``case``.
+    `Sample.kind` is the name of the check. The `JudgingTruth` contains ``constraint``, ``check``
+    and ``case``.
 
     Args:
-        checks: Names of the checks to draw from; all 19 where none are given.
-        dialect: How the check that decides reads a text, see `visenv.checks`.
+        checks: Names of the checks to draw from; all 19 by default.
+        dialect: How the check that decides parses a text, see `visenv.checks`.
 
     Raises:
         ConfigurationError: If the list is empty.
-        UnknownNameError: If there is no such check or dialect; names the nearest.
+        UnknownNameError: If there is no such check or dialect; suggests the nearest.
     """
 
     ground_truth = JudgingTruth
@@ -86,7 +87,7 @@ class ConstraintWorld:
         self._makers = {**MAKERS, **edges.LITERAL} if dialect == "mmif" else MAKERS
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a text and its constraint; a function of the generator's state alone."""
+        """Create a text and its constraint, which depend only on the state of the generator."""
         identity = f"constraint-{int(rng.integers(2**63)):016x}"
         name, keeps = pick(rng, self.checks), bool(rng.integers(2))
         made = self._made(rng, name, keeps)
@@ -106,7 +107,7 @@ class ConstraintWorld:
         )
 
     def _made(self, rng: np.random.Generator, name: str, keeps: bool) -> ConstrainedText:
-        """Return a text that keeps to its constraint, or breaks it, in the dialect of this world.
+        """Return a text that satisfies or violates its constraint, in the dialect of this world.
 
         Raises:
             DataError: If no text was found on which the dialect agrees.

@@ -1,4 +1,4 @@
-"""Responses of graded quality, in pairs and fours: a procedural world for preference judging."""
+"""Creates responses of graded quality, in pairs and fours, for preference judging."""
 
 from .responses import GRADES
 from .world import GradedPairs

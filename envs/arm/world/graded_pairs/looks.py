@@ -1,4 +1,4 @@
-"""Topics about scenes: what is on several signs, or, of a single sign, what it looks like too."""
+"""Creates topics about scenes: the details of several signs, or of one sign and its look."""
 
 from __future__ import annotations
 

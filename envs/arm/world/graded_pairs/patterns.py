@@ -1,9 +1,9 @@
-"""Draws who states what, so that nothing but the truth tells which response is best.
+"""Draws the statements of responses so that only the true facts reveal the best response.
 
-Of every fact two values are in play, the right one and a wrong one. What the responses state is
-drawn first, blind to which value is right; then the best response, evenly; and only then which of
-the two values is the right one, among the possibilities that make that response the best. So every
-response is the best with the same probability, whatever they all say.
+Every fact has two possible values, the right one and a wrong one. The statements of the responses
+are drawn first, without knowledge of the right values; then the best response, uniformly; then the
+right value of each fact, among the combinations that make this response the best. Every response is
+therefore the best with the same probability, independent of the statements.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 Pattern = tuple[bool | None, ...]
-"""For each fact: which of its two values is stated; None leaves the fact out."""
+"""For each fact, the index of the stated value; None if the fact is omitted."""
 
 Truth = tuple[bool, ...]
-"""For each fact: which of its two values is right."""
+"""For each fact, the index of the right value."""
 
 _LEFT_OUT = 0.2
-"""How often a fact is left out."""
+"""Probability that a fact is omitted."""
 
 
 class Flaws(NamedTuple):
     """Describes the flaws of a response; the smaller value is the better one.
 
     Attributes:
-        wrong: Statements that are wrong.
-        left_out: Facts that were asked for and are not stated.
+        wrong: Number of wrong statements.
+        left_out: Number of required facts that are not stated.
     """
 
     wrong: int
@@ -39,7 +39,7 @@ class Flaws(NamedTuple):
 
 
 class GradedResponses(NamedTuple):
-    """Holds what each response states, which one is best, and what is right."""
+    """Holds the pattern of each response, the best response, and the right values."""
 
     patterns: tuple[Pattern, ...]
     best: int
@@ -47,12 +47,12 @@ class GradedResponses(NamedTuple):
 
 
 def draw_patterns(rng: np.random.Generator, facts: int, responses: int) -> GradedResponses:
-    """Return patterns, each of which is as likely as another to be the only best one.
+    """Return patterns, each of which has the same probability of being the only best one.
 
     Args:
-        rng: Draws all of it.
-        facts: Facts that are asked for, 2 or more.
-        responses: 2 to 4.
+        rng: The generator.
+        facts: Number of required facts, at least 2.
+        responses: Number of responses, 2 to 4.
     """
     while True:
         patterns = tuple(_pattern(rng, facts) for _ in range(responses))
@@ -67,7 +67,7 @@ def draw_patterns(rng: np.random.Generator, facts: int, responses: int) -> Grade
 
 
 def flaws(pattern: Pattern, truth: Truth) -> Flaws:
-    """Return the flaws of a response, given what is right."""
+    """Return the flaws of a response, given the right values."""
     wrong = sum(
         said is not None and said != is_so for said, is_so in zip(pattern, truth, strict=True)
     )
@@ -75,7 +75,7 @@ def flaws(pattern: Pattern, truth: Truth) -> Flaws:
 
 
 def best_of(found: Sequence[Flaws]) -> int | None:
-    """Return the place of the one with the fewest flaws; None if several have as few."""
+    """Return the index of the response with the fewest flaws; None if it is not unique."""
     least = min(found)
     return found.index(least) if found.count(least) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Responses of a wanted quality, whose length says nothing about it."""
+"""Writes responses of a given quality, whose length does not depend on the quality."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from .topic import RequiredFact
 
 GRADES = ("wrong", "partly wrong", "incomplete", "complete")
-"""Complete: every fact, right. Incomplete: only some, right. Partly wrong: some of what is stated
-is wrong. Wrong: all of what is stated is wrong."""
+"""Complete: all facts are stated and right. Incomplete: only some, all right. Partly wrong: some
+statements are wrong. Wrong: all statements are wrong."""
 
 Claims = Sequence[str | None]
-"""For each fact, the value that a response states, or None if it leaves the fact out."""
+"""For each fact, the stated value, or None if the response omits the fact."""
 
 _MOST_FILLED = 1.8
 
@@ -53,13 +53,13 @@ def grade_of(facts: Sequence[RequiredFact], claims: Claims) -> str:
 def respond(rng: np.random.Generator, facts: Sequence[RequiredFact], claims: Claims) -> str:
     """Return a response that states certain values.
 
-    It states facts in sentences drawn for each one, and is filled up with sentences that say
-    nothing to a length drawn without regard to the claims: 1 to 1.8 times that of all facts.
+    It states facts in sentences that are drawn for each one. Sentences without information fill it
+    up to a length that is independent of the claims: 1 to 1.8 times that of all facts.
 
     Args:
-        rng: Draws all of it.
+        rng: The generator.
         facts: Two or more.
-        claims: The value stated of each, at least one.
+        claims: The stated value of each fact, at least one.
     """
     stated = " ".join(
         str(rng.choice(fact.statements)).format(value)
@@ -72,18 +72,18 @@ def respond(rng: np.random.Generator, facts: Sequence[RequiredFact], claims: Cla
 
 
 def _longest(fact: RequiredFact) -> int:
-    """Return the number of characters of the fact's longest statement, with a blank after it."""
+    """Return the length of the fact's longest statement, with a blank after it."""
     values = max(map(len, (fact.right, *fact.wrong)))
     return max(map(len, fact.statements)) + values - len("{}") + 1
 
 
 def _filling(rng: np.random.Generator, room: float) -> tuple[list[str], list[str]]:
-    """Return sentences for before and after whose length together is near `room`."""
+    """Return filler sentences for before and after, whose total length is near `room`."""
     chosen = set()
     sentences = (*_BEFORE, *_AFTER)
     for place in rng.permutation(len(sentences)):
         taken = len(sentences[place]) + 1
-        if taken < 2 * room:  # nearer with it than without
+        if taken < 2 * room:  # nearer to `room` with it than without
             chosen.add(sentences[place])
             room -= taken
     return [each for each in _BEFORE if each in chosen], [each for each in _AFTER if each in chosen]

@@ -1,4 +1,4 @@
-"""Topics that need no image: what is asked follows from the question by counting and reading."""
+"""Creates topics without images: the facts follow from the question by counting and reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic: a question that asks for several facts, each with a right value and wrong ones."""
+"""Defines a topic: a question that requires several facts, each with right and wrong values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from visenv.worlds.scenes import SignTruth
 
 
 class RequiredFact(NamedTuple):
-    """Holds one thing the question asks for.
+    """Describes one fact that the question requires.
 
     Attributes:
         statements: Sentences with one ``{}`` for the value.
-        right: The value.
-        wrong: Others that one might believe.
+        right: The right value.
+        wrong: Plausible wrong values.
     """
 
     statements: tuple[str, ...]
@@ -25,15 +25,15 @@ class RequiredFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResponseTopic:
-    """Describes what the responses of a sample are about.
+    """Describes the subject of a sample's responses.
 
     Attributes:
         id: Unique in the world.
-        kind: What sort of question it is.
-        question: As it is put.
-        facts: Two or more that it asks for, in its order.
-        images: What it is about.
-        signs: The signs of a scene that it asks about; none without a scene.
+        kind: The kind of question.
+        question: The text of the question.
+        facts: Two or more facts that it requires, in its order.
+        images: The images of the question.
+        signs: The signs of a scene that it asks about; empty without a scene.
     """
 
     id: str

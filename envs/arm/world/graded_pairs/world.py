@@ -1,4 +1,4 @@
-"""GradedPairs: an endless supply of responses to compare, whose order of quality is known."""
+"""Creates an unlimited number of responses to compare, whose order of quality is known."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ MOST_CANDIDATES = 4
 
 
 class GradedPairs:
-    """Makes responses of graded quality to one question, as samples for a judge.
+    """Creates responses of graded quality to one question, as samples for a judge.
 
-    A `ProceduralSource` of samples made by `judging_sample`. A question asks for two or three
-    facts. Of several responses one has fewer flaws than all others, wrong statements before facts
-    left out (`Flaws`), and the verdict is that one; each of them is as likely as another to be it,
-    whatever they say (`draw_patterns`). A single response is complete and True, or partly or wholly
-    wrong and False, as often; it is never incomplete, which is neither. The length of a response is
-    drawn without regard to what it states.
+    This is a `ProceduralSource` of samples made by `judging_sample`. A question requires two or
+    three facts. Of several responses, one has fewer flaws than all others, where wrong statements
+    count before omitted facts (`Flaws`), and the verdict is that one. Each response has the same
+    probability of being the best, independent of the statements (`draw_patterns`). A single
+    response is complete and True, or partly or wholly wrong and False, with equal probability; it
+    is never incomplete, because that is neither. The length of a response is drawn independently of
+    its statements.
 
-    ``Sample.kind`` is the sort of question. The `JudgingTruth` holds the ``grades`` of the
-    responses (`GRADES`), and for scenes ``target_box`` and ``detail_box`` of the first sign asked
-    about, and ``target_boxes`` and ``detail_boxes`` of all of them.
+    ``Sample.kind`` is the kind of question. The `JudgingTruth` contains the ``grades`` of the
+    responses (`GRADES`), and for scenes ``target_box`` and ``detail_box`` of the first sign of the
+    question, and ``target_boxes`` and ``detail_boxes`` of all of them.
 
     Args:
-        candidates: Responses to a sample, 1 to 4.
+        candidates: Number of responses of a sample, 1 to 4.
         about: ``"scenes"`` (of `ScenesWorld`: several signs, or one sign and its look) or
             ``"text"`` (no image: numbers, words, people and days).
         preset: A preset of scenes.
@@ -66,12 +67,12 @@ class GradedPairs:
             raise UnknownNameError("subject of graded pairs", str(about), ["scenes", "text"])
         self.candidates = candidates
         self.about = about
-        # Where every sign looks alike, its look could be told without the image.
+        # If every sign looks alike, its look could be guessed without the image.
         looks = {"frames": tuple(FRAMES), "shapes": tuple(SHAPES)} if lacks_looks(preset) else {}
         self.world = VariedScenes(preset, **{**looks, **overrides})
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
+        """Create a sample, which depends only on the state of the generator."""
         topic = self._topic(rng)
         claims, verdict = self._claims(rng, topic.facts)
         texts = [respond(rng, topic.facts, each) for each in claims]
@@ -91,7 +92,7 @@ class GradedPairs:
     def _claims(
         self, rng: np.random.Generator, facts: Sequence[RequiredFact]
     ) -> tuple[list[Claims], bool | int]:
-        """Return what each response states of each fact, and the verdict."""
+        """Return the stated values of each response, and the verdict."""
         wrong = [str(rng.choice(fact.wrong)) for fact in facts]
         if self.candidates == 1:
             is_right = [True] * len(facts)

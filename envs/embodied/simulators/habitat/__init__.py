@@ -1,5 +1,5 @@
-"""habitat-lab as a simulator: over House, and over habitat-sim with ReplicaCAD.
+"""Uses habitat-lab as a simulator: over House, and over habitat-sim with ReplicaCAD.
 
-`player` belongs to this process; all other modules run in a child with the interpreter of the
-simulators, which has habitat-lab and no visenv.
+The module `player` runs in this process; all other modules run in a child process with the
+interpreter of the simulators, which has habitat-lab but not visenv.
 """

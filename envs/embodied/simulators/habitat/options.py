@@ -1,4 +1,4 @@
-"""What a user chose for ``simulator="habitat"``, and the worlds that it makes."""
+"""Defines the options of ``simulator="habitat"``, and creates its worlds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _DATASET_FILES = ("../dataset/configs/dataset.yaml", "dataset/configs/dataset.ya
 
 
 class HabitatOptions(NamedTuple):
-    """The options of habitat-lab.
+    """Holds the options of habitat-lab.
 
     Attributes:
         assets: The folder ``data`` of habitat-sim.
-        interpreter: The Python with habitat-lab, ``""`` for that of the simulators.
+        interpreter: The Python with habitat-lab, ``""`` for the default interpreter of the
+        simulators.
         host_limits: Fields of `HostLimits` to change.
     """
 
@@ -37,7 +38,7 @@ class HabitatOptions(NamedTuple):
             ConfigurationError: If an option cannot be used.
         """
         if self.assets:
-            raise ConfigurationError("assets belong to published tasks: House needs none.")
+            raise ConfigurationError("assets are only for published tasks; House needs none.")
         side = _side(preset, options)
         samples = ANTIALIASING if preset.smoothing == "msaa" else 0
         return HabitatWorld(self._spec(TARGET, {"side": side, "samples": samples}), side)
@@ -49,8 +50,8 @@ class HabitatOptions(NamedTuple):
 
         Args:
             folder: The folder of the published tasks.
-            preset: The frames.
-            options: Whether frames are shown at all.
+            preset: The settings of the frames.
+            options: The options, which determine whether frames are shown.
 
         Raises:
             ConfigurationError: If an option cannot be used.
@@ -67,7 +68,7 @@ class HabitatOptions(NamedTuple):
         if file is None:
             raise DataError(
                 f"{folder}: EmbodiedBench's dataset.yaml (eb_habitat/dataset/configs), which names "
-                "categories and receptacles, must be in the folder or in its place beside it."
+                "categories and receptacles, must be in the folder or in its original place."
             )
         side = _side(preset, options)
         given = {"side": side, "assets": self.assets, "dataset": str(file)}
@@ -84,5 +85,5 @@ class HabitatOptions(NamedTuple):
 
 
 def _side(preset: EmbodiedPreset, options: EmbodiedOptions) -> int:
-    """Return the pixels of a side of a frame, 0 if no frame is drawn."""
+    """Return the side of a frame in pixels, 0 if no frame is drawn."""
     return 0 if options.blind or options.language_only else preset.side

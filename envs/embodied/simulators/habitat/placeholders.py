@@ -1,9 +1,9 @@
-"""Placeholders for modules that habitat-lab imports and an installation lacks.
+"""Creates placeholders for modules that habitat-lab imports but that are not installed.
 
-habitat-lab imports ``magnum`` (with its part ``corrade``) and ``habitat_sim``, which PyPI lacks, at
-the top of modules whose tasks, measures and PDDL code need neither. Inside `importing` these
-imports succeed. Every attribute of a placeholder is a class. habitat-lab calls some of them when it
-is imported (default values such as ``mn.Vector3.zero_init()``); afterwards a call raises
+habitat-lab imports ``magnum`` (with its part ``corrade``) and ``habitat_sim``, which are not on
+PyPI, at the top of modules whose tasks, measures and PDDL code need neither. Inside `importing`
+these imports succeed. Every attribute of a placeholder is a class. habitat-lab calls some of them
+when it is imported (default values such as ``mn.Vector3.zero_init()``); later calls raise
 `PlaceholderError`.
 """
 
@@ -21,15 +21,15 @@ from typing import Any
 from typing_extensions import override
 
 NAMES = ("magnum", "corrade", "habitat_sim")
-"""The modules that may be replaced; corrade is a part of the bindings of magnum."""
+"""The modules that may be replaced; corrade is a part of magnum's Python bindings."""
 
 
 class PlaceholderError(RuntimeError):
-    """Raised when something of a missing module is used."""
+    """Raised when an attribute of a missing module is used."""
 
 
 class _PlaceholderType(type):
-    """The type of what placeholders hold: it can be named, derived from and annotated with."""
+    """Defines the type of placeholder classes, which can be subclassed and used in annotations."""
 
     _are_closed = False
 
@@ -64,7 +64,7 @@ def _make(module: str, name: str) -> Any:
 
 
 class _Module(types.ModuleType):
-    """A module with a placeholder for every name."""
+    """Represents a module with a placeholder for every name."""
 
     @override
     def __getattr__(self, name: str) -> Any:
@@ -95,7 +95,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @override
     def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: there is no code."""
+        """Do nothing, because a placeholder has no code."""
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ def importing() -> Iterator[list[str]]:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether a module is installed and is no placeholder."""
+    """Return whether a module is installed and is not a placeholder."""
     if name in sys.modules:
         return not isinstance(sys.modules[name], _Module)
     return importlib.util.find_spec(name) is not None

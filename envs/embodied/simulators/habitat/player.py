@@ -1,4 +1,4 @@
-"""HabitatWorld: plays the episodes of an environment with habitat-lab in a child process."""
+"""Runs the episodes of an environment with habitat-lab in a child process."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ...world.written import read_state, write_house
 
 TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
 DIALECTS = ("habitat", "skills")
-"""The dialects whose actions the planning domain has."""
+"""The dialects whose actions the planning domain contains."""
 
 CAMERA = "head_rgb"
 """habitat-lab's name of the camera."""
 
 
 class HabitatWorld:
-    """habitat-lab's `Env` over House.
+    """Runs habitat-lab's `Env` over House.
 
     Args:
         spec: The simulator.
-        side: Pixels of a side of a frame; 0 draws none.
+        side: Side of a frame in pixels; 0 draws none.
 
     Attributes:
-        name: What ``info["simulator"]`` and labels say.
-        placeholders: The modules in place of which the child has placeholders, separated by commas;
+        name: The name in ``info["simulator"]`` and labels.
+        placeholders: The modules that are placeholders in the child process, separated by commas;
             ``""`` before the first episode.
     """
 
@@ -52,8 +52,8 @@ class HabitatWorld:
         """Begin the episode of a sample.
 
         Raises:
-            ConfigurationError: If habitat-lab or OpenGL is missing, which the message says, or the
-                task has actions that the planning domain lacks.
+            ConfigurationError: If habitat-lab or OpenGL is missing, or the planning domain lacks
+                actions of the task.
             ServiceError: If the simulator fails.
         """
         simulation = self.start(sample)
@@ -73,19 +73,20 @@ class HabitatWorld:
         return HabitatSimulation(truth, self.session, self.side)
 
     def close(self) -> None:
-        """Give the simulator back."""
+        """Release the simulator."""
         self.session.end()
 
 
 class HabitatSimulation(HouseSimulation):
-    """An episode whose rules, success and progress are those of habitat-lab.
+    """Represents an episode whose rules, success and progress are those of habitat-lab.
 
-    The state of the house that the child reports is kept here too, for the planner and the map.
+    This process also stores the state of the house that the child reports, for the planner and the
+    map.
 
     Args:
         truth: The task.
         session: The simulator.
-        side: Pixels of a side of a frame; 0 draws none.
+        side: Side of a frame in pixels; 0 draws none.
     """
 
     def __init__(self, truth: HouseTruth, session: SimulatorSession, side: int) -> None:
@@ -101,7 +102,7 @@ class HabitatSimulation(HouseSimulation):
 
     @override
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
-        """Carry out a skill; return whether it was valid, and facts about it.
+        """Execute a skill; return whether it was valid, and facts about it.
 
         Raises:
             ServiceError: If the simulator fails.
@@ -122,13 +123,13 @@ class HabitatSimulation(HouseSimulation):
         """Return the state that the simulator reports.
 
         Raises:
-            ValueError: If it names what is not in the house.
+            ValueError: If it contains a name that is not in the house.
         """
         state, house = read_state(self.house, facts["state"]), self.house
         items = {state.held, *state.places} - {""}
         places = {state.at, *state.open} - {""}
         if not items <= house.items.keys() or not places <= house.fixtures.keys():
-            raise ValueError("the state names what is not in the house")
+            raise ValueError("the state contains a name that is not in the house")
         return state
 
     @property
@@ -136,10 +137,10 @@ class HabitatSimulation(HouseSimulation):
         return {} if self._side else None
 
     def _follow(self, reply: SimulatorReply) -> str:
-        """Take over what the simulator reports; return the code of an invalid skill.
+        """Store the state that the simulator reports; return the code of an invalid skill.
 
         Raises:
-            ServiceError: If the report has another form than it must have.
+            ServiceError: If the report has another form.
         """
         try:
             code, steps = _checked(reply.facts, len(self.goal.conditions))

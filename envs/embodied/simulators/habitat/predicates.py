@@ -1,7 +1,8 @@
-"""The functions of the planning domain: what holds in the served house, and what changes it.
+"""Implements the predicates and effects of the planning domain over the served house.
 
-habitat-lab calls them with the arguments of a predicate by name (``configs/domain.yaml``), each a
-`PddlEntity`, and with ``sim_info``, whose simulator is a `ServedHouse`.
+habitat-lab calls these functions with the arguments of a predicate by name
+(``configs/domain.yaml``), each a `PddlEntity`, and with ``sim_info``, whose simulator is a
+`ServedHouse`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ def _state(sim_info: Any) -> HouseState:
 
 
 def is_robot_at(place: Any, robot: Any, sim_info: Any) -> bool:
-    """Return whether the robot stands where it can use a receptacle."""
+    """Return whether the robot is where it can use a receptacle."""
     state = _state(sim_info)
     return state.fixture_of(place.name) == state.at
 
 
 def is_reachable(item: Any, robot: Any, sim_info: Any) -> bool:
-    """Return whether an object is near the robot and not inside of something closed."""
+    """Return whether an object is near the robot and not inside a closed receptacle."""
     state = _state(sim_info)
     near = bool(state.at) and state.fixture_of(item.name) == state.at
     return near and not state.is_shut_in(item.name)
@@ -76,17 +77,17 @@ def is_not_running(place: Any, sim_info: Any) -> bool:
 
 
 def go_to(place: Any, robot: Any, sim_info: Any) -> None:
-    """Take the robot to a receptacle."""
+    """Move the robot to a receptacle."""
     sim_info.sim.apply("go_to", place.name)
 
 
 def pick(item: Any, robot: Any, sim_info: Any) -> None:
-    """Take an object in hand."""
+    """Move an object to the hand."""
     sim_info.sim.apply("pick", item.name)
 
 
 def put(item: Any, holder: Any, sim_info: Any) -> None:
-    """Put the object in hand into a receptacle."""
+    """Move the object in hand to a receptacle."""
     sim_info.sim.apply("put", holder.name)
 
 

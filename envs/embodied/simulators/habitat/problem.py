@@ -1,4 +1,4 @@
-"""Writes the planning problem of an episode as habitat-lab reads it: objects, goal and stages."""
+"""Writes the planning problem of an episode for habitat-lab: objects, goal and stages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Expression = dict[str, Any]
 def write_problem(
     folder: Path, house: FurnishedHouse, goal: Mapping[str, Any]
 ) -> tuple[Path, Path]:
-    """Write the domain with the types of a house, and the problem; return both files.
+    """Write the domain with the types of a house, and the problem; return their paths.
 
     Args:
         folder: The folder of the files.
@@ -56,7 +56,7 @@ def _domain() -> dict[str, Any]:
 
 
 def _objects(house: FurnishedHouse) -> list[dict[str, str]]:
-    """Return the entities with their types; faucets and lamps hold nothing and are left out."""
+    """Return the entities with their types, without faucets and lamps, which hold nothing."""
     places = [
         {
             "name": each.name,
@@ -74,8 +74,8 @@ def _objects(house: FurnishedHouse) -> list[dict[str, str]]:
 def expression(clause: Mapping[str, Any], house: FurnishedHouse) -> Expression:
     """Return a clause as a logical expression.
 
-    A domain that holds all objects of a type becomes a quantifier over that type; any other domain
-    becomes AND or OR over its names.
+    If the domain of a variable contains all objects of a type, it becomes a quantifier over that
+    type; otherwise it becomes AND or OR over its names.
     """
     first, *others = clause["domains"]
     literals = clause["literals"]
@@ -99,7 +99,7 @@ def expression(clause: Mapping[str, Any], house: FurnishedHouse) -> Expression:
 def _for_one(
     name: str, first: Sequence[str], others: Sequence[Sequence[str]], literals: Sequence[Any]
 ) -> Expression:
-    """Return that all literals hold for a value of ``?0``, with some value of ``?1``."""
+    """Return the expression that all literals hold for a value of ``?0``, with some ``?1``."""
     if not others:
         return _all([_literal(each, (name,)) for each in literals])
     return _any([_all([_literal(each, (name, other)) for each in literals])

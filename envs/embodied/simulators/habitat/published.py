@@ -1,4 +1,4 @@
-"""EB-Habitat's published tasks in ReplicaCAD, played by habitat-sim in a child process."""
+"""Runs EB-Habitat's published tasks in ReplicaCAD, with habitat-sim in a child process."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _FIXTURES = (
     *("DiningTable_2", "TVStand", "Sink", "CounterTop", "CounterTop_2", "Sofa", "Drawer"),
     "Drawer_2",
 )
-"""The receptacles of the 70 skills, as House calls them."""
+"""The receptacles of the 70 skills, by House's names."""
 
 
 class EBHabitatScenes(EBHabitat):
-    """EB-Habitat's published tasks, see `EBHabitat`."""
+    """Runs EB-Habitat's published tasks, see `EBHabitat`."""
 
     ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
 
 
 class ReplicaWorld(HabitatWorld):
-    """habitat-lab's `Env` over habitat-sim with ReplicaCAD."""
+    """Runs habitat-lab's `Env` over habitat-sim with ReplicaCAD."""
 
     name = "habitat:replica_cad"
 
@@ -51,14 +51,14 @@ class ReplicaWorld(HabitatWorld):
 
 
 class ReplicaSimulation(HabitatSimulation):
-    """An episode of a published task.
+    """Represents an episode of a published task.
 
-    A house without rooms stands for the scene: it lends the 70 skills their names.
+    A house without rooms represents the scene: it provides the names for the 70 skills.
 
     Args:
         published: The task.
         session: The simulator.
-        side: Pixels of a side of a frame; 0 draws none.
+        side: Side of a frame in pixels; 0 draws none.
     """
 
     def __init__(self, published: PublishedTruth, session: SimulatorSession, side: int) -> None:
@@ -71,12 +71,12 @@ class ReplicaSimulation(HabitatSimulation):
 
     @override
     def films(self) -> tuple[Video, ...]:
-        """Return nothing: there is no map of a scene."""
+        """Return an empty tuple, because there is no map of a scene."""
         return ()
 
     @override
     def read(self, facts: Mapping[str, Any]) -> HouseState:
-        """Return what is known of the state: the category in the hand."""
+        """Return the known part of the state: the category in the hand."""
         state = HouseState(self.house)
         held = facts["state"]["held"]
         state.held = held if held in self.house.items else ""
@@ -94,7 +94,7 @@ def scene_house() -> FurnishedHouse:
 
 
 def _truth(published: PublishedTruth, stages: int) -> HouseTruth:
-    """Return what the environment asks of the truth of a task."""
+    """Return a ground truth with the fields of a task that the environment reads."""
     unknown = Clause("exists", ((),), (Fact("held", ("?0",)),))
     return HouseTruth(
         seed=0,

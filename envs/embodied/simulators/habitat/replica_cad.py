@@ -1,7 +1,7 @@
-"""The simulator of EB-Habitat's published episodes: habitat-lab over habitat-sim with ReplicaCAD.
+"""Defines the simulator of EB-Habitat's published episodes, habitat-sim with ReplicaCAD.
 
-It has never run here: PyPI has no habitat-sim. Its problem files and its domain are tested with
-habitat-lab alone. A task is ``{"world": {"scene": …}, "episode": …}``.
+It has never run here, because PyPI has no habitat-sim. Its problem files and its domain are tested
+with habitat-lab alone. A task is ``{"world": {"scene": …}, "episode": …}``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from visenv.simulators.protocol import Facts, SetupError
 from .simulator import HabitatSimulator, import_habitat
 
 ASSETS = ("replica_cad", "objects/ycb", "robots/hab_fetch")
-"""What the folder of assets must hold."""
+"""The files that the folder of assets must contain."""
 
 _CONFIG = Path(__file__).parent / "configs/replica_cad.yaml"
 _INSTALL = (
@@ -35,7 +35,7 @@ _DOWNLOAD = (
 
 
 class ReplicaCADSimulator(HabitatSimulator):
-    """habitat-lab's `Env` over habitat-sim."""
+    """Runs habitat-lab's `Env` over habitat-sim."""
 
     @override
     def start(self, options: Mapping[str, Any]) -> Facts:
@@ -78,7 +78,7 @@ class ReplicaCADSimulator(HabitatSimulator):
 
     @override
     def config(self) -> Any:
-        """Return habitat-lab's configuration for frames of the wanted size."""
+        """Return habitat-lab's configuration with the required frame size."""
         import habitat
         from habitat.config import read_write
 
@@ -94,7 +94,7 @@ class ReplicaCADSimulator(HabitatSimulator):
 
     @override
     def read_state(self) -> Facts:
-        """Return poses, joints and what is held; ``held`` is the category."""
+        """Return poses, joints and the held object; ``held`` is its category."""
         sim, task = self.env.sim, self.env.task
         objects, doors = sim.get_rigid_object_manager(), sim.art_objs
         robot = sim.get_agent_data(0)
@@ -111,7 +111,7 @@ class ReplicaCADSimulator(HabitatSimulator):
 
     @override
     def write_state(self, state: Facts) -> None:
-        """Return to poses and joints."""
+        """Restore poses and joints."""
         import magnum
 
         sim = self.env.sim

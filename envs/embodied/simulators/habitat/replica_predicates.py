@@ -1,7 +1,7 @@
-"""Functions of the planning domain over ReplicaCAD, beside those of habitat-lab.
+"""Implements functions of the planning domain over ReplicaCAD, in addition to habitat-lab's.
 
-habitat-lab 0.3.3 cannot say whether an object is on a receptacle: its own function takes
-receptacles for boxes, which they are no longer. Its functions about the hand need the robot as an
+habitat-lab 0.3.3 cannot decide whether an object is on a receptacle: its own function treats
+receptacles as boxes, which they are no longer. Its functions about the hand need the robot as an
 argument, which the goals of EB-Habitat do not have.
 """
 
@@ -18,10 +18,10 @@ from habitat.tasks.rearrange.multi_task.pddl_defined_predicates import (
 from .problem import ROBOT
 
 _ABOVE = 0.25
-"""Meters above a receptacle within which an object is taken to be on it."""
+"""Maximum height in meters of an object above a receptacle that it is on."""
 
 _SHRINK = 0.8
-"""The share of a receptacle on which objects are placed, as in habitat-lab."""
+"""Share of a receptacle on which objects are placed, as in habitat-lab."""
 
 
 def _robot(sim_info: Any) -> Any:
@@ -69,13 +69,13 @@ def is_at(obj: Any, receptacle: Any, sim_info: Any) -> bool:
 
 
 def put_on(obj: Any, receptacle: Any, sim_info: Any) -> None:
-    """Put an object on a receptacle, at a random place of it."""
+    """Put an object on a receptacle, at a random position."""
     sim = sim_info.sim
     found = sim_info.receptacles[receptacle.name]
     number = sim.scene_obj_ids[sim_info.obj_ids[obj.name]]
     thing = sim.get_rigid_object_manager().get_object_by_id(number)
     point = found.sample_uniform_global(sim, _SHRINK)
-    point[1] -= thing.root_scene_node.cumulative_bb.bottom  # it stands on its lowest point
+    point[1] -= thing.root_scene_node.cumulative_bb.bottom  # the lowest point is the base
     thing.translation = point
     sim.internal_step(-1)
 
@@ -84,7 +84,8 @@ def put_at(obj: Any, receptacle: Any, sim_info: Any) -> None:
     """Put an object on a receptacle.
 
     Raises:
-        ValueError: If the receptacle opens: EB-Habitat's skills place nothing there by its marker.
+        ValueError: If the receptacle can be opened, because EB-Habitat's skills place nothing
+            there.
     """
     if receptacle.name not in sim_info.receptacles:
         raise ValueError(f"Nothing is placed at {receptacle.name}.")

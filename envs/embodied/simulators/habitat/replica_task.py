@@ -1,4 +1,4 @@
-"""EB-Habitat's published episodes as a data set and a PDDL task of habitat-lab."""
+"""Defines EB-Habitat's published episodes as a data set and a PDDL task of habitat-lab."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOMAIN = Path(__file__).parent / "configs/replica_cad_domain.yaml"
 
 DOORS = ("cab_push_point_7", "cab_push_point_6", "cab_push_point_5", "cab_push_point_4",
          "fridge_push_point")  # fmt: skip
-"""ReplicaCAD's markers of what opens, in the order of the skills."""
+"""ReplicaCAD's markers of openable parts, in the order of the skills."""
 
 CODES = {
     "nav": (),
@@ -41,13 +41,13 @@ CODES = {
 
 @attr.s(auto_attribs=True, kw_only=True)
 class ReplicaEpisode(RearrangeEpisode):
-    """A published episode.
+    """Represents a published episode.
 
     Attributes:
         receptacles: The receptacles of the skills, in their order.
         goal: EmbodiedBench's logical expression.
         stages: Lists of predicates: the subgoals.
-        categories: Object -> category.
+        categories: The category of each object.
         words: The categories in the order of the skills.
     """
 
@@ -59,7 +59,7 @@ class ReplicaEpisode(RearrangeEpisode):
 
 
 def read_dataset(file: str) -> tuple[list[str], dict[str, str], list[str]]:
-    """Return receptacles, the categories of objects, and all categories, of EmbodiedBench's file.
+    """Return receptacles, the categories of objects, and all categories from EmbodiedBench's file.
 
     Raises:
         ValueError: If the file has another form.
@@ -71,7 +71,7 @@ def read_dataset(file: str) -> tuple[list[str], dict[str, str], list[str]]:
         categories = {name: each["name"] for each in found["object_sets"]
                       if each["name"] in words for name in each["included_substrings"]}  # fmt: skip
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"{file} is no dataset.yaml of EB-Habitat: {error!r:.200}") from error
+        raise ValueError(f"{file} is not a dataset.yaml of EB-Habitat: {error!r:.200}") from error
     return receptacles, categories, words
 
 
@@ -114,7 +114,7 @@ def read_episode(
 
 @registry.register_dataset(name="VisenvReplicaCAD-v0")
 class ReplicaDataset(Dataset[ReplicaEpisode]):
-    """The episodes that visenv hands over, one at a time."""
+    """Represents a data set of the episode that visenv sends, one at a time."""
 
     def __init__(self, config: Any, episodes: list[ReplicaEpisode]) -> None:
         self.config = config
@@ -123,7 +123,7 @@ class ReplicaDataset(Dataset[ReplicaEpisode]):
 
 @registry.register_task(name="VisenvReplicaCADPddl-v0")
 class ReplicaPddlTask(PddlTask):
-    """habitat-lab's PDDL task with the planning problem of a published episode."""
+    """Implements habitat-lab's PDDL task with the planning problem of a published episode."""
 
     codes = CODES
 
@@ -137,7 +137,7 @@ class ReplicaPddlTask(PddlTask):
         super().__init__(*args, config=config, dataset=dataset, **kwargs)
 
     def reset(self, episode: ReplicaEpisode) -> Any:
-        """Read the planning problem over what the scene holds; return the first observations."""
+        """Read the planning problem for the objects of the scene; return the first observations."""
         self._categories = {name: category
                             for name in self._sim.handle_to_object_id
                             for category in [_category(name, episode.categories)]
@@ -184,11 +184,11 @@ def write_problem(
     categories: Mapping[str, str],
     receptacles: Iterable[str],
 ) -> tuple[Path, Path]:
-    """Write the domain with the categories, and the problem; return both files.
+    """Write the domain with the categories, and the problem; return their paths.
 
     Args:
         folder: The folder of the files.
-        episode: The episode; without objects the goal is left out.
+        episode: The episode; without objects there is no goal.
         categories: The categories of the objects in the scene.
         receptacles: The receptacles of the scene.
     """
@@ -218,7 +218,7 @@ def write_problem(
 
 
 def _renamed(value: Any, receptacles: list[str]) -> Any:
-    """Return an expression with the receptacles called as in the scene."""
+    """Return an expression with the scene's names of the receptacles."""
     if isinstance(value, dict):
         return {key: _renamed(each, receptacles) for key, each in value.items()}
     if isinstance(value, list):
@@ -231,7 +231,7 @@ def _renamed(value: Any, receptacles: list[str]) -> Any:
 
 
 def _receptacle(name: str, receptacles: Iterable[str]) -> str:
-    """Return the receptacle whose name, after that of its object, is this one; ``""`` if none."""
+    """Return the receptacle with this name after the name of its object; ``""`` if none."""
     return next((each for each in receptacles if each.rpartition("|")[2] == name), "")
 
 

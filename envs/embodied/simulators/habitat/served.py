@@ -1,4 +1,4 @@
-"""ServedHouse: a simulator of habitat-lab that serves House, and its camera."""
+"""Serves House to habitat-lab as a simulator with a camera."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _FIRST_POSITION = [0.0, 0.0, 0.0]
 
 
 class _Hand:
-    """habitat-lab's grasp manager, as far as tasks and sensors ask for it."""
+    """Implements the part of habitat-lab's grasp manager that tasks and sensors use."""
 
     def __init__(self, sim: ServedHouse) -> None:
         self._sim = sim
 
     @property
     def is_grasped(self) -> bool:
-        """Whether the robot holds something."""
+        """Return whether the robot holds something."""
         return bool(self._sim.state.held)
 
     @property
     def snap_idx(self) -> int | None:
-        """The number of the held object."""
+        """Return the index of the held object."""
         return self._sim.handle_to_object_id.get(self._sim.state.held)
 
     def is_violating_hold_constraint(self) -> bool:
-        """Return False: nothing slips out of the hand."""
+        """Return False, because objects never slip out of the hand."""
         return False
 
 
 class _Agents:
-    """habitat-lab's manager of its one robot."""
+    """Implements habitat-lab's manager of agents for its one robot."""
 
     agent_names = ("main_agent",)
 
@@ -56,16 +56,16 @@ class _Agents:
 
     @property
     def grasp_iter(self) -> Iterator[_Hand]:
-        """The hand."""
+        """Yield the hand."""
         return iter((self._robot.grasp_mgr,))
 
     def post_obj_load_reconfigure(self) -> None:
-        """Do nothing: the robot has no joints."""
+        """Do nothing, because the robot has no joints."""
 
 
 @registry.register_sensor(name="VisenvHouseCamera")
 class HouseCamera(RGBSensor):
-    """What the robot sees, uint8 ``[height, width, 3]``."""
+    """Renders the view of the robot, uint8 ``[height, width, 3]``."""
 
     def __init__(self, config: Any, sim: ServedHouse) -> None:
         self._sim = sim
@@ -86,12 +86,12 @@ class HouseCamera(RGBSensor):
 
 @registry.register_simulator(name="VisenvHouse-v0")
 class ServedHouse(Simulator):
-    """A house behind habitat-lab's interface of simulators.
+    """Represents a house by habitat-lab's interface of simulators.
 
     Attributes:
         house: The house of the episode.
         state: Its state.
-        renderer: Draws it.
+        renderer: Renders it.
     """
 
     house: FurnishedHouse
@@ -115,16 +115,16 @@ class ServedHouse(Simulator):
 
     @property
     def sensor_suite(self) -> SensorSuite:
-        """The camera, unless it was left out."""
+        """Return the camera, unless it was disabled."""
         return self._sensor_suite
 
     @property
     def action_space(self) -> spaces.Space:
-        """The space of the simulator's own actions: there are none, tasks act."""
+        """Return the space of the simulator's own actions, which is empty: tasks act."""
         return spaces.Dict({})
 
     def reconfigure(self, config: Any, episode: Any = None) -> None:
-        """Load the house of an episode, unless it is loaded."""
+        """Load the house of an episode, unless it is already loaded."""
         if episode.house != self._written:
             self._written = episode.house
             self.house = read_house(episode.house)
@@ -137,14 +137,14 @@ class ServedHouse(Simulator):
         self.state = HouseState(self.house)
 
     def step(self, action: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the observations: the action of the task has changed the state."""
+        """Return the observations, because the action of the task has already changed the state."""
         return self._sensor_suite.get_observations()
 
     def get_sensor_observations(self) -> None:
-        """Return nothing: the sensors draw when their suite asks them."""
+        """Return None, because the sensors render when their suite is queried."""
 
     def get_agent_state(self, agent_id: int = 0) -> AgentState:
-        """Return where the robot stands, in meters, y pointing up."""
+        """Return the position of the robot in meters, with y pointing up."""
         fixture = self.house.fixtures.get(self.state.at)
         if fixture is None:
             return AgentState(_FIRST_POSITION)
@@ -156,56 +156,56 @@ class ServedHouse(Simulator):
         return self.agents_mgr[agent_id]
 
     def seed(self, seed: int) -> None:
-        """Do nothing: nothing is random."""
+        """Do nothing, because nothing is random."""
 
     def step_physics(self, seconds: float) -> None:
-        """Do nothing: House has no physics."""
+        """Do nothing, because House has no physics."""
 
     def maybe_update_articulated_agent(self) -> None:
-        """Do nothing: the camera is where the state says."""
+        """Do nothing, because the state determines the camera."""
 
     def add_perf_timing(self, name: str, start: float) -> None:
-        """Do nothing: times are not measured."""
+        """Do nothing, because times are not measured."""
 
     def render(self, mode: str = "rgb") -> Any:
-        """Return what the robot sees, if there is a camera."""
+        """Return the view of the robot, if there is a camera."""
         return self._sensor_suite.get_observations().get("head_rgb")
 
     def close(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the renderer belongs to the process."""
+        """Do nothing, because the renderer belongs to the process."""
 
     # ------------------------------------------------------------------ for the planning domain
 
     @property
     def art_objs(self) -> list[SimpleNamespace]:
-        """What opens, with handles."""
+        """Return the openable fixtures, with handles."""
         return [SimpleNamespace(handle=name) for name in self.get_all_markers()]
 
     @property
     def receptacles(self) -> dict[str, Any]:
-        """The receptacles by name."""
+        """Return the receptacles by name."""
         return {name: each for name, each in self.house.fixtures.items() if each.type.slots}
 
     def get_all_markers(self) -> dict[str, Any]:
-        """Return what opens by name."""
+        """Return the openable fixtures by name."""
         return {name: each for name, each in self.house.fixtures.items() if each.type.opening}
 
     def get_targets(self) -> tuple[list[int], list[Any]]:
-        """Return nothing: goals are predicates, not positions."""
+        """Return empty lists, because goals are predicates and not positions."""
         return [], []
 
     def apply(self, verb: str, name: str) -> None:
-        """Change the state.
+        """Apply an operation to the state.
 
         Raises:
-            RuntimeError: If House forbids what the planning domain allows.
+            RuntimeError: If House forbids an operation that the planning domain allows.
         """
         code = getattr(self.state, verb)(name)
         if code != OK:
             raise RuntimeError(f"The planning domain allows {verb} {name}, House says {code!r}.")
 
     def candidates(self, kind: str) -> list[str]:
-        """Return the objects of a type: what the robot looks at first, then from left to right."""
+        """Return the objects of a type: first the one in view, then from left to right."""
         state = self.state
         last = ("~", 0)
         return sorted(

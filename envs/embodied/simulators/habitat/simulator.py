@@ -1,6 +1,6 @@
-"""The simulator of ``simulator="habitat"``: habitat-lab over House, in a child process.
+"""Defines the simulator of ``simulator="habitat"``: habitat-lab over House, in a child process.
 
-A task is ``{"world": house, "skills": rows, "goal": goal}`` (`HouseEpisode`), and an action
+A task is ``{"world": house, "skills": rows, "goal": goal}`` (`HouseEpisode`), and an action is
 ``{"skill": number}``. Success, progress and the reason of an invalid skill are habitat-lab's
 measures.
 """
@@ -27,7 +27,7 @@ _CONFIG = Path(__file__).parent / "configs/house.yaml"
 
 
 class HabitatSimulator:
-    """habitat-lab's `Env` over a served house."""
+    """Runs habitat-lab's `Env` over a served house."""
 
     def __init__(self) -> None:
         self.env: Any = None
@@ -37,12 +37,12 @@ class HabitatSimulator:
     def start(self, options: Mapping[str, Any]) -> Facts:
         """Import habitat-lab.
 
-        Options: ``side`` and ``samples`` of the camera; ``side`` 0 leaves it out.
+        Options: ``side`` and ``samples`` of the camera; ``side`` 0 disables it.
 
         Raises:
             ImportError: If habitat-lab is missing.
             SetupError: If it has another version.
-            OpenGLError: If frames are wanted and cannot be drawn.
+            OpenGLError: If the camera is enabled and OpenGL cannot draw.
         """
         self._options = dict(options)
         backend = prepare_opengl() if options["side"] else ""
@@ -60,7 +60,7 @@ class HabitatSimulator:
         return self.facts()
 
     def act(self, request: Mapping[str, Any]) -> Facts:
-        """Carry out a skill: ``{"skill": number}``."""
+        """Execute a skill: ``{"skill": number}``."""
         arguments = {"skill": int(request["skill"])}
         self._observations = self.env.step({"action": "skill", "action_args": arguments})
         return self.facts()
@@ -80,15 +80,15 @@ class HabitatSimulator:
         }
 
     def frames(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the camera saw after the last action."""
+        """Return the camera's frame after the last action."""
         return {"head_rgb": self._observations["head_rgb"]}
 
     def snapshot(self) -> bytes:
-        """Return the state of the house and what the measures remember."""
+        """Return the state of the house and of the measures."""
         return json.dumps(self.facts()).encode()
 
     def restore(self, snapshot: bytes) -> Facts:
-        """Return to a state of the present task."""
+        """Restore a state of the current task."""
         saved = json.loads(snapshot)
         env, task = self.env, self.env.task
         self.write_state(saved["state"])
@@ -109,7 +109,7 @@ class HabitatSimulator:
         if self.env is not None:
             self.env.close()
 
-    # ------------------------------------------------------------------ for another world
+    # ------------------------------------------------------------------ overridden for other worlds
 
     def episode_of(self, task: Mapping[str, Any]) -> Any:
         """Return the episode of a task."""
@@ -124,7 +124,7 @@ class HabitatSimulator:
         return HouseEpisode(**given, house=task["world"], skills=task["skills"], goal=task["goal"])
 
     def config(self) -> Any:
-        """Return habitat-lab's configuration for frames of the wanted size."""
+        """Return habitat-lab's configuration with the required frame size."""
         import habitat
         from habitat.config import read_write
 
@@ -147,7 +147,7 @@ class HabitatSimulator:
         return write_state(self.env.sim.state)
 
     def write_state(self, state: Facts) -> None:
-        """Return to a state of the world."""
+        """Restore a state of the world."""
         from ...world.written import read_state
 
         self.env.sim.state = read_state(self.env.sim.house, state)

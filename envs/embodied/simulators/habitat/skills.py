@@ -1,4 +1,4 @@
-"""The action and the measure of both tasks, registered with habitat-lab.
+"""Defines the action and the measure of both tasks, and registers them with habitat-lab.
 
 A task with this action has ``skills`` (rows of verb, object and whether the object is a type),
 ``codes``, `candidates` and `pddl_action`.
@@ -35,10 +35,9 @@ CODES = {
 
 @registry.register_task_action(name="VisenvSkill")
 class SkillAction(PddlApplyAction):
-    """One of the numbered skills, carried out as an action of the planning domain.
+    """Executes one of the numbered skills as an action of the planning domain.
 
-    A skill that names a type of objects tries them in turn: the first one whose precondition holds
-    is meant.
+    A skill with a type of objects tries them in turn, and uses the first whose precondition holds.
 
     Attributes:
         code: `""`, or the code of the rule that forbids the last skill.
@@ -48,7 +47,7 @@ class SkillAction(PddlApplyAction):
 
     @property
     def action_space(self) -> spaces.Dict:
-        """The space of the number of a skill."""
+        """Return the space of the number of a skill."""
         return spaces.Dict({"skill": spaces.Discrete(10_000)})
 
     def reset(self, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +60,7 @@ class SkillAction(PddlApplyAction):
         self.code = ""
 
     def step(self, *args: Any, skill: int, **kwargs: Any) -> None:
-        """Carry out a skill, or find out why it is invalid."""
+        """Execute a skill, or determine why it is invalid."""
         verb, name, is_type = self._task.skills[skill]
         reached = -1
         self.code = "not_here"
@@ -76,7 +75,7 @@ class SkillAction(PddlApplyAction):
                 reached, self.code = part, self._task.codes[action][part]
 
     def _encoded(self, action: str, name: str) -> np.ndarray:
-        """Return an action as habitat-lab takes it: the numbers of its arguments, from 1 on."""
+        """Return an action in habitat-lab's form: the indices of its arguments, from 1."""
         encoded = np.zeros(sum(each.n_args for each in self._action_ordering))
         place = [each.name for each in self._action_ordering].index(action)
         start = self.get_pddl_action_start(place)
@@ -85,9 +84,10 @@ class SkillAction(PddlApplyAction):
 
 
 def failed_part(precondition: Any) -> int:
-    """Return the number of the part of a precondition that did not hold.
+    """Return the index of the part of a precondition that did not hold.
 
-    A quantifier has become an OR over all objects: the one that got furthest says what is missing.
+    A quantifier is expanded to an OR over all objects; the object that satisfies the most parts
+    determines the result.
     """
     if precondition.expr_type is LogicalExprType.OR:
         return max(failed_part(each) for each in precondition.sub_exprs)
@@ -96,7 +96,7 @@ def failed_part(precondition: Any) -> int:
 
 @registry.register_measure(name="VisenvSkillOutcome")
 class SkillOutcome(Measure):
-    """The code of the rule that forbids the last skill, `""` if it was valid."""
+    """Measures the code of the rule that forbids the last skill, `""` if it was valid."""
 
     cls_uuid = "skill_outcome"
 
@@ -115,20 +115,20 @@ class SkillOutcome(Measure):
 
 @dataclass
 class SkillConfig(ActionConfig):
-    """The configuration of `SkillAction`."""
+    """Configures `SkillAction`."""
 
     type: str = "VisenvSkill"
 
 
 @dataclass
 class SkillOutcomeConfig(MeasurementConfig):
-    """The configuration of `SkillOutcome`."""
+    """Configures `SkillOutcome`."""
 
     type: str = "VisenvSkillOutcome"
 
 
 def register_configs() -> None:
-    """Give the action and the measure names in habitat-lab's configurations."""
+    """Register the action and the measure in habitat-lab's configurations."""
     store = ConfigStore.instance()
     store.store(
         package="habitat.task.actions.skill",

@@ -1,4 +1,4 @@
-"""The task over a served house: its data set and habitat-lab's PDDL task."""
+"""Defines the task over a served house: its data set and habitat-lab's PDDL task."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .skills import CODES, VERBS
 
 @attr.s(auto_attribs=True, kw_only=True)
 class HouseEpisode(Episode):
-    """An episode in a house.
+    """Represents an episode in a house.
 
     Attributes:
         house: The house as JSON.
         skills: Rows of verb, object and whether the object is a type.
         goal: The goal as JSON.
-        targets: Empty: goals are predicates, not positions.
+        targets: An empty list, because goals are predicates and not positions.
     """
 
     house: dict[str, Any] = attr.ib(factory=dict)
@@ -37,7 +37,7 @@ class HouseEpisode(Episode):
 
 @registry.register_dataset(name="VisenvHouse-v0")
 class HouseDataset(Dataset[HouseEpisode]):
-    """The episodes that visenv hands over, one at a time."""
+    """Represents a data set of the episode that visenv sends, one at a time."""
 
     def __init__(self, config: Any, episodes: list[HouseEpisode]) -> None:
         self.config = config
@@ -46,7 +46,7 @@ class HouseDataset(Dataset[HouseEpisode]):
 
 @registry.register_task(name="VisenvHousePddl-v0")
 class HousePddlTask(PddlTask):
-    """habitat-lab's PDDL task with a planning problem of its own in each episode."""
+    """Implements habitat-lab's PDDL task with a separate planning problem in each episode."""
 
     codes = CODES
 
@@ -71,7 +71,7 @@ class HousePddlTask(PddlTask):
         return VERBS[verb]
 
     def candidates(self, kind: str) -> list[str]:
-        """Return the objects of a type: what the robot looks at first, then from left to right."""
+        """Return the objects of a type: first the one in view, then from left to right."""
         found: list[str] = self._sim.candidates(kind)
         return found
 

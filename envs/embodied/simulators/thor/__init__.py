@@ -1,4 +1,4 @@
-"""EB-ALFRED over AI2-THOR: ai2thor's own `Controller` in a child process, and a player behind it.
+"""Runs EB-ALFRED over AI2-THOR: ai2thor's own `Controller` in a child process, and a player.
 
 The child runs `simulator`, `controller`, `skills`, `body`, `scene`, `tracker` and `actions` in the
 interpreter that has ai2thor: these modules import the standard library, NumPy, ai2thor and each

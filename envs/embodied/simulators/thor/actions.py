@@ -1,4 +1,4 @@
-"""The numbered actions of EB-ALFRED: 162 that every scene has, and those of one scene."""
+"""Lists the numbered actions of EB-ALFRED: 162 for every scene, and those of one scene."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _PREFIXES = (
 
 
 class Skill(NamedTuple):
-    """One action of the list.
+    """Describes one of the numbered actions.
 
     Attributes:
-        name: How it is written.
-        verb: What it does.
+        name: Its name in prompts.
+        verb: Its verb.
         object: The name of an object, or, if `by_kind`, a type of objects; ``""`` without one.
-        by_kind: Whether it names a type, and the scene decides which object it means.
+        by_kind: Whether `object` is a type, so that the scene determines the object.
     """
 
     name: str
@@ -91,16 +91,16 @@ def scene_actions(names: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def all_actions(names: Mapping[str, Sequence[str]], more: Iterable[str] = ()) -> list[str]:
-    """Return the numbered actions of a scene; an action of `more` that is not there comes last."""
+    """Return the numbered actions of a scene; missing actions of `more` are appended."""
     listed = [*global_actions(), *scene_actions(names)]
     return list(dict.fromkeys([*listed, *more]))
 
 
 def parse_action(name: str) -> Skill:
-    """Return what an action does.
+    """Parse the name of an action.
 
     Raises:
-        ValueError: If it is no action of EB-ALFRED.
+        ValueError: If it is not an action of EB-ALFRED.
     """
     if name == _PUT:
         return Skill(name, "put")
@@ -109,4 +109,4 @@ def parse_action(name: str) -> Skill:
     for prefix, verb, by_kind in _PREFIXES:
         if name.startswith(prefix):
             return Skill(name, verb, name[len(prefix) :], by_kind)
-    raise ValueError(f"{name!r} is no action of EB-ALFRED.")
+    raise ValueError(f"{name!r} is not an action of EB-ALFRED.")

@@ -1,7 +1,7 @@
-"""ALFRED's seven types of tasks as goals over the objects of a scene.
+"""Translates ALFRED's seven types of tasks to goals over the objects of a scene.
 
-The numbers of conditions are ALFRED's: one for each thing to reach, and one for both together where
-an object must also have a state.
+The numbers of conditions are ALFRED's: one for each fact, and, if an object must also have a state,
+one for the conjunction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IN, _SLICED = Fact("in", ("?0", "?1")), Fact("sliced", ("?0",))
 
 
 class _Params:
-    """The parameters of a task, as names of the scene."""
+    """Holds the parameters of a task, as names of the scene."""
 
     def __init__(self, house: FurnishedHouse, params: Mapping[str, Any]) -> None:
         self.house = house
@@ -41,7 +41,7 @@ class _Params:
         return self._named(self._params, "toggle_target", self.house.fixtures)
 
     def some(self, *facts: Fact, over: tuple[tuple[str, ...], ...] = (), count: int = 1) -> Clause:
-        """Return that some target makes facts true, sliced where the task says so."""
+        """Return the clause that some target makes facts true, sliced if the task requires it."""
         return Clause("exists", (self.targets, *over), (*facts, *self.sliced), count)
 
     def _named(

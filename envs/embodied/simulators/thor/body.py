@@ -1,4 +1,4 @@
-"""Body: moves the agent with ai2thor's actions, and reads what ai2thor reports."""
+"""Moves the agent with ai2thor's actions, and parses ai2thor's reports."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple, Protocol
 from .scene import Point, Scene
 
 _CAMERA_HEIGHT = 0.675
-"""Meters from ai2thor's agent position to its camera."""
+"""Height in meters of the camera above ai2thor's agent position."""
 
 
 class Result(NamedTuple):
-    """What came of an action.
+    """Holds the result of an action.
 
     Attributes:
-        code: ``""`` if it succeeded, else why not: a code of
+        code: ``""`` if it succeeded, otherwise the reason: a code of
             `visenv.envs.embodied.dialects.alfred`, ``"not_found"``, ``"unreachable"`` or
             ``"refused"``.
-        message: What ai2thor said, with names instead of ids.
+        message: The message of ai2thor, with names instead of ids.
     """
 
     code: str = ""
@@ -27,18 +27,18 @@ class Result(NamedTuple):
 
 
 class ActionExecutor(Protocol):
-    """Carries out ai2thor's actions."""
+    """Executes ai2thor's actions."""
 
     def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
-        """Carry out an action and return the metadata of its event."""
+        """Execute an action and return the metadata of its event."""
         ...
 
 
 class Body:
-    """The agent in a scene.
+    """Represents the agent in a scene.
 
     Args:
-        actor: Carries out ai2thor's actions.
+        actor: Executes ai2thor's actions.
         scene: The scene.
         reachable: The positions where the agent can stand.
     """
@@ -49,25 +49,25 @@ class Body:
         self.reachable = list(reachable)
 
     def teleport(self, position: Point, at: Point) -> bool:
-        """Stand at a position and face another; return whether that worked."""
+        """Teleport to a position and face another one; return whether it succeeded."""
         turn = math.degrees(math.atan2(at[0] - position[0], at[2] - position[2])) % 360
         away = math.hypot(at[0] - position[0], at[2] - position[2])
         down = math.degrees(math.atan2(position[1] + _CAMERA_HEIGHT - at[1], away))
         return self.pose(position, turn, down)
 
     def pose(self, position: Point, turn: float, down: float) -> bool:
-        """Stand at a position and look in a direction, in degrees to the right and down."""
+        """Teleport to a position and look in a direction, in degrees to the right and down."""
         x, y, z = position
         return not self.do(
             "TeleportFull", x=x, y=y, z=z, rotateOnTeleport=True, rotation=turn, horizon=down
         ).code
 
     def is_visible(self, identity: str) -> bool:
-        """Return whether an object can be used from where the agent stands."""
+        """Return whether an object can be used from the position of the agent."""
         return bool(self.scene.by_id[identity].get("visible"))
 
     def do(self, action: str, **arguments: Any) -> Result:
-        """Carry out one of ai2thor's actions and read what it reports."""
+        """Execute one of ai2thor's actions and parse its result."""
         metadata = self.actor.do(action, **arguments)
         self.scene.update(metadata)
         if metadata["lastActionSuccess"]:

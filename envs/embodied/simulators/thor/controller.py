@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PLAYER_ENDED = 70
-"""Exit status of a child whose player has ended."""
+"""Exit status of a child process whose player has ended."""
 
 _PREFIX = "visenv-thor-"
 _STALE_S = 600.0
-"""Seconds after which the folder of a start is left over: a start takes less."""
+"""Age in seconds at which the folder of a start is stale; a start is faster."""
 
 _LOG_BYTES = 2000
 
 
 class PlayerProcess:
-    """A player that was started by ai2thor, and carries out its actions.
+    """Starts a player with ai2thor, and sends actions to it.
 
-    The pipes and the log are deleted as soon as both sides have opened them, so that nothing is
-    left behind, whatever ends first. A player that ends also ends this process: ai2thor would wait
-    for the rest of its time-out.
+    The pipes and the log are deleted as soon as both sides have opened them, so that no file
+    remains, whichever side ends first. If the player ends, this process ends, too, because ai2thor
+    would wait for its time-out.
 
     Args:
         options: ``command`` (the program of the player with its arguments), ``environment``
             (variables of its environment), ``server`` (``"fifo"``, or ``"wsgi"`` for players before
-            2.7), ``scene`` (the first scene), ``side`` (pixels of a side of a frame), ``quality``
+            2.7), ``scene`` (the first scene), ``side`` (side of a frame in pixels), ``quality``
             (one of ai2thor's), ``start_s`` and ``call_s`` (seconds of the start and of an action).
 
     Raises:
@@ -58,20 +58,20 @@ class PlayerProcess:
 
         command = options["command"]
         if shutil.which(command[0]) is None:
-            raise SetupError(f"The player of AI2-THOR is no program: {command[0]!r}.")
+            raise SetupError(f"The player of AI2-THOR is not a program: {command[0]!r}.")
         _remove_stale_folders()
         folder = tempfile.mkdtemp(prefix=_PREFIX)
         self._is_closing = False
         watch = self._watch
 
         class PlayerController(Controller):  # type: ignore[misc, unused-ignore]
-            base_dir = folder  # ai2thor's own is in the home folder
+            base_dir = folder  # ai2thor's default is in the home folder
 
             def _start_unity_thread(self, *arguments: Any) -> None:
                 super()._start_unity_thread(*arguments)
                 watch(self.server.unity_proc, Path(self.log_dir) / "unity.log")
 
-        # ai2thor asks for Vulkan if it sees this variable, also for a program that it is given.
+        # If this variable is set, ai2thor requires Vulkan, even for a given program.
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)
         environment = json.dumps(dict(options["environment"]))
         started = [sys.executable, launch.__file__, environment, *command]
@@ -96,7 +96,7 @@ class PlayerProcess:
 
     @property
     def pid(self) -> int:
-        """The process of the player."""
+        """Return the process id of the player."""
         return int(self._controller.server.unity_proc.pid)
 
     def load(self, scene: Any) -> Mapping[str, Any]:
@@ -104,18 +104,18 @@ class PlayerProcess:
         return self._metadata(self._controller.reset(scene))
 
     def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
-        """Carry out an action without drawing, and return the metadata of its event.
+        """Execute an action without rendering, and return the metadata of its event.
 
-        An action that the player refuses has ``lastActionSuccess`` False.
+        If the player refuses the action, ``lastActionSuccess`` is False.
         """
         try:
             event = self._controller.step(action=action, renderImage=False, **arguments)
-        except ValueError:  # ai2thor raises what a player calls an invalid action
+        except ValueError:  # ai2thor raises it if a player reports an invalid action
             event = self._controller.last_event
         return self._metadata(event)
 
     def frame(self) -> NDArray[np.uint8]:
-        """Return what the agent sees, uint8 ``[side, side, 3]``."""
+        """Return the view of the agent, uint8 ``[side, side, 3]``."""
         import numpy as np
 
         frame = self._controller.step(action="Pass", renderImage=True).frame
@@ -150,7 +150,7 @@ class PlayerProcess:
 
 
 def _remove_stale_folders() -> None:
-    """Remove the folders of starts that were killed."""
+    """Remove the folders of starts whose process was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             is_stale = time.time() - folder.stat().st_mtime > _STALE_S

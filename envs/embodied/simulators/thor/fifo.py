@@ -1,8 +1,9 @@
-"""The player's side of ai2thor's FIFO protocol.
+"""Implements the player's side of ai2thor's FIFO protocol.
 
-A message is a sequence of fields, each a header of one byte (the type of the field) and four bytes
-(its length, big-endian) and its content; an empty field of type 255 ends it. The player sends
-metadata as MessagePack and a frame with its rows from the bottom up; it receives actions as JSON.
+A message is a sequence of fields. Each field has a header of one byte (the type of the field) and
+four bytes (its length, big-endian), and its content; an empty field of type 255 ends the message.
+The player sends metadata as MessagePack and a frame with its rows from the bottom up; it receives
+actions as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _METADATA, _ACTION, _FRAME, _END = 1, 2, 4, 255
 
 
 class Link:
-    """The two pipes between ai2thor and its player, which `os.environ` names."""
+    """Connects to ai2thor with two pipes, whose paths are in `os.environ`."""
 
     def __init__(self) -> None:
         self._out = _open("AI2THOR_FIFO_SERVER_PIPE_PATH", os.O_WRONLY)
@@ -31,7 +32,7 @@ class Link:
         """Send an event.
 
         Args:
-            metadata: What JSON can hold.
+            metadata: A JSON-like value.
             frame: uint8 ``[height, width, 3]``, or None for an event without a frame.
         """
         self._field(_METADATA, packed(metadata))
@@ -61,15 +62,15 @@ class Link:
 
 
 def _open(variable: str, flags: int) -> BinaryIO:
-    """Open the pipe that a variable names; waits until ai2thor opens it too."""
+    """Open the pipe of an environment variable; waits until ai2thor opens it, too."""
     return os.fdopen(os.open(os.environ[variable], flags), "wb" if flags else "rb")
 
 
 def packed(value: Any) -> bytes:
-    """Return a value of JSON as MessagePack.
+    """Return a JSON-like value as MessagePack.
 
     Raises:
-        TypeError: If JSON cannot hold it.
+        TypeError: If JSON cannot represent the value.
     """
     out = bytearray()
     _pack(value, out)

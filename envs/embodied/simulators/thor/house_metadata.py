@@ -1,4 +1,4 @@
-"""HouseMetadata: what a player of House reports, in the form of AI2-THOR's metadata."""
+"""Reports the state of House in the form of AI2-THOR's metadata."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ...world.render.camera import camera_of, item_position
 from ...world.state import FLOOR, HouseState
 
 CAMERA_HEIGHT = 1.575
-"""Meters above the floor, as in AI2-THOR; House's own camera moves up and down to see."""
+"""Height of the camera in meters, as in AI2-THOR; House's own camera moves up and down."""
 
 AGENT_HEIGHT = 0.9
-"""Meters of the middle of the agent above the floor."""
+"""Height in meters of the center of the agent above the floor."""
 
 _FLOOR_ID = "Floor|+00.00|+00.00|+00.00"
 _HAND = 0.4
@@ -23,10 +23,10 @@ class HouseMetadata:
     """Reports the agent and the objects of a house.
 
     Args:
-        house: The house, whose objects must be named as ai2thor's are numbered.
+        house: The house, whose objects must be numbered as ai2thor's.
 
     Attributes:
-        state: Its state.
+        state: The state of the house.
     """
 
     def __init__(self, house: FurnishedHouse) -> None:
@@ -63,7 +63,7 @@ class HouseMetadata:
         return [floor, *map(self._object, self._names)]
 
     def inventory(self) -> list[dict[str, Any]]:
-        """Return what is in hand."""
+        """Return the object in hand."""
         held = self.state.held
         kind = self.house.items[held].kind if held else ""
         return [{"objectId": self._ids[held], "objectType": kind}] if held else []
@@ -132,7 +132,7 @@ class HouseMetadata:
         x, y, up = self._position(name)
         return f"{kind}|{x:+06.2f}|{up:+06.2f}|{y:+06.2f}"
 
-    # ------------------------------------------------------------------ places, as House has them
+    # ------------------------------------------------------------------ positions in House
 
     def _position(self, name: str) -> Point:
         fixture = self.house.fixtures.get(name)
@@ -142,7 +142,7 @@ class HouseMetadata:
         found = item_position(self.state, name)
         if found is not None:
             return found[0], found[1], found[2] + 0.05
-        x, y = self._standing()  # in hand, or in what is in hand
+        x, y = self._standing()  # in hand, or inside the object in hand
         return x, y, AGENT_HEIGHT + _HAND
 
     def _standing(self) -> tuple[float, float]:
@@ -158,7 +158,7 @@ class HouseMetadata:
         return self._position(self.state.at if focus == self.state.held else focus)
 
     def _at(self, name: str) -> bool:
-        """Return whether something belongs to where the agent stands."""
+        """Return whether an object or fixture is used from the position of the agent."""
         return bool(self.state.at) and self.state.fixture_of(name) == self.state.at
 
     def _is_usable(self, name: str) -> bool:
@@ -172,6 +172,6 @@ def _order(name: str) -> tuple[str, int]:
 
 
 def elevation(eye: tuple[float, float], target: Point) -> float:
-    """Return how far down a target is, in degrees."""
+    """Return the angle below the horizon at which a target is seen, in degrees."""
     away = math.dist(eye, target[:2])
     return math.degrees(math.atan2(CAMERA_HEIGHT - target[2], away))

@@ -1,8 +1,8 @@
 """Serves a house as a scene of AI2-THOR: poses, metadata of objects, and actions on them.
 
-The agent stands at the standpoints of the fixtures. From one of them it can use, and `visible`
-reports, the fixture and what is in it unless it is closed. What is nearest to the middle of its
-view is what House's camera looks at. House's rules decide what an action does.
+The agent stands at the standpoints of the fixtures. From a standpoint it can use the fixture and,
+unless it is closed, the objects in it; `visible` reports the same. House's camera looks at the
+object nearest to the center of the view. House's rules determine the results of actions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .house_metadata import AGENT_HEIGHT, HouseMetadata, elevation
 _SAME_PLACE = 0.02
 
 Answer = tuple[str, Any]
-"""Why an action failed, ``""`` if it did not; and what it returns."""
+"""The reason why an action failed, ``""`` if it succeeded, and its return value."""
 
 
 class ThorHouse(HouseMetadata):
@@ -28,7 +28,7 @@ class ThorHouse(HouseMetadata):
     """
 
     def perform(self, action: Mapping[str, Any]) -> Answer:
-        """Carry out an action of ai2thor."""
+        """Execute an action of ai2thor."""
         name = action["action"]
         method = _ACTIONS.get(name)
         if method is None:
@@ -43,7 +43,7 @@ class ThorHouse(HouseMetadata):
         return "", [{"x": x, "y": AGENT_HEIGHT, "z": y} for x, y in points]
 
     def teleport(self, action: Mapping[str, Any]) -> Answer:
-        """Go to a standpoint and look at what is nearest to the middle of the view."""
+        """Move to a standpoint and look at the object nearest to the center of the view."""
         x, y = float(action["x"]), float(action["z"])
         turn, down = float(action["rotation"]["y"]), float(action["horizon"])
         here = {
@@ -99,7 +99,7 @@ class ThorHouse(HouseMetadata):
         return "", None
 
     def set_states(self, action: Mapping[str, Any]) -> Answer:
-        """Make everything that can be washed dirty, or leave it (nothing can be filled)."""
+        """Make all washable objects dirty, or leave them; nothing can be filled."""
         if action["StateChange"] == "CanBeDirty":
             self.state.dirty |= {
                 name for name, each in self.house.items.items() if each.type.washed

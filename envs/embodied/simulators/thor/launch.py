@@ -1,7 +1,7 @@
-"""The program that starts a player: the player ends with the process that started it.
+"""Starts a player so that it ends with the process that started it.
 
-It is called as ``python launch.py <environment as JSON> <program> <arguments>``. The kernel keeps
-the death signal over `exec`, so that a player that knows nothing of it ends too.
+It is run as ``python launch.py <environment as JSON> <program> <arguments>``. The kernel keeps the
+death signal over `exec`, so that the player needs no code for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def main() -> None:
-    """Become the player."""
+    """Replace this process by the player."""
     os.environ.update(json.loads(sys.argv[1]))
     with contextlib.suppress(OSError, AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""A player of AI2-THOR that serves House instead of Unity's scenes: ``python -m … player``.
+"""Implements a player of AI2-THOR that serves House instead of Unity's scenes.
 
-It is started by ai2thor with the arguments that a Unity player gets, speaks its FIFO protocol, and
-builds a house when ai2thor asks for one (``CreateHouse``, as for ProcTHOR's houses).
+ai2thor starts it (``python -m … player``) with the arguments of a Unity player. It uses ai2thor's
+FIFO protocol, and builds a house for the action ``CreateHouse``, as for ProcTHOR's houses.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PROCEDURAL = "Procedural"
 """The scene in which ai2thor builds houses."""
 
 _SMOOTH = 7
-"""The number of ai2thor's quality ``"Ultra"``, which smooths edges."""
+"""The index of ai2thor's quality ``"Ultra"``, which smooths edges."""
 
 
 class HousePlayer:
-    """Answers ai2thor's actions with events.
+    """Replies to ai2thor's actions with events.
 
     Args:
-        side: Pixels of a side of a frame.
+        side: Side of a frame in pixels.
         smooth: Whether edges are smoothed.
     """
 
@@ -48,7 +48,7 @@ class HousePlayer:
         self.scene, self._renderer = ThorHouse(house), HouseRenderer(house)
 
     def answer(self, action: Mapping[str, Any]) -> tuple[str, Any]:
-        """Carry out an action; return why it failed, ``""`` if it did not, and its result."""
+        """Execute an action; return the error (``""`` if it succeeded) and the result."""
         name = action["action"]
         if name == "Reset":
             self.scene, self.scene_name = None, action["sceneName"]
@@ -92,13 +92,13 @@ class HousePlayer:
         }
 
     def frame(self) -> Any:
-        """Return what the agent sees, uint8 ``[side, side, 3]``; black before there is a house."""
+        """Return the view of the agent, uint8 ``[side, side, 3]``; black without a house."""
         if self.scene is None or self._renderer is None:
             return np.zeros((self.side, self.side, 3), np.uint8)
         return self._renderer.frame(self.scene.state, self.side, self.smooth)
 
     def serve(self, link: Link) -> None:
-        """Answer actions until ai2thor closes the pipe."""
+        """Reply to actions until ai2thor closes the pipe."""
         link.send(self.event({"action": "Initialize"}, "", None), self.frame())
         while (action := link.receive()) is not None:
             try:

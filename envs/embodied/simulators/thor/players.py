@@ -1,4 +1,4 @@
-"""The players of ai2thor that a user can choose, and the simulator with one of them."""
+"""Finds the player of ai2thor that a user chose, and creates the simulator with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MODULE = "visenv.envs.embodied.simulators.thor.player"
 
 
 class ThorOptions(NamedTuple):
-    """What a user chose for ``simulator="thor"``.
+    """Holds the options of ``simulator="thor"``.
 
     Attributes:
         player: ``"house"``, or the program of a Unity player.
@@ -42,15 +42,15 @@ class ThorOptions(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The simulator and its player."""
+        """Return the name of the simulator and its player."""
         return f"thor:{Path(self.player).name}"
 
     def world(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
-        """Return what plays the episodes.
+        """Return the world that runs the episodes.
 
         Raises:
-            ConfigurationError: If OpenGL or a display is missing, or an option has a value it
-                cannot have.
+            ConfigurationError: If OpenGL or a display is missing, or the value of an option is
+                invalid.
         """
         forgets = options.compat is not None
         if self.player == HOUSE:
@@ -107,10 +107,10 @@ class ThorOptions(NamedTuple):
 
 
 def check_opengl() -> None:
-    """Check that the player of House, which runs in this interpreter, can draw.
+    """Check that the player of House can use OpenGL in this interpreter.
 
     Raises:
-        ConfigurationError: If OpenGL is not installed; says what to install.
+        ConfigurationError: If OpenGL is not installed; the message names the packages.
     """
     try:
         backend = choose_backend()
@@ -124,7 +124,7 @@ def find_player(option: str) -> str:
     """Return the player: ``"house"``, or the program of a Unity player.
 
     Raises:
-        ConfigurationError: If there is none; says what is missing.
+        ConfigurationError: If there is none; the message names the missing option.
     """
     player = option or os.environ.get(PLAYER_VARIABLE, "")
     if player == HOUSE:
@@ -138,6 +138,6 @@ def find_player(option: str) -> str:
     if not os.access(player, os.X_OK) or Path(player).is_dir():
         raise ConfigurationError(
             f'player must be "house" or the program of a Unity player, got {player!r}, which is '
-            "no program."
+            "not a program."
         )
     return str(Path(player).resolve())

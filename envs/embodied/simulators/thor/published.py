@@ -1,4 +1,4 @@
-"""EB-ALFRED's published tasks in the scenes of a Unity player."""
+"""Runs EB-ALFRED's published tasks in the scenes of a Unity player."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .simulation import ThorSimulation, ThorWorld, with_facts
 
 
 class EBAlfredScenes(EBAlfred):
-    """EB-ALFRED's published tasks, see `EBAlfred`."""
+    """Runs EB-ALFRED's published tasks, see `EBAlfred`."""
 
     ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
 
 
 class LabeledTasks:
-    """Published tasks whose label ``simulator`` names what plays them.
+    """Adds the label ``simulator`` with the name of the simulator to published tasks.
 
     Args:
         tasks: The tasks.
@@ -59,14 +59,14 @@ class LabeledTasks:
 
 
 class PublishedWorld(ThorWorld):
-    """Plays published tasks with ai2thor and a Unity player."""
+    """Runs published tasks with ai2thor and a Unity player."""
 
     @override
     def begin(self, sample: Sample) -> HouseSimulation:
         """Begin the episode of a task.
 
         Raises:
-            DataError: If its annotation does not fit the scene.
+            DataError: If its annotation does not match the scene.
             ConfigurationError: If ai2thor is not installed.
             ServiceError: If ai2thor or its player fails.
         """
@@ -75,17 +75,17 @@ class PublishedWorld(ThorWorld):
 
 
 class PublishedSimulation(ThorSimulation):
-    """An episode of a published task.
+    """Represents an episode of a published task.
 
-    The scene is read as a house, so that goals, planner and oracle are those of House.
+    The scene is converted to a house, so that House's goals, planner and oracle can be used.
 
     Args:
         published: The task.
-        session: Reaches the simulator.
+        session: The connection to the simulator.
         forgets: See `ThorWorld`.
 
     Raises:
-        DataError: If the annotation does not fit the scene.
+        DataError: If the annotation does not match the scene.
     """
 
     def __init__(self, published: PublishedTruth, session: SimulatorSession, forgets: bool) -> None:
@@ -102,7 +102,7 @@ class PublishedSimulation(ThorSimulation):
 
     @override
     def films(self) -> tuple[Video, ...]:
-        """Return nothing: there is no map of a scene."""
+        """Return an empty tuple, because there is no map of a scene."""
         return ()
 
     @override
@@ -112,7 +112,7 @@ class PublishedSimulation(ThorSimulation):
 
 
 def _truth(published: PublishedTruth, goal: Goal) -> HouseTruth:
-    """Return what the environment asks of the truth of a task."""
+    """Return a ground truth with the fields of a task that the environment reads."""
     return HouseTruth(
         seed=0,
         dialect="alfred",

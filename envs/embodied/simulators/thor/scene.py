@@ -1,4 +1,4 @@
-"""Scene: the objects that ai2thor reports, by the names that the actions use."""
+"""Names the objects that ai2thor reports by the names that the actions use."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Point = tuple[float, float, float]
-"""x, y and z in meters, as ai2thor has them: y points up."""
+"""x, y and z in meters, as in ai2thor: y points up."""
 
 FLOOR = "Floor"
 BASINS = ("SinkBasin", "Sink")
-"""What a faucet is above: the basin of a sink, or a sink that has none."""
+"""Types of objects below a faucet: the basin of a sink, or a sink without basin."""
 
 _SLICED = "Sliced"
 _BASIN_OF = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
@@ -19,19 +19,19 @@ _OWNERS = {basin: owner for owner, basin in _BASIN_OF.items()}
 
 
 class Scene:
-    """Names the objects of a scene, and reads what ai2thor says about them.
+    """Names the objects of a scene, and parses ai2thor's reports about them.
 
     The objects of each type are numbered in the order of the first report: ``Mug``, ``Mug_2``. A
-    sliced object is gone from later reports; its name then stands for its first slice. The basin of
-    a sink or bathtub, which ai2thor reports as an object of its own, has the name of what it is
-    part of.
+    sliced object is missing in later reports; its name then refers to its first slice. The basin of
+    a sink or bathtub, which ai2thor reports as a separate object, has the name of the sink or
+    bathtub.
 
     Args:
         metadata: The metadata of the first event of the scene.
 
     Attributes:
         names: The names of the objects of each type.
-        metadata: The newest metadata.
+        metadata: The most recent metadata.
     """
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Scene:
         return self._names.get(owner, str(basin["objectType"]))
 
     def update(self, metadata: Mapping[str, Any]) -> None:
-        """Read the metadata of an event."""
+        """Store the metadata of an event."""
         self.metadata = metadata
         self.by_id: dict[str, Mapping[str, Any]] = {
             each["objectId"]: each for each in metadata["objects"]
@@ -77,34 +77,33 @@ class Scene:
         return identity
 
     def name_of(self, identity: str) -> str:
-        """Return the name of an object; a slice has the name of what was sliced."""
+        """Return the name of an object; a slice has the name of the sliced object."""
         if identity in self._names:
             return self._names[identity]
         name: str = self._names.get(identity.rpartition("|")[0], identity.partition("|")[0])
         return name
 
     def find(self, name: str) -> Mapping[str, Any] | None:
-        """Return what is reported about an object, or None."""
+        """Return the metadata of an object, or None."""
         return self.by_id.get(self.id_of(name))
 
     def kind_of(self, identity: str) -> str:
-        """Return the type of an object; a slice has the type of what was sliced."""
+        """Return the type of an object; a slice has the type of the sliced object."""
         kind = str(self.by_id[identity]["objectType"])
         return kind.removesuffix(_SLICED)
 
     @property
     def held(self) -> str:
-        """The id of the object in hand, ``""`` if there is none."""
+        """Return the id of the object in hand, ``""`` if there is none."""
         inventory = self.metadata["inventoryObjects"]
         return str(inventory[0]["objectId"]) if inventory else ""
 
     # ------------------------------------------------------------------ receptacles
 
     def holder_of(self, identity: str) -> str:
-        """Return the id of what directly holds an object, ``""`` if nothing does.
+        """Return the id of the receptacle that directly holds an object, ``""`` if there is none.
 
-        ai2thor lists all receptacles that an object is in; the direct one holds none of the
-        others.
+        ai2thor lists all receptacles of an object; the direct one contains none of the others.
         """
         parents = [
             each
@@ -122,7 +121,7 @@ class Scene:
         return direct
 
     def holders_of(self, identity: str) -> list[str]:
-        """Return the ids of what holds an object, the direct one first."""
+        """Return the ids of the receptacles that hold an object, the direct one first."""
         path: list[str] = []
         holder = self.holder_of(identity)
         while holder and holder not in path:
@@ -131,17 +130,17 @@ class Scene:
         return path
 
     def contents(self, identity: str) -> list[str]:
-        """Return the ids of what a receptacle holds directly, in its order."""
+        """Return the ids of the objects that a receptacle holds directly, in its order."""
         listed = self.by_id[identity].get("receptacleObjectIds") or ()
         return [each for each in listed if each in self.by_id and self.holder_of(each) == identity]
 
     def all_contents(self, identity: str) -> list[str]:
-        """Return the ids of what a receptacle holds, those inside of others included."""
+        """Return the ids of the objects that a receptacle holds, also those inside others."""
         direct = self.contents(identity)
         return [*direct, *(inner for each in direct for inner in self.all_contents(each))]
 
     def basin_of(self, identity: str) -> str:
-        """Return what receives objects: the basin of a sink or bathtub, else the object itself."""
+        """Return the object that receives others: the basin of a sink or bathtub, else itself."""
         kind = _BASIN_OF.get(self.kind_of(identity))
         basins = [each for each in self.by_id if self.by_id[each]["objectType"] == kind]
         return self.nearest(identity, basins) if basins else identity
@@ -169,7 +168,7 @@ class Scene:
         each = self.by_id[identity]
         return bool(each.get("openable")) and not each.get("isOpen")
 
-    # ------------------------------------------------------------------ places
+    # ------------------------------------------------------------------ positions
 
     def nearest(self, identity: str, others: Sequence[str]) -> str:
         """Return the id of the nearest of some objects."""
@@ -182,7 +181,7 @@ class Scene:
         return found["x"], found["y"], found["z"]
 
     def place_key(self, identity: str) -> tuple[bool, str, int]:
-        """Return what orders objects of a type: their receptacle, and the order in it."""
+        """Return the sort key of objects of a type: their receptacle, and their order in it."""
         holder = self.holder_of(identity)
         if not holder:
             return True, "", 0

@@ -1,4 +1,4 @@
-"""A scene of AI2-THOR as a `FurnishedHouse`: what the planner, the goals and the oracle read."""
+"""Represents a scene of AI2-THOR as a `FurnishedHouse` for planner, goals and oracle."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ _ROLES: Mapping[str, Role] = {
 }
 _KNIVES = ("Knife", "ButterKnife")
 _ROOM = 1000
-"""Objects that a receptacle is taken to hold: only ai2thor knows when one is full."""
+"""Assumed capacity of a receptacle, because only ai2thor knows when one is full."""
 
 UNKNOWN_LOOK = ItemLook("", "", "", "")  # type: ignore[arg-type]
-"""The look of an object of a scene, which its metadata does not tell."""
+"""Look of an object of a scene, because its metadata does not contain one."""
 
 
 @dataclass(frozen=True)
 class SceneFixture(Fixture):
-    """A fixture whose abilities a scene reports."""
+    """Represents a fixture whose abilities are reported by a scene."""
 
     abilities: FixtureType = field(kw_only=True)
 
     @property
     @override
     def type(self) -> FixtureType:
-        """Its abilities; it has no sizes."""
+        """Return its abilities; the type has no sizes."""
         return self.abilities
 
 
 @dataclass(frozen=True, slots=True)
 class SceneItem(Item):
-    """An object whose abilities a scene reports."""
+    """Represents an object whose abilities are reported by a scene."""
 
     abilities: ItemType = field(kw_only=True)
 
     @property
     @override
     def type(self) -> ItemType:
-        """Its abilities; it has no parts."""
+        """Return its abilities; the type has no parts."""
         return self.abilities
 
 
@@ -70,7 +70,7 @@ def scene_house(objects: Mapping[str, Mapping[str, Any]]) -> FurnishedHouse:
         if holder:
             slot = sum(place[0] == holder for place in places.values())
             places[name] = (holder, slot)
-    # In AI2-THOR everything that was not washed in the episode counts as not clean.
+    # In AI2-THOR an object that was not washed in the episode does not count as clean.
     return FurnishedHouse((), (), (), fixtures, items, places, dirty=frozenset(items))
 
 

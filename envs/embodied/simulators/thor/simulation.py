@@ -1,4 +1,4 @@
-"""ThorWorld: House's episodes played by ai2thor, for the environment."""
+"""Runs House's episodes with ai2thor, for the environment."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ REASONS: Mapping[str, str] = {
     "unreachable": "The robot cannot go to the {name}.",
     "refused": "{message}",
 }
-"""Why an action failed, beside the codes of `AlfredDialect`."""
+"""Texts of the reasons why an action failed, in addition to the codes of `AlfredDialect`."""
 
 
 class ThorDialect(AlfredDialect):
-    """EB-ALFRED's actions as ai2thor's scene has them.
+    """Defines EB-ALFRED's actions as they exist in a scene of ai2thor.
 
     Args:
         house: The house of the episode.
@@ -52,7 +52,7 @@ class ThorDialect(AlfredDialect):
 
 
 class ThorWorld:
-    """Plays tasks of House with ai2thor in a child process.
+    """Runs tasks of House with ai2thor in a child process.
 
     Args:
         spec: The simulator.
@@ -76,16 +76,16 @@ class ThorWorld:
         return ThorSimulation(sample.truth_as(HouseTruth), self.session, self.forgets)
 
     def close(self) -> None:
-        """Give the simulator back."""
+        """Release the simulator."""
         self.session.end()
 
 
 class ThorSimulation(HouseSimulation):
-    """An episode whose actions ai2thor carries out; `state` is what ai2thor reports.
+    """Represents an episode whose actions ai2thor executes; `state` is reported by ai2thor.
 
     Args:
         truth: The task.
-        session: Reaches the simulator.
+        session: The connection to the simulator.
         forgets: See `ThorWorld`.
     """
 
@@ -100,7 +100,7 @@ class ThorSimulation(HouseSimulation):
 
     @override
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
-        """Carry out an action; return whether it was valid, and facts about it."""
+        """Execute an action; return whether it was valid, and facts about it."""
         facts = self.session.act({"action_id": action_id}).facts
         self.state = self.read(facts["state"])
         feedback = explain(self.dialect, self.state, action_id, facts["code"], facts["message"])
@@ -111,7 +111,7 @@ class ThorSimulation(HouseSimulation):
         return read_state(self.house, facts)
 
     def _take_over(self, session: SimulatorSession, facts: Mapping[str, Any]) -> None:
-        """Use the actions and the state of the simulator from its reset on."""
+        """Use the actions and the state of the simulator after its reset."""
         self.session = session
         self.dialect = ThorDialect(self.house, facts["actions"])
         self.state = self.read(facts["state"])
@@ -131,7 +131,7 @@ def explain(dialect: Dialect, state: HouseState, action_id: int, code: str, mess
         state: The state after the action.
         action_id: The action.
         code: Its result, see `Result`.
-        message: What ai2thor said.
+        message: The message of ai2thor.
     """
     action = dialect.actions[action_id]
     if code not in REASONS:
@@ -140,7 +140,7 @@ def explain(dialect: Dialect, state: HouseState, action_id: int, code: str, mess
 
 
 def poses(house: FurnishedHouse) -> list[dict[str, Any]]:
-    """Return where the objects of a house are at first, as ALFRED's annotations say it."""
+    """Return the first positions of the objects of a house, in the form of ALFRED's annotations."""
     state, found = HouseState(house), []
     for name in house.items:
         position = item_position(state, name)
@@ -169,7 +169,7 @@ def read_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
 
 
 def with_facts(state: HouseState, facts: Mapping[str, Any]) -> HouseState:
-    """Return a state with what is reported about objects, apart from their places."""
+    """Return a state with the reported facts about objects, except for their places."""
     house = state.house
     known = {**house.fixtures, **house.items}
     objects = {name: each for name, each in facts["objects"].items() if name in known}

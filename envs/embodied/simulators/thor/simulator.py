@@ -1,4 +1,4 @@
-"""ThorSimulator: the simulator that runs in the child process, with ai2thor's `Controller`."""
+"""Defines the simulator that runs in the child process, with ai2thor's `Controller`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ABILITIES = ("pickupable", "openable", "toggleable", "sliceable")
 
 
 class ThorSimulator:
-    """Plays EB-ALFRED's actions in scenes of AI2-THOR (`visenv.simulators.protocol.Simulator`)."""
+    """Executes EB-ALFRED's actions in AI2-THOR (`visenv.simulators.protocol.Simulator`)."""
 
     def start(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Start the player.
@@ -43,7 +43,7 @@ class ThorSimulator:
                 `Skills`).
 
         Returns:
-            ``actions``, the numbered list, and what `act` returns about the state.
+            ``actions``, the numbered actions, and the state as returned by `act`.
         """
         metadata = restore_scene(self.player, task["scene"])
         scene = Scene(metadata)
@@ -53,28 +53,28 @@ class ThorSimulator:
         return {"actions": self.actions, "state": self._state()}
 
     def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out one action.
+        """Execute one action.
 
         Args:
             request: ``action_id``.
 
         Returns:
-            ``code`` and ``message`` of the `Result`, and ``state``: the objects by name, what is
-            held, hot, cold, clean and delivered, and where the agent is.
+            ``code`` and ``message`` of the `Result`, and ``state``: the objects by name, the held,
+            hot, cold, clean and delivered objects, and the position of the agent.
         """
         result = self._perform(int(request["action_id"]))
         return {"code": result.code, "message": result.message, "state": self._state()}
 
     def frames(self, request: Mapping[str, Any]) -> dict[str, NDArray[np.uint8]]:
-        """Return what the agent sees."""
+        """Return the view of the agent."""
         return {"agent": self.player.frame()}
 
     def snapshot(self) -> bytes:
-        """Return the actions that were taken."""
+        """Return the actions that were taken so far."""
         return json.dumps(self.taken).encode()
 
     def restore(self, snapshot: bytes) -> dict[str, Any]:
-        """Take the actions again."""
+        """Take the actions of a snapshot again."""
         result = Result()
         for action_id in json.loads(snapshot):
             result = self._perform(action_id)
@@ -91,7 +91,7 @@ class ThorSimulator:
     def _reachable(self) -> list[Point]:
         """Return the positions where the agent can stand."""
         metadata = self.player.do("GetReachablePositions")
-        # Players before 2.3 have a key of their own.
+        # Players before 2.3 use another key.
         found = metadata.get("actionReturn") or metadata.get("reachablePositions") or []
         return [(each["x"], each["y"], each["z"]) for each in found]
 
@@ -137,7 +137,7 @@ class ThorSimulator:
 
 
 def restore_scene(player: PlayerProcess, scene: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Load a scene and bring its objects to where ALFRED's annotation has them.
+    """Load a scene and move its objects to their positions in ALFRED's annotation.
 
     Returns:
         The metadata of the restored scene.

@@ -1,4 +1,4 @@
-"""Skills: what each action of EB-ALFRED does with ai2thor's actions."""
+"""Implements each action of EB-ALFRED with ai2thor's actions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from .scene import Point, Scene
 from .tracker import Tracker
 
 TRIES = 20
-"""Reachable positions that are tried to see an object."""
+"""Maximum number of reachable positions that are tried to see an object."""
 
 _NUDGES = ((0.0, 0.0), (0.0, 15.0), (0.0, -15.0), (15.0, 0.0), (-15.0, 0.0), (30.0, 0.0),
            (-30.0, 0.0))  # fmt: skip
-"""Turns to the right and down, in degrees, from which putting down is tried."""
+"""Rotations to the right and down, in degrees, that are tried to put an object down."""
 
 _KNIVES = ("Knife", "ButterKnife")
 
 
 class Skills(Body):
-    """Carries out the actions of a scene.
+    """Executes the actions of a scene.
 
     Args:
-        actor: Carries out ai2thor's actions.
+        actor: Executes ai2thor's actions.
         scene: The scene.
         reachable: The positions where the agent can stand.
-        forgets: Whether every action but finding and opening makes the receptacle forgotten into
-            which objects are put, as EmbodiedBench does.
+        forgets: Whether all actions except finding and opening clear `target`, as in
+            EmbodiedBench.
 
     Attributes:
-        tracker: What was heated, cooled, cleaned and delivered.
+        tracker: Tracks heated, cooled, cleaned and delivered objects.
         found: The object that was found last.
         focus: The object that was used last.
         target: The receptacle into which an object in hand is put, ``""`` if there is none.
@@ -47,7 +47,7 @@ class Skills(Body):
         self.found = self.focus = self.target = ""
 
     def perform(self, skill: Skill) -> Result:
-        """Carry out an action of the numbered list."""
+        """Execute one of the numbered actions."""
         method = {
             "go_to": self.go_to,
             "pick": self.pick,
@@ -67,9 +67,9 @@ class Skills(Body):
     # ------------------------------------------------------------------ finding
 
     def go_to(self, name: str) -> Result:
-        """Go to the nearest reachable pose from which an object can be seen.
+        """Go to the nearest reachable pose from which an object is visible.
 
-        An object inside of a closed receptacle is looked for where the receptacle can be seen.
+        For an object inside a closed receptacle, the receptacle must be visible.
         """
         identity = self.scene.id_of(name)
         if not identity:
@@ -110,7 +110,7 @@ class Skills(Body):
         return self.do("PickupObject", objectId=identity)
 
     def _meant(self, kind: str) -> str:
-        """Return the id of the object that a type means here, ``""`` if there is none."""
+        """Return the id of the object that a type refers to here, ``""`` if there is none."""
         scene = self.scene
         near = [
             each
@@ -148,7 +148,7 @@ class Skills(Body):
         return Result()
 
     def _put_into(self, held: str, receptacle: str) -> bool:
-        """Put an object down, turning a little where that fails; return whether it worked."""
+        """Put an object down, turning a little if it fails; return whether it succeeded."""
         agent = self.scene.metadata["agent"]
         position = (agent["position"]["x"], agent["position"]["y"], agent["position"]["z"])
         turn, down = agent["rotation"]["y"], agent["cameraHorizon"]
@@ -184,7 +184,7 @@ class Skills(Body):
     # ------------------------------------------------------------------ doors, switches, knives
 
     def open_up(self, name: str) -> Result:
-        """Open a receptacle; what is in hand is put there next."""
+        """Open a receptacle, which becomes the `target` for the object in hand."""
         each = self.scene.find(name)
         reason = self._unusable(each, "openable", "not_openable")
         if each is None or reason:
@@ -253,7 +253,7 @@ class Skills(Body):
         return result
 
     def _unusable(self, each: Mapping[str, Any] | None, ability: str, code: str) -> str:
-        """Return why an object cannot be opened, closed or switched at all, or ``""``."""
+        """Return the reason why an object can never be opened, closed or switched, or ``""``."""
         if each is None:
             return "not_found"
         if not each.get(ability):

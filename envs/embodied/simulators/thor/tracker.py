@@ -1,4 +1,4 @@
-"""Tracker: what ALFRED counts as heated, cooled, cleaned and delivered."""
+"""Tracks the objects that ALFRED counts as heated, cooled, cleaned and delivered."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _HEATERS = ("Microwave", "StoveBurner")
 
 
 class Tracker:
-    """Follows the appliances of a scene.
+    """Tracks the effects of the appliances of a scene.
 
-    A microwave or burner heats what it holds when it is turned on, a fridge cools what it holds
-    when it is closed, a faucet cleans what is in the nearest basin when it is turned on. What is
-    put into an appliance that runs is heated or cleaned too.
+    A microwave or burner heats the objects in it when it is turned on, a fridge cools the objects
+    in it when it is closed, and a faucet cleans the objects in the nearest basin when it is turned
+    on. An object that is put into a running appliance is heated or cleaned, too.
 
     Args:
         scene: The scene.
@@ -32,7 +32,7 @@ class Tracker:
         self.delivered: set[tuple[str, str]] = set()
 
     def turned_on(self, identity: str) -> None:
-        """Note that an appliance was turned on."""
+        """Record that an appliance was turned on."""
         kind = self.scene.kind_of(identity)
         if kind in _HEATERS:
             self._heat(self.scene.all_contents(identity))
@@ -41,14 +41,14 @@ class Tracker:
             self.clean |= set(self.scene.all_contents(basin)) if basin else set()
 
     def closed(self, identity: str) -> None:
-        """Note that a receptacle was closed."""
+        """Record that a receptacle was closed."""
         if self.scene.kind_of(identity) == "Fridge":
             inside = set(self.scene.all_contents(identity))
             self.cold |= inside
             self.hot -= inside
 
     def put(self, identity: str) -> None:
-        """Note that an object was put down."""
+        """Record that an object was put down."""
         scene = self.scene
         carried = [identity, *scene.all_contents(identity)]
         holders = scene.holders_of(identity)

@@ -1,4 +1,4 @@
-"""Frames of a house, drawn with MuJoCo."""
+"""Renders frames of a house with MuJoCo."""
 
 from .renderer import HouseRenderer
 

@@ -1,4 +1,4 @@
-"""Places the agent's camera: at a place where it can stand, turned to what it looks at."""
+"""Places the agent's camera where the agent can stand, facing the object that it looks at."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..measure import item_box
 from ..state import FLOOR, HouseState
 
 FIELD_OF_VIEW = 60.0
-"""Degrees, vertical and horizontal: frames are square."""
+"""Field of view in degrees, vertical and horizontal, because frames are square."""
 
 EYE = 1.5
-"""Meters above the floor; the agent bends down to look at what is lower than 0.9 m."""
+"""Height in meters above the floor; the agent bends down to look at objects below 0.9 m."""
 
 _LOWEST_EYE = 0.75
 _ABOVE = 0.45
@@ -25,7 +25,7 @@ _BODY = 0.15
 
 
 class Camera(NamedTuple):
-    """A position and the point that is in the middle of the frame, in meters."""
+    """Holds the position and the target, which is in the center of the frame, in meters."""
 
     eye: Point
     target: Point
@@ -33,12 +33,12 @@ class Camera(NamedTuple):
 
     @property
     def azimuth(self) -> float:
-        """Return the direction of view around the vertical axis, degrees."""
+        """Return the direction of view about the vertical axis, degrees."""
         return math.degrees(math.atan2(self.target[1] - self.eye[1], self.target[0] - self.eye[0]))
 
     @property
     def distance(self) -> float:
-        """Return the meters from the eye to the target."""
+        """Return the distance between the eye and the target, meters."""
         return math.dist(self.eye, self.target)
 
     @property
@@ -77,7 +77,7 @@ def camera_of(state: HouseState) -> Camera:
 
 
 def _first_view(house: FurnishedHouse) -> Camera:
-    """Return the view from the middle of the first room."""
+    """Return the view from the center of the first room."""
     room = house.rooms[0]
     x, y = (room.left + room.right) / 2, (room.front + room.back) / 2
     angle = house.palette % 4 * math.pi / 2 + 0.4
@@ -88,14 +88,14 @@ def _at(fixture: Fixture, local: Point, away: float, room: int) -> Camera:
     """Return a camera straight in front of a local point of a fixture."""
     right, _, up = local
     eye = min(EYE, max(_LOWEST_EYE, up + _ABOVE))
-    if fixture.kind in _FROM_ABOVE and up > 0.2:  # its walls hide what is inside
+    if fixture.kind in _FROM_ABOVE and up > 0.2:  # its walls hide the objects inside
         eye = EYE
     x, y, z = fixture.place((right, -fixture.type.depth / 2 - away, eye))
     return Camera((x, y, z), fixture.place(local), room)
 
 
 def item_position(state: HouseState, name: str) -> Point | None:
-    """Return the middle of the base of an object, None for one in hand or inside of that."""
+    """Return the center of an object's base; None if it is in hand or inside the object in hand."""
     house = state.house
     place = state.places.get(name)
     if place is None:
@@ -139,7 +139,7 @@ def _local(fixture: Fixture, point: Point) -> Point:
 
 
 def _toward_fixture(state: HouseState, fixture: Fixture) -> Camera:
-    """Return a view of a whole fixture, from as far as it needs and the room allows."""
+    """Return a view of a whole fixture, from a sufficient distance if the room allows it."""
     spec = fixture.type
     shelves = SHELVES.get(fixture.kind, (spec.height,))
     up = sum(shelves) / len(shelves) + 0.08

@@ -28,7 +28,7 @@ def fixture_geoms(fixture: Fixture) -> Iterator[Geom]:
 
 
 def door_geoms(fixture: Fixture) -> list[Geom]:
-    """Return the primitives of a door or drawer, from its hinge or the middle of the body."""
+    """Return the primitives of a door or drawer, relative to its hinge or the body's center."""
     spec = FIXTURES[fixture.kind]
     wide, deep, high = spec.width / 2, spec.depth / 2, spec.height
     low = 0.92 if fixture.kind == "Microwave" else 0.04
@@ -41,7 +41,7 @@ def door_geoms(fixture: Fixture) -> list[Geom]:
             box((-0.1, front - 0.03, high - 0.14), (0.1, front, high - 0.11), metal),
             box((-wide + 0.03, front, low), (wide - 0.03, deep - 0.05, low + 0.015), color),
         ]
-    # The hinge is at the left front edge; the door goes to the right.
+    # The hinge is at the left front edge; the door extends to the right.
     color = _shade(spec.color, 1.12)
     geoms = [
         box((0, -0.02, low), (spec.width, 0.01, high - 0.01), color),

@@ -1,4 +1,4 @@
-"""Geom: a primitive of a body, and its MuJoCo XML. Lengths are in meters."""
+"""Defines a primitive of a body, and its MuJoCo XML. Lengths are in meters."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ DARK, LIGHT = (0.10, 0.10, 0.11), (0.90, 0.90, 0.88)
 
 
 class Geom(NamedTuple):
-    """One primitive.
+    """Describes one primitive.
 
     Attributes:
         shape: The MuJoCo type.
         size: Half sizes, or radius and half height.
-        at: The middle.
+        at: The center.
         color: RGB, 0 to 1.
         material: ``""``, ``"shiny"``, ``"glass"`` or ``"glow"``.
-        state: The state in which it is shown: ``""`` for always.
-        turn: Rotation around x, y and z in degrees.
+        state: The state in which it is visible: ``""`` for always.
+        turn: Rotation about x, y and z in degrees.
     """
 
     shape: str

@@ -21,10 +21,10 @@ _DIRT = (0.30, 0.18, 0.06)
 _HOT = (1.0, 0.25, 0.05)
 _COLD = (0.55, 0.85, 1.0)
 _FLAT = 0.02
-"""Half the height of parts that are patterned on their top only, in meters."""
+"""Half the height below which only the top of a part is patterned, in meters."""
 
 _RELIEF = 0.0045
-"""How far dots and stripes stand out, in meters: above what lies flat on a part."""
+"""Height of dots and stripes above the surface in meters, more than that of flat parts."""
 
 _INK = {"white": "black", "yellow": "black", "pink": "black", "orange": "black"}
 
@@ -156,7 +156,7 @@ def _dots(core: ItemPart, scale: float, ink: Color) -> Iterator[Geom]:
 
 
 def _slices(core: ItemPart, scale: float, item: Item, ink: Color) -> Iterator[Geom]:
-    """Yield four slices that stand apart, pale inside; the pattern goes on over their rims."""
+    """Yield four separate slices, pale inside; the pattern continues on their rims."""
     size = [each * scale for each in core.size]
     high = size[-1] if core.shape != "sphere" else size[0]
     deep = size[1] if core.shape in ("box", "ellipsoid") else size[0]
@@ -175,7 +175,7 @@ def _slices(core: ItemPart, scale: float, item: Item, ink: Color) -> Iterator[Ge
 
 
 def hand_geoms() -> list[Geom]:
-    """Return the palm and the arm of the agent, below the object that it holds."""
+    """Return the palm and the arm of the agent, below the object in its hand."""
     teal = (0.15, 0.62, 0.60)
     return [
         box((-0.09, -0.09, -0.03), (0.09, 0.06, -0.004), teal),

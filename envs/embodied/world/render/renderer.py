@@ -1,7 +1,7 @@
-"""Frames of houses, drawn by one thread of the process that owns the OpenGL context.
+"""Renders frames of houses in one thread of the process, which owns the OpenGL context.
 
-EGL contexts cannot change threads, so every frame is drawn by that thread.
-After a fork the child starts a thread and a context of its own.
+EGL contexts cannot change threads, so every frame is rendered by that thread. After a fork, the
+child process starts its own thread and context.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 Frame = NDArray[np.uint8]
 
 _SCENES = 4
-"""Houses that stay open."""
+"""Number of houses that are kept open."""
 
 ANTIALIASING = 4
 """Samples per pixel of antialiased frames."""
@@ -39,27 +39,27 @@ _threads: dict[int, _GLThread] = {}
 
 
 class _Target(NamedTuple):
-    """A rendering context for frames of one size."""
+    """Holds a rendering context for frames of one size."""
 
     context: Any
     viewport: Any
 
 
 class _Opened(NamedTuple):
-    """A house in MuJoCo, and the scene that its frames are drawn from."""
+    """Holds a house in MuJoCo, and the scene from which its frames are rendered."""
 
     scene: HouseScene
     drawn: Any
 
 
 class _GLThread:
-    """The thread that owns the OpenGL context, and what it has made."""
+    """Owns the OpenGL context and its objects in a thread."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="visenv-opengl")
         self._gl: Any = None
         self._targets: dict[tuple[int, int], _Target] = {}
-        # Without cachetools: a child with the interpreter of the simulators draws houses, too.
+        # cachetools is not used here, because it is missing in the interpreter of the simulators.
         self._scenes: OrderedDict[int, _Opened] = OrderedDict()
 
     def run(self, work: Callable[[], T]) -> T:
@@ -67,8 +67,8 @@ class _GLThread:
         return self._pool.submit(work).result()
 
     def opened(self, house: FurnishedHouse) -> _Opened:
-        """Return the scene of a house; called in the thread."""
-        key = id(house)  # each entry keeps its house alive, so that no other one gets its id
+        """Return the scene of a house; must be called in the thread."""
+        key = id(house)  # each entry keeps its house alive, so that ids are unique
         if key not in self._scenes:
             self._scenes[key] = _open(house)
             while len(self._scenes) > _SCENES:
@@ -86,16 +86,16 @@ class _GLThread:
         self._gl = None  # its finalizer runs now
 
     def target(self, model: Any, side: int, samples: int) -> _Target:
-        """Return the context for frames of a size; called in the thread."""
+        """Return the context for frames of a size; must be called in the thread."""
         import mujoco
 
         if self._gl is None:
-            # Mesa starts a thread for each core by default: those of several processes, each with a
-            # small frame to draw, get into each other's way. A user's own number stays.
+            # Mesa starts a thread for each core by default. With several processes and small
+            # frames, these threads compete for cores. A number that the user has set is kept.
             os.environ.setdefault("LP_NUM_THREADS", "1")
             self._gl = mujoco.GLContext(LARGEST_FRAME, LARGEST_FRAME)
             self._gl.make_current()
-            atexit.register(self._free)  # before the modules that it needs are gone
+            atexit.register(self._free)  # before the modules that it needs are unloaded
         key = (side, samples)
         if key not in self._targets:
             model.vis.quality.offsamples = samples
@@ -112,24 +112,24 @@ def _thread() -> _GLThread:
 
 
 class HouseRenderer:
-    """Draws one house; what OpenGL needs belongs to the process, so that it pickles.
+    """Renders one house. OpenGL objects belong to the process, so that the renderer pickles.
 
     Args:
         house: The house.
 
     Raises:
-        ConfigurationError: If MuJoCo or OpenGL is not installed; says what to install.
+        ConfigurationError: If MuJoCo or OpenGL is not installed; the message names the packages.
     """
 
     def __init__(self, house: FurnishedHouse) -> None:
         self.house = house
 
     def frame(self, state: HouseState, side: int, antialias: bool = False) -> Frame:
-        """Return what the agent sees, uint8 ``[side, side, 3]``.
+        """Return the view of the agent, uint8 ``[side, side, 3]``.
 
         Args:
             state: The state of the house.
-            side: Pixels of a side, at most 500.
+            side: Side in pixels, at most 500.
             antialias: Whether edges are smoothed.
         """
         camera = camera_of(state)
@@ -138,11 +138,11 @@ class HouseRenderer:
         )
 
     def ids(self, state: HouseState, side: int) -> tuple[NDArray[np.int32], list[str]]:
-        """Return which object each pixel shows.
+        """Return the object that each pixel shows.
 
         Returns:
             Indices into the names, int32 ``[side, side]``, and the names of fixtures and objects;
-            index 0 has the name ``""``: walls, floors and the sky.
+            index 0 has the name ``""`` for walls, floors and the sky.
         """
         camera = camera_of(state)
         colors, geoms, owners = _thread().run(lambda: self._draw_ids(state, camera, side))
@@ -153,15 +153,15 @@ class HouseRenderer:
         return owner_of_geom[geoms[numbers]], names
 
     def visible(self, state: HouseState, side: int, pixels: int = 1) -> dict[str, tuple[int, ...]]:
-        """Return the box of everything that the frame shows.
+        """Return the boxes of all objects and fixtures in the frame.
 
         Args:
             state: The state of the house.
-            side: Pixels of a side.
-            pixels: The fewest pixels of something visible.
+            side: Side in pixels.
+            pixels: Minimum number of pixels of a visible object.
 
         Returns:
-            Name -> left, top, right and bottom in pixels, right and bottom exclusive.
+            By name, left, top, right and bottom in pixels; right and bottom are exclusive.
         """
         ids, names = self.ids(state, side)
         boxes = {}
@@ -175,13 +175,13 @@ class HouseRenderer:
     def _draw_ids(
         self, state: HouseState, camera: Camera, side: int
     ) -> tuple[Frame, NDArray[np.int32], list[str]]:
-        """Draw colors that stand for ids; called in the OpenGL thread.
+        """Render colors that represent ids; must be called in the OpenGL thread.
 
         Returns:
             The colors; the geom of each color, -1 for the background; the owner of each geom.
         """
         colors = self._draw(state, camera, side, 0, True)
-        import mujoco  # after the first drawing, which chooses the OpenGL backend
+        import mujoco  # after the first frame, which chooses the OpenGL backend
 
         scene, drawn = _thread().opened(self.house)
         geoms = np.full(drawn.ngeom + 1, -1, np.int32)
@@ -193,7 +193,7 @@ class HouseRenderer:
     def _draw(
         self, state: HouseState, camera: Camera, side: int, samples: int, as_ids: bool
     ) -> Frame:
-        """Draw a frame, or colors that stand for ids; called in the OpenGL thread."""
+        """Render a frame, or colors that represent ids; must be called in the OpenGL thread."""
         thread = _thread()
         scene, drawn = thread.opened(self.house)
         import mujoco

@@ -1,7 +1,7 @@
-"""Scene: a house as a MuJoCo model, and the state of the house in it.
+"""Represents a house as a MuJoCo model, with the state of the house.
 
-The geoms of a room are in the MuJoCo group with the room's index, so that a frame draws only the
-rooms that can be seen. Nothing has a texture or mesh: one rendering context serves all houses.
+The geoms of a room are in the MuJoCo group with the room's index, so that a frame renders only the
+visible rooms. There are no textures or meshes, so that one rendering context serves all houses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .geoms import Geom, box
 from .item_shapes import hand_geoms, item_geoms
 
 LARGEST_FRAME = 500
-"""Pixels of the side of the largest frame."""
+"""Side of the largest frame in pixels."""
 
 _WALL_HEIGHT = 2.6
 _DOOR_WIDTH, _DOOR_HEIGHT = 0.9, 2.05
@@ -42,12 +42,12 @@ directional="true"/>"""
 
 
 class _Bodies(NamedTuple):
-    """The parts of an object or fixture in the model.
+    """Holds the parts of an object or fixture in the model.
 
     Attributes:
         mocap: The index of its moving body, -1 if it has none.
         geoms: The ids of its geoms.
-        states: The state in which each of them is shown.
+        states: The state in which each geom is visible.
     """
 
     mocap: int
@@ -56,7 +56,7 @@ class _Bodies(NamedTuple):
 
 
 class HouseScene:
-    """A house in MuJoCo.
+    """Represents a house in MuJoCo.
 
     Args:
         house: The house.
@@ -120,7 +120,7 @@ class HouseScene:
     # ------------------------------------------------------------------ the state
 
     def update(self, state: HouseState, camera: Camera) -> None:
-        """Put everything where it is and show its states."""
+        """Move all objects to their places and show their states."""
         import mujoco
 
         for name, fixture in self.house.fixtures.items():
@@ -132,7 +132,7 @@ class HouseScene:
         mujoco.mj_camlight(self.model, self.data)
 
     def rooms_in_view(self, camera: Camera) -> list[int]:
-        """Return the room of the camera, and those behind doorways that it may see."""
+        """Return the room of the camera, and those behind doorways that may be visible."""
         rooms = {camera.room}
         for door in self.house.doors:
             if camera.room not in door.rooms:
@@ -178,7 +178,7 @@ class HouseScene:
     def _pose(
         self, state: HouseState, name: str, camera: Camera
     ) -> tuple[tuple[float, ...], float, int]:
-        """Return the position, the turn and the room of an object."""
+        """Return the position, the rotation and the room of an object."""
         item = self.house.items[name]
         position = item_position(state, name)
         if position is not None:
@@ -210,7 +210,7 @@ class HouseScene:
 
 
 def _hand_position(camera: Camera) -> Point:
-    """Return where the base of the object in hand is: at the lower right of the frame."""
+    """Return the position of the base of the object in hand, at the lower right of the frame."""
     x, y, z = (
         eye + 0.5 * ahead + 0.16 * aside - 0.22 * above
         for eye, ahead, aside, above in zip(camera.eye, *camera.axes, strict=True)
@@ -270,7 +270,7 @@ def _is_on(gap: Gap, along_x: bool, at: float) -> bool:
 
 
 def _pieces(start: float, end: float, gaps: list[float]) -> Iterator[tuple[float, float]]:
-    """Yield the stretches of a wall between its doorways."""
+    """Yield the segments of a wall between its doorways."""
     for gap in sorted(gaps):
         yield start, gap - _DOOR_WIDTH / 2
         start = gap + _DOOR_WIDTH / 2

@@ -1,4 +1,4 @@
-"""Tasks: instructions with goals, drawn by a seed."""
+"""Creates tasks, which are instructions with goals, from a seed."""
 
 from .generate import HouseTask, TaskOptions, actions_of, make_task, next_action
 from .specs import MIXES, SUBSETS, TASKS

@@ -1,4 +1,4 @@
-"""Drafts of tasks: which objects a task needs, and the goal once all objects have names."""
+"""Drafts tasks: adds the objects of a task, and returns its goal once all objects have names."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Finish = Callable[[Names], tuple[Goal, Mapping[str, str]]]
 
 @dataclass(slots=True)
 class TaskDraft:
-    """Holds what the parts of a task share while it is made.
+    """Holds the data that the parts of a task share during its creation.
 
     Attributes:
         furnisher: Adds objects.
         task: The type of task.
         subset: The subset.
         destinations: The fixtures to which the object is brought.
-        lookalikes: Objects of a reference by look.
+        lookalikes: Number of objects of a reference by look.
         apart: Whether objects of one type must be in different fixtures (the dialect `habitat`
             cannot choose between two at one place).
         types: The types of objects that the task may be about.
-        attributes: What a reference by look may name.
+        attributes: The attributes that a reference by look may name.
         used: Types of objects of which no more are added.
     """
 
@@ -50,11 +50,11 @@ class TaskDraft:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Return the source of randomness."""
+        """Return the random generator."""
         return self.furnisher.rng
 
     def refer(self, needs: str = "", without: Sequence[str] = ()) -> ObjectReference:
-        """Add the object of the task, and its look-alikes, as the subset says."""
+        """Add the object of the task, and its look-alikes, as the subset requires."""
         kinds = [
             kind
             for kind, each in ITEMS.items()
@@ -93,12 +93,12 @@ def guards(
 
 
 def in_dest(name: str = "?0") -> Fact:
-    """Return that something is in a destination, the variable ``?1``."""
+    """Return the fact that an object is in a destination, the variable ``?1``."""
     return Fact("in", (name, "?1"))
 
 
 def deliver(draft: TaskDraft) -> Finish:
-    """Bring one object, in some state, to the destination."""
+    """Draft: bring one object, in some state, to the destination."""
     spec = TASKS[draft.task]
     reference = draft.refer(spec.needs)
     if "sliced" in spec.facts:
@@ -119,7 +119,7 @@ def deliver(draft: TaskDraft) -> Finish:
 
 
 def two(draft: TaskDraft) -> Finish:
-    """Bring two objects of a type to the destination."""
+    """Draft: bring two objects of a type to the destination."""
     reference = draft.refer()
     add = partial(draft.furnisher.add, reference.kind, avoid={*draft.destinations})
     numbers = [*reference.targets, *(add() for _ in range(3 - len(reference.targets)))]
@@ -133,7 +133,7 @@ def two(draft: TaskDraft) -> Finish:
 
 
 def light(draft: TaskDraft) -> Finish:
-    """Hold an object while a lamp is on."""
+    """Draft: hold an object while a lamp is on."""
     lamps = [each for each in draft.furnisher.layout.fixtures if each.type.role == "light"]
     if not lamps:
         raise NoSpaceError
@@ -155,7 +155,7 @@ def light(draft: TaskDraft) -> Finish:
 
 
 def stack(draft: TaskDraft) -> Finish:
-    """Put an object into one that holds others, and bring both to the destination."""
+    """Draft: put an object into one that holds others, and bring both to the destination."""
     vessels = [kind for kind, each in ITEMS.items() if each.holds]
     kind = pick(draft.rng, vessels)
     draft.used.add(kind)
@@ -178,7 +178,7 @@ def stack(draft: TaskDraft) -> Finish:
 
 
 def each_of(draft: TaskDraft) -> Finish:
-    """Bring several different objects to the destination."""
+    """Draft: bring several different objects to the destination."""
     count = 4 if draft.subset == "long_horizon" else 2
     references = [draft.refer() for _ in range(count)]
 
@@ -193,7 +193,7 @@ def each_of(draft: TaskDraft) -> Finish:
 
 
 def every(draft: TaskDraft) -> Finish:
-    """Bring all objects of a type to the destination."""
+    """Draft: bring all objects of a type to the destination."""
     reference = draft.refer()
 
     def finish(names: Names) -> tuple[Goal, Mapping[str, str]]:
@@ -204,7 +204,7 @@ def every(draft: TaskDraft) -> Finish:
 
 
 def leave_open(draft: TaskDraft) -> Finish:
-    """Bring an object to the destination, and leave a door open."""
+    """Draft: bring an object to the destination, and leave a door open."""
     doors = [each for each in draft.furnisher.layout.fixtures if each.kind in ("Fridge", "Safe")]
     if not doors:
         raise NoSpaceError
@@ -224,7 +224,7 @@ def leave_open(draft: TaskDraft) -> Finish:
 
 
 def if_there(draft: TaskDraft) -> Finish:
-    """Bring an object to one of two destinations, which a fact about the house decides."""
+    """Draft: bring an object to one of two destinations, which a fact about the house decides."""
     fixtures = draft.furnisher.layout.fixtures
     counts = {each.kind: sum(each.kind == other.kind for other in fixtures) for each in fixtures}
     free = [each for each in fixtures if each.kind in OPEN_STORAGE and counts[each.kind] == 1
@@ -261,4 +261,4 @@ MAKERS: Mapping[str, Callable[[TaskDraft], Finish]] = {
     "leave_open": leave_open,
     "if_there": if_there,
 }
-"""The functions that draft types of tasks; `deliver` drafts the others."""
+"""The functions that draft types of tasks; `deliver` drafts all other types."""

@@ -1,4 +1,4 @@
-"""A task from a seed: the house, the goal, the instruction, and the proof that it is solvable."""
+"""Creates a task from a seed: the house, the goal, the instruction, and a plan that reaches it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _SPLITS: tuple[Split, ...] = ("train", "eval")
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """Sets what a task is drawn from.
+    """Sets the options from which a task is drawn.
 
     Attributes:
         dialect: ``"alfred"``, ``"habitat"`` or ``"skills"``.
         subset: One of `SUBSETS`, or ``"all"`` for each with an equal share.
         split: ``"train"`` or ``"eval"``; they share no house, appearance or phrase.
         rooms: The number of rooms; 0 draws 3 to 6.
-        kinds: Types of objects in the house.
-        extra: Further objects, of types that are there.
-        lookalikes: Objects that a reference by look chooses from.
+        kinds: Number of types of objects in the house.
+        extra: Number of further objects, of types that already occur.
+        lookalikes: Number of objects that a reference by look chooses from.
         fixtures: The fixtures of a house of one room; empty for those of its type of room.
         tasks: The types of tasks; empty for those of the subset.
-        longest_plan: Most actions of a plan; 0 for the bounds of the subset.
-        types: The types of objects that tasks are about; empty for all.
-        attributes: What references by look name, with equal shares: ``"color"``, ``"pattern"`` or
-            ``"size"``.
+        longest_plan: Maximum number of actions of a plan; 0 for the bounds of the subset.
+        types: The types of objects of tasks; empty for all.
+        attributes: The attributes that references by look name, with equal shares: ``"color"``,
+            ``"pattern"`` or ``"size"``.
     """
 
     dialect: str = "alfred"
@@ -61,16 +61,16 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class HouseTask:
-    """A task in its house.
+    """Holds a task in its house.
 
     Attributes:
         house: The house.
         kind: The type of task, a key of `TASKS`.
         subset: The subset.
-        instruction: The task of the policy in words.
+        instruction: The instruction for the policy.
         goal: The goal.
         plan: Ids of actions that reach it.
-        targets: The objects that the reference fits, where it must fit exactly one.
+        targets: The objects that the reference matches, if it must match exactly one.
         lookalikes: The other objects of its type.
     """
 
@@ -89,7 +89,7 @@ def make_task(seed: int, options: TaskOptions) -> HouseTask:
     """Return the task of a seed.
 
     Raises:
-        RuntimeError: If the options leave no task, for example too few fixtures.
+        RuntimeError: If no task satisfies the options, for example with too few fixtures.
     """
     rng, subset, kind = draw_type(seed, options)
     for _ in range(_ATTEMPTS):
@@ -149,10 +149,11 @@ def _attempt(
 
 
 def actions_of(dialect: Dialect, goal: Goal) -> tuple[int, ...] | None:
-    """Return ids of actions that reach a goal from the first state, checked by carrying them out.
+    """Return ids of actions that reach a goal from the first state, checked by executing them.
 
     Returns:
-        None if the goal, or a condition of it, is met at first, or the actions do not reach it.
+        The ids. None if the goal, or a condition of it, is met at the beginning, or the actions do
+        not reach it.
 
     Raises:
         PlanError: If there is no plan.
@@ -204,7 +205,7 @@ def _destinations(
 
 
 def _place_words(dialect: Dialect, destinations: tuple[Fixture, ...]) -> str:
-    """Return how the instruction names the destination, with its preposition."""
+    """Return the instruction's phrase for the destination, with its preposition."""
     first = destinations[0]
     preposition = "in" if first.kind == "Bathtub" else "on"
     if isinstance(dialect, HabitatDialect):
@@ -214,7 +215,7 @@ def _place_words(dialect: Dialect, destinations: tuple[Fixture, ...]) -> str:
 
 
 def _chosen(goal: Goal) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the object that the reference fits, and its look-alikes, where there are some."""
+    """Return the object that the reference matches, and its look-alikes, if there are any."""
     if not goal.guards:
         return (), ()
     return goal.conditions[0].domains[0], goal.guards[0].domains[0]

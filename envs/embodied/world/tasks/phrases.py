@@ -1,4 +1,4 @@
-"""The texts of instructions. Training and evaluation share none of them."""
+"""Lists the texts of instructions. Training and evaluation share none of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ DISTRACTIONS: Mapping[Split, Sequence[str]] = {
         "There was a power cut last week, so the clocks were wrong for a while.",
     ),
 }
-"""Sentences that have nothing to do with the task."""
+"""Sentences without relation to the task."""
 
 
 def article(words: str) -> str:

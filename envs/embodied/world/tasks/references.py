@@ -1,4 +1,4 @@
-"""References: the words that say which object a task is about, and the look-alikes around it."""
+"""Creates references, the phrases that identify the object of a task, and its look-alikes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .phrases import article
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """The object of a task.
+    """Describes the object of a task.
 
     Attributes:
-        words: How the instruction names it, with its article.
+        words: The phrase in the instruction, with its article.
         kind: Its type.
-        targets: The numbers of the objects that fit.
-        lookalikes: The numbers of the objects of the type that do not fit.
+        targets: The numbers of the objects that match.
+        lookalikes: The numbers of the objects of the type that do not match.
     """
 
     words: str
@@ -30,14 +30,14 @@ class ObjectReference:
 
 
 def plain(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> ObjectReference:
-    """Refer to any object of a type; there are one or two."""
+    """Refer to any object of a type; the house has one or two."""
     count = int(furnisher.rng.integers(1, 3))
     targets = tuple(furnisher.add(kind, avoid=avoid, dirty=dirty or None) for _ in range(count))
     return ObjectReference(article(word_of(kind)), kind, targets)
 
 
 def by_use(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> ObjectReference:
-    """Refer to the only object of a type by what it is for."""
+    """Refer to the only object of a type by its purpose."""
     return ObjectReference(
         ITEMS[kind].use, kind, (furnisher.add(kind, avoid=avoid, dirty=dirty or None),)
     )
@@ -56,10 +56,10 @@ def by_look(
     Args:
         furnisher: Adds the objects.
         kind: Their type.
-        avoid: Fixtures in which none of them must be.
+        avoid: Fixtures that must not contain any of them.
         dirty: Whether they are dirty.
         chosen: ``"color"``, ``"pattern"`` or ``"size"``, and the number of objects.
-        apart: Whether each must be in a fixture of its own.
+        apart: Whether each must be in a different fixture.
     """
     rng = furnisher.rng
     attribute, count = chosen
@@ -88,8 +88,8 @@ def by_place(
 ) -> ObjectReference:
     """Refer to one of four objects of a type by its neighbor.
 
-    Each of the four stands in a row with an object of the same two other types, in another order,
-    so that only the order tells which one is meant.
+    Each of the four is in a row with an object of the same two other types, in a different order,
+    so that only the order identifies the object.
     """
     rng = furnisher.rng
     anchor, third = pick_two_kinds(furnisher, kind)

@@ -1,4 +1,4 @@
-"""The types of tasks by subset and dialect, and what each of them asks of its object."""
+"""Lists the types of tasks by subset and dialect, and their requirements for the object."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SUBSETS = (
 """The six subsets of EmbodiedBench."""
 
 LONG_PLAN = 15
-"""Fewest actions of a plan of long_horizon."""
+"""Minimum number of actions of a plan of long_horizon."""
 
 SHORT_PLAN = 12
-"""Most actions of a plan of the other subsets."""
+"""Maximum number of actions of a plan of the other subsets."""
 
 LONGEST_PLAN = 30
-"""Most actions of any plan."""
+"""Maximum number of actions of any plan."""
 
 
 class TaskType(NamedTuple):
@@ -30,7 +30,7 @@ class TaskType(NamedTuple):
 
     Attributes:
         phrase: The key of its texts (`phrases.TEMPLATES`).
-        facts: What the object must be when it is delivered, beside being there.
+        facts: The required states of the object when it is delivered.
         needs: The ability that its object must have: an attribute of `ItemType`, or ``""``.
     """
 

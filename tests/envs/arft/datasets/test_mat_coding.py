@@ -108,7 +108,7 @@ def test_mat_coding_scores_by_f1(tmp_path: Path) -> None:
         ({"type": [1]}, "type is not a list"),
         ({"type": []}, "There is no problem"),
         ({"type": ["sepia"]}, "There is no problem called 'sepia'"),
-        ({"type": ["none", "dark"]}, "come alone"),
+        ({"type": ["none", "dark"]}, "must be alone"),
         ({"question": " "}, "no question"),
         ({"answers": []}, "no answers"),
         ({"answers": [3]}, "no answers"),
@@ -118,7 +118,7 @@ def test_mat_coding_scores_by_f1(tmp_path: Path) -> None:
         ({"processed_image_path": "gone.png"}, "there is no image"),
         ({"processed_image_path": "../../etc/passwd"}, "there is no image"),
         ({"processed_image_path": "/"}, "no image"),
-        ({**CROP, "question": "What is there?"}, "names no box"),
+        ({**CROP, "question": "What is there?"}, "must contain a box"),
     ],
 )
 def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(

@@ -150,7 +150,7 @@ def test_bamboogle_as_released(tmp_path: Path, bom: str) -> None:
     assert source[1].question == "Which?"
     assert [(problem.row, problem.problem) for problem in source.problems] == [(3, "no answers")]
     (tmp_path / "Bamboogle Prerelease - Sheet1.csv").write_text("q,a\nx,y\n")
-    with pytest.raises(DataError, match="no columns Question and Answer"):
+    with pytest.raises(DataError, match="must have the columns Question and Answer"):
         Bamboogle(tmp_path)
 
 
@@ -238,8 +238,8 @@ COMMON: list[tuple[Row, str]] = [
     ({"answer": None, "answer_aliases": []}, "no answers"),
     ({"answer": " ", "answer_aliases": None}, "no answers"),
     ({"answer": ["yes"]}, "an answer is not text"),
-    ({"metadata": [1]}, "the metadata are no object"),
-    ({"golden_answers": "yes"}, "the answers are no list"),
+    ({"metadata": [1]}, "the metadata must be an object"),
+    ({"golden_answers": "yes"}, "the answers must be a list"),
 ]
 FACTS: list[tuple[Row, str]] = [
     ({"supporting_facts": "Ed"}, "no titles"),
@@ -254,14 +254,14 @@ BROKEN: list[tuple[Made, Row, str]] = [
     (HotpotQA, {"_id": None}, "no _id"),
     (HotpotQA, {"_id": "first"}, "used before"),
     (WikiMultihop, {"evidences": 3}, "no triples"),
-    (WikiMultihop, {"evidences": [["a", "b"]]}, "no triple"),
+    (WikiMultihop, {"evidences": [["a", "b"]]}, "must be a triple"),
     (WikiMultihop, {"evidences": {"fact": ["a"]}}, "no triples"),
-    (MuSiQue, {"answer_aliases": "none"}, "no list"),
+    (MuSiQue, {"answer_aliases": "none"}, "must be a list"),
     (MuSiQue, {"answer_aliases": [None, 3]}, "not text"),
-    (MuSiQue, {"question_decomposition": ["who"]}, "no list of objects"),
+    (MuSiQue, {"question_decomposition": ["who"]}, "must be a list of objects"),
     (MuSiQue, {"question_decomposition": [{"answer": "a"}]}, "no question"),
     (MuSiQue, {"question_decomposition": [{"question": "q", "support_paragraph": 3}]}, "a row"),
-    (MuSiQue, {"paragraphs": {"title": "x"}}, "no list of objects"),
+    (MuSiQue, {"paragraphs": {"title": "x"}}, "must be a list of objects"),
 ]
 
 

@@ -390,7 +390,7 @@ def test_sample_without_a_world_names_what_is_missing() -> None:
 
 
 def test_sample_without_answers_cannot_be_played(index: Path) -> None:
-    with pytest.raises(DataError, match="scored elsewhere"):
+    with pytest.raises(DataError, match="they are not published"):
         begin(f"words:{index}", Sample("q", "Who?"))
 
 

@@ -149,7 +149,7 @@ def test_visual_probe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"images": []}, "no list of names"),
+        ({"images": []}, "must be a list of names"),
         ({"images": ["VisualProbe_Hard/2.png"]}, "no image"),
         ({"problem": "<image>"}, "no question"),
         ({"solution": None}, "no solution"),

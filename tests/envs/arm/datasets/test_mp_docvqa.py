@@ -185,12 +185,12 @@ def test_pages_and_documents_that_are_not_there(folder: Path) -> None:
         (challenge(2, page_ids=[]), "0 pages"),
         (challenge(2, page_ids=PAGES * 7), "21 pages"),
         (challenge(2, page_ids="ffbf0023_p0"), "not a list"),
-        (challenge(2, page_ids=[1, 2]), "no list of texts"),
+        (challenge(2, page_ids=[1, 2]), "must be a list of texts"),
         (challenge(2, page_ids=None), "not a list"),
         (challenge(2, page_ids=["gone_p0"], answer_page_idx=0), "there is no image"),
         (challenge(2, page_ids=["../secret"], answer_page_idx=0), "leads out"),
         (challenge(2, answers="May"), "not a list"),
-        (challenge(2, answers=[7]), "no list of texts"),
+        (challenge(2, answers=[7]), "must be a list of texts"),
         (challenge(2, answer_page_idx=3), "must be 0 to 2, got 3"),
         (challenge(2, answer_page_idx=-1), "must be 0 to 2, got -1"),
         (challenge(2, answer_page_idx="one"), "must be 0 to 2"),
@@ -211,6 +211,6 @@ def test_mistakes_of_the_caller(folder: Path) -> None:
     with pytest.raises(DataError, match=r"Expected imdb_val\.npy or imdb_val\.json or val\.json"):
         MPDocVQA(folder)
     (folder / "imdb_val.npy").write_bytes(b"broken")
-    with pytest.raises(DataError, match=r"imdb_val\.npy is no NumPy file"):
+    with pytest.raises(DataError, match=r"imdb_val\.npy is not a readable NumPy file"):
         MPDocVQA(folder)
     assert issubclass(ImageError, DataError)

@@ -64,10 +64,10 @@ def test_npy_file_runs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "no NumPy file"),
-        (b"not numpy at all", "no NumPy file"),
-        (b"\x93NUMPY\x09\x00", "no NumPy file"),
-        (pickle.dumps([1, 2]), "no NumPy file"),
+        (b"", "not a readable NumPy file"),
+        (b"not numpy at all", "not a readable NumPy file"),
+        (b"\x93NUMPY\x09\x00", "not a readable NumPy file"),
+        (pickle.dumps([1, 2]), "not a readable NumPy file"),
     ],
 )
 def test_npy_file_without_objects_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -82,7 +82,7 @@ def test_npy_arrays_of_other_types_are_refused(tmp_path: Path) -> None:
         read_objects(tmp_path / "numbers.npy")
     square = np.empty((2, 2), dtype=object)
     np.save(tmp_path / "square.npy", square, allow_pickle=True)
-    with pytest.raises(DataError, match="no one-dimensional array"):
+    with pytest.raises(DataError, match="must contain a one-dimensional array"):
         read_objects(tmp_path / "square.npy")
 
 
@@ -114,9 +114,9 @@ STATES = {
 @pytest.mark.parametrize(
     ("pickled", "problem"),
     [
-        (b"\x80\x05\x96\xff\xff\xff\xff\x0f\x00\x00\x00.", "no NumPy file"),  # 64 GiB, it says
+        (b"\x80\x05\x96\xff\xff\xff\xff\x0f\x00\x00\x00.", "a readable NumPy file"),  # 64 GiB
         (b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00x.", "it uses BYTEARRAY8"),
-        (b"\x80\x04Nr\xff\xff\xff\x7f.", "more objects than it holds"),  # 16 GiB of them
+        (b"\x80\x04Nr\xff\xff\xff\x7f.", "more object numbers than objects"),  # 16 GiB of them
         (b"\x80\x04cos\nsystem\n)\x81.", "it uses NEWOBJ"),
     ],
 )

@@ -148,7 +148,7 @@ BAD: list[tuple[Any, str]] = [
     (without("answer"), "no answer: None"),
     (without("wrong_answers"), "wrong_answers must be a list of texts, got None"),
     ({**GOOD, "wrong_answers": []}, "wrong_answers must be a list of texts"),
-    ({**GOOD, "wrong_answers": ["a", 3]}, "something else than texts"),
+    ({**GOOD, "wrong_answers": ["a", 3]}, "must contain only texts"),
     ({**GOOD, "wrong_answers": ["a", "a"]}, "must all differ"),
     ({**GOOD, "wrong_answers": ["right"]}, "must all differ"),
     ({**JUDGED, "candidates": "ab"}, "candidates must be a list"),

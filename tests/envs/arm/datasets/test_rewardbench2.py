@@ -150,8 +150,8 @@ def test_rating_lies_on_its_scale(answer: str, rating: int) -> None:
         (row(2, "Chat"), "There is no subset called 'Chat'"),
         (row(2, rejected=["a", "b"]), "1 chosen and 2 rejected"),
         (row(2, chosen=["a", "b"]), "2 chosen and 3 rejected"),
-        (row(2, chosen="a"), "chosen is no list of texts"),
-        (row(2, rejected=[1, 2, 3]), "rejected is no list of texts"),
+        (row(2, chosen="a"), "chosen must be a list of texts"),
+        (row(2, rejected=[1, 2, 3]), "rejected must be a list of texts"),
         (row(2, prompt=""), "no prompt"),
         (row(None), "no id"),
         (row(1), "used before"),
@@ -170,7 +170,7 @@ def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, proble
     [
         (row("tied:2", "Ties", num_correct=2), "num_correct is 2, and 1 are chosen"),
         (row("tie-2", "Ties"), "must be ref:<n> or tied:<n>"),
-        (row("ref:2", "Ties", rejected=[]), "rejected is no list of texts"),
+        (row("ref:2", "Ties", rejected=[]), "rejected must be a list of texts"),
     ],
 )
 def test_bad_tie_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:

@@ -100,7 +100,9 @@ def test_vsr_asks_whether_a_caption_is_true(vsr: Path) -> None:
     assert len(source) == 2
     assert len(problems) == 5
     for part, problem in zip(
-        ("the label is 2", "no image", "leads out", "no caption", "object"), problems, strict=True
+        ("the label must be 0 or 1, got 2", "no image", "leads out", "no caption", "object"),
+        problems,
+        strict=True,
     ):
         assert part in problem
 

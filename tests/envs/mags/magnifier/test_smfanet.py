@@ -153,7 +153,7 @@ def _missing(path: Path) -> None:
         (_plain_pickle, "not a zip file"),
         (_nan, "not finite"),
         (_bare, '"params"'),
-        (_scalar, "no convolution"),
+        (_scalar, "not a convolution"),
         (_text, "not a zip file"),
         (_missing, "cannot be read"),
     ],

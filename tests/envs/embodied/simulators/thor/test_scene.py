@@ -99,7 +99,7 @@ def test_actions_of_a_scene_name_further_objects() -> None:
     assert names[162:] == ["find a Mug_2", "find a TVStand"]
     assert parse_action("open the Cabinet_2")[1:] == ("open_up", "Cabinet_2", False)
     assert parse_action("pick up the Mug")[1:] == ("pick", "Mug", True)
-    with pytest.raises(ValueError, match="no action"):
+    with pytest.raises(ValueError, match="not an action"):
         parse_action("dance")
 
 

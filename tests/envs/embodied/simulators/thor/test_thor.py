@@ -460,7 +460,7 @@ def test_published_tasks_and_players_must_fit(
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"data": data}, "needs a player"),
         ({"data": data, "player": "house"}, "need the Unity player"),
-        ({"data": data, "player": "/nowhere/thor"}, "is no program"),
+        ({"data": data, "player": "/nowhere/thor"}, "is not a program"),
         ({"player": str(unity)}, 'need player="house"'),
         ({"data": data, "player": str(unity), "subset": "base"}, "subset=base"),
         ({"data": data, "player": str(unity), "boxes": True}, "boxes"),
