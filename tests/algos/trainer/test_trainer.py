@@ -483,7 +483,7 @@ class _Poisoned(GRPO):
 @pytest.mark.parametrize(
     ("algorithm", "said"),
     [
-        (_Misshapen(), r"_Misshapen\.advantages must give .* \[\] or \[2\]"),
+        (_Misshapen(), r"_Misshapen\.advantages must return .* \[\] or \[2\]"),
         (_Short(), r"_Short\.advantages must return, for each group.*\[4, 4, 4\].*\[3, 3, 3\]"),
         (_Poisoned(), r"_Poisoned\.advantages must return finite numbers"),
     ],
