@@ -102,7 +102,7 @@ def native(args: Args) -> GRPOTrainer:
     environment = environment_factory("visenv/ArmDoc-v0", **preset)
     name = tiny(args, "tiny-arm")
     processor = AutoProcessor.from_pretrained(name)
-    if not args.model:  # its own template knows no tools
+    if not args.model:  # the template of the tiny model does not support tools
         from trl.chat_template_utils import qwen3_vl_chat_template
 
         processor.chat_template = qwen3_vl_chat_template
