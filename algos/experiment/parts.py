@@ -243,5 +243,5 @@ def _check_sampler(told: SamplerConfig) -> None:
 
 def _check_baseline(recipe: Recipe, name: str) -> None:
     if "policy" not in inspect.signature(load("policy", name)).parameters:
-        raise ConfigurationError(f"evaluation.baselines: {name} is no baseline with a policy.")
+        raise ConfigurationError(f"evaluation.baselines: {name} is no baseline (it has no policy).")
     make_baseline(recipe, name, load("policy", "oracle")())
