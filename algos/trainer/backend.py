@@ -20,7 +20,7 @@ from .distributed import DistributedContext
 from .optimizer_shards import Slot, load_shards, save_shard
 
 Accept = Callable[[float], bool]
-"""A function from the gradient norm before clipping to whether the step is taken."""
+"""Decides from the gradient norm before clipping whether the step is taken."""
 
 
 class TrainingBackend(ABC):

@@ -19,7 +19,7 @@ _NO_TOOLS = {"reset", "get_reward", "episode"}
 
 
 class NativeEnvironment:
-    """Is the base class of the classes that `environment_factory` returns.
+    """Defines the base class of the classes that `environment_factory` returns.
 
     TRL uses all public methods of such a class, except `reset`, as tools.
 
