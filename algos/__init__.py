@@ -1,7 +1,7 @@
-"""The algorithms: one folder each, from advantages and loss to the trainer.
+"""This package contains the algorithms, the trainer and the bridges to other trainers.
 
 This folder is the package ``visenv.algos``. It imports the core, never ``visenv.envs`` or
-``visenv.policies``; ``visenv.registration`` names what is in it by strings.
+``visenv.policies``. ``visenv.registration`` refers to its contents by strings.
 """
 
 if __name__ != "visenv.algos":

@@ -1,11 +1,12 @@
-"""Real photographs with questions, as a TextVQA folder, with nothing downloaded.
+"""Creates a small TextVQA folder of real photographs with questions, without a download.
 
     python examples/make_photo_vqa.py --out photo_vqa
     visenv train --environments.scenes.data textvqa:photo_vqa
 
-The photographs are those that scikit-image, scikit-learn and matplotlib install; the questions and
-their ten answers were written for them, many about small print. Train and val share no photograph.
-It is a way to try training on real input, not a benchmark: 11 photographs teach no model to see.
+The photographs are installed by scikit-image, scikit-learn and matplotlib. The questions and their
+ten answers were written for these photographs; many are about small print. Train and val have no
+photograph in common. Use the folder to try training on real images. It is not a benchmark, because
+11 photographs are not enough to train a model.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import PIL.Image
 import tyro
 
 Answers = Mapping[str, int]
-"""How many of ten people would give each answer."""
+"""The number of people, out of ten, who give each answer."""
 
 
 class Photo(NamedTuple):
-    """One photograph: the package that holds it, its path there, and what is asked about it."""
+    """Describes a photograph: its package, its path in the package, and the questions about it."""
 
     package: str
     path: str
@@ -104,12 +105,12 @@ PHOTOS = (
 
 
 def write(out: Path) -> None:
-    """Write the photographs and their questions in TextVQA's layout.
+    """Write the photographs and their questions in the layout of TextVQA.
 
     Args:
-        out: The folder; made if it is not there.
+        out: The output folder, which is created if necessary.
     """
-    images = out / "train_images"  # of train and val alike, as in TextVQA
+    images = out / "train_images"  # contains train and val, as in TextVQA
     images.mkdir(parents=True, exist_ok=True)
     rows: dict[str, list[dict[str, object]]] = {"train": [], "val": []}
     for photo in PHOTOS:

@@ -1,12 +1,13 @@
-"""An algorithm of your own, in a page: OPO, trained by the same trainer as GRPO.
+"""Implements a new algorithm, OPO, and trains with it by the same trainer as GRPO.
 
     python examples/new_algorithm.py --steps 3
 
-On-policy RL with the optimal reward baseline (Hao et al., arXiv:2505.23585): the baseline is the
-group's mean reward, each episode weighted by the tokens that were sampled, as this has the least
-variance; the rest is REINFORCE, one step on every batch. Without --model it trains a tiny model
-with random weights, to show that it runs; `visenv train` makes one that has seen demonstrations,
-in runs/<name>/warm-up/checkpoints/<step>/policy. The usual ones: `visenv.algos.policy_gradient`.
+OPO is on-policy RL with the optimal reward baseline (Hao et al., arXiv:2505.23585). The baseline is
+the mean reward of the group, weighted by the number of sampled tokens of each episode, which
+minimizes the variance. Otherwise OPO is REINFORCE with one step on every batch. Without --model the
+program trains a tiny model with random weights, to show that it runs. `visenv train` creates a
+model that was trained on demonstrations, runs/<name>/warm-up/checkpoints/<step>/policy. The
+algorithms of visenv are in `visenv.algos.policy_gradient`.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from visenv.types import Group
 
 
 class OPO(Algorithm):
-    """REINFORCE with the length-weighted mean reward of the group as baseline."""
+    """Implements REINFORCE with the length-weighted mean reward of the group as baseline."""
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
-        """How much better each episode did than the baseline of its group."""
+        """Return the reward of each episode minus the baseline of its group."""
         return [
             [np.asarray(episode.reward - baseline(group)) for episode in group] for group in groups
         ]
 
     @override
     def loss(self, batch: Batch) -> Loss:
-        """``-A log p(episode)``: the log-probabilities of an episode's tokens are summed."""
+        """Return ``-A log p(episode)``, with the sum of the log-probabilities of its tokens."""
         zero = batch.logprobs.new_zeros(())
         logprobs = torch.where(batch.mask, batch.logprobs * batch.advantages, zero)
         entropy = torch.where(batch.mask, batch.entropy, zero).sum() / max(batch.total_tokens, 1)
@@ -49,7 +50,7 @@ class OPO(Algorithm):
 
 
 def baseline(group: Group) -> float:
-    """``Σ tokens · r / Σ tokens`` over the episodes of a group."""
+    """Return ``Σ tokens · r / Σ tokens`` over the episodes of a group."""
     tokens = [sum(int(each.loss_mask.sum()) for each in episode.segments) for episode in group]
     weighted = sum(count * each.reward for count, each in zip(tokens, group, strict=True))
     return weighted / max(sum(tokens), 1)
@@ -60,27 +61,27 @@ class Args:
     """Train a small vision-language model to zoom, with OPO."""
 
     folder: Path = Path("runs/opo")
-    """Where metrics, episodes and checkpoints go."""
+    """Folder for metrics, episodes and checkpoints."""
     model: Path | None = None
-    """A checkpoint to begin with; a tiny one with random weights by default."""
+    """Initial checkpoint; by default a tiny model with random weights."""
     steps: int = 100
-    """Steps to train."""
+    """Number of training steps."""
     prompts_per_step: int = 4
-    """Scenes in a step."""
+    """Number of scenes in a step."""
     num_generations: int = 4
-    """Episodes on each scene."""
+    """Number of episodes of each scene."""
     learning_rate: float = 3e-4
-    """Of AdamW."""
+    """Learning rate of AdamW."""
     threads: int = 2
-    """CPU threads."""
+    """Number of CPU threads."""
     seed: int = 0
-    """Decides everything."""
+    """Seed of all random numbers."""
     resume: bool = False
-    """Go on with what the folder holds."""
+    """Continue the run in the folder."""
 
 
 def main(args: Args) -> None:
-    """Train, and say where to look."""
+    """Train, and print the command that shows the results."""
     model = args.model or args.folder / "model"
     if not model.exists():
         load("model", "tiny")(model, seed=args.seed)

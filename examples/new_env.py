@@ -1,13 +1,13 @@
-"""An environment of your own, in a page: turn over one of four cards, then name its color.
+"""Defines a new environment: turn over one of four cards, then name its color.
 
     python examples/new_env.py                   # check it against the contract, and play it
     cd examples
     visenv play new_env:mine/Cards-v0            # every command takes module:Id
     visenv validate new_env:Cards                # ... or module:Class
 
-It has a procedural source, a tool that returns an image, and an oracle. `register` gives it the
-episode pool of `gym.make_vec` too. A package that other people install names its environments in
-its pyproject.toml (examples/plugin/).
+The environment has a procedural source, a tool that returns an image, and an oracle. `register`
+also makes the episode pool of `gym.make_vec` available. A package that other people install names
+its environments in its pyproject.toml (examples/plugin/).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ COLORS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
 
 @dataclass(frozen=True)
 class CardsTruth:
-    """What is true of a sample."""
+    """Holds the ground truth of a sample: the colors, and the card of the question."""
 
     cards: tuple[str, ...]
     asked: int
 
 
-RECORD_TYPES["CardsTruth"] = "new_env:CardsTruth"  # the name under which episodes save it
+RECORD_TYPES["CardsTruth"] = "new_env:CardsTruth"  # the name in saved episodes
 
 
 class CardTable:
-    """The world: four face-down cards; the question is about one of them."""
+    """Generates samples: four face-down cards, and a question about one of them."""
 
     ground_truth = CardsTruth
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Deal."""
+        """Return a sample with random cards."""
         cards = tuple(str(card) for card in rng.choice(list(COLORS), size=4))
         asked = int(rng.integers(1, 5))
         back = Image.from_pixels(np.full((64, 256, 3), 90, np.uint8))
@@ -59,7 +59,7 @@ class CardTable:
 
 
 class CardNumber(Arguments):
-    """What the tool takes; its JSON schema is made from this."""
+    """Defines the arguments of the tool, from which its JSON schema is generated."""
 
     number: Annotated[int, Field(ge=1, le=4, description="which card to turn over, 1 to 4")]
 
@@ -78,18 +78,18 @@ class TurnOver(Tool[CardNumber]):
 
     @override
     def call(self, arguments: CardNumber, store: Store) -> ToolResult:
-        """An image of the card's front."""
+        """Return an image of the front of the card."""
         front = np.full((64, 64, 3), COLORS[self._cards[arguments.number - 1]], np.uint8)
         return ToolResult((Image.from_pixels(front),))
 
     @override
     def example(self) -> CardNumber:
-        """For the prompt."""
+        """Return the example call of the prompt."""
         return CardNumber(number=2)
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CardNumber:
-        """For the random policy."""
+        """Return random arguments for the random policy."""
         return CardNumber(number=int(rng.integers(1, 5)))
 
 
@@ -110,18 +110,18 @@ class Cards(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """The rules, the backs of the cards, the question."""
+        """Return the rules, the backs of the cards and the question."""
         rules = Message("system", (self.grammar.instructions(list(self.tools.values())),))
         return [rules, Message("user", (*self.sample.images, f"\n{self.sample.question}"))]
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Each turn begins with a thought."""
+        """Return a request in which each turn begins with a thought."""
         return TurnRequest("<think>", self.grammar.stop)
 
     @override
     def task_score(self) -> float:
-        """1 for the right color."""
+        """Return 1 for the right color."""
         return float(self.log.answer in self.sample.answers)
 
     @override
@@ -134,7 +134,7 @@ class Cards(VisEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Any color."""
+        """Return a random color."""
         return str(rng.choice(list(COLORS)))
 
 

@@ -1,12 +1,13 @@
-"""Your own RL, at the height you like: our trainer, our episodes, or the plain Gymnasium API.
+"""Trains by your own RL code at three levels: an algorithm, episodes, or the Gymnasium API.
 
-    python examples/plug_new_algorithm.py --height algorithm     # an Algorithm for our trainer
+    python examples/plug_new_algorithm.py --height algorithm     # an Algorithm for the trainer
     python examples/plug_new_algorithm.py --height episodes      # tensors for your PyTorch loop
     python examples/plug_new_algorithm.py --height gymnasium     # reset, step, texts; no model
 
-Each is one function below. examples/new_algorithm.py is an algorithm from nothing; here it is a
-change to one of ours. Without --model the first two play a tiny model with random weights, to show
-that they run. TRL and verl have pages of their own: plug_trl.py and plug_verl.py.
+Each level is one function below. The algorithm here changes an algorithm of visenv;
+examples/new_algorithm.py implements one from scratch. Without --model, the first two levels use a
+tiny model with random weights, to show that they run. plug_trl.py and plug_verl.py use TRL and
+verl.
 """
 
 from __future__ import annotations
@@ -36,52 +37,52 @@ ENVIRONMENT = "visenv/ZoomVQA-v0"
 
 @dataclass(frozen=True)
 class Args:
-    """Learn to zoom with reinforcement learning of your own."""
+    """Train a model to zoom with your own reinforcement learning code."""
 
     height: Literal["algorithm", "episodes", "gymnasium"] = "algorithm"
-    """Where your code begins."""
+    """Level at which your code starts."""
     folder: Path = Path("runs/plug_new_algorithm")
-    """Where the tiny model, and what our trainer writes, go."""
+    """Folder for the tiny model and the outputs of the trainer."""
     model: Path | None = None
-    """A checkpoint to begin with; a tiny one with random weights by default."""
+    """Initial checkpoint; by default a tiny model with random weights."""
     steps: int = 50
-    """Steps to train."""
+    """Number of training steps."""
     prompts_per_step: int = 4
-    """Scenes in a step."""
+    """Number of scenes in a step."""
     num_generations: int = 4
-    """Episodes on each scene."""
+    """Number of episodes of each scene."""
     learning_rate: float = 3e-4
-    """Of AdamW."""
+    """Learning rate of AdamW."""
 
 
 def make_env() -> gym.Env[Any, str]:
-    """One environment."""
+    """Return an environment."""
     return gym.make(ENVIRONMENT, preset="tiny")
 
 
 def make_policy(args: Args) -> Any:
-    """The model that plays."""
+    """Return the policy that plays and is trained."""
     model = args.model or args.folder / "model"
     if not model.exists():
         load("model", "tiny")(model, seed=0)
     return load("policy", "transformers")(model, threads=1)
 
 
-# --------------------------------------------------- an Algorithm: two methods, or a change to ours
+# --------------------------------------- an Algorithm: two methods, or a change to one of visenv's
 
 
 @dataclass(frozen=True, kw_only=True)
 class BetterHalf(GRPO):
-    """GRPO that learns from what went better than the group, and not from what went worse."""
+    """Changes GRPO to train only on episodes that are better than the mean of their group."""
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
-        """GRPO's advantages, the negative ones set to 0."""
+        """Return the advantages of GRPO, with negative advantages set to 0."""
         return [[np.maximum(each, 0) for each in group] for group in super().estimate(groups)]
 
 
 def with_our_trainer(args: Args) -> None:
-    """Sampling, micro-batches, DeepSpeed, checkpoints and metrics are the trainer's."""
+    """Train with the trainer, which samples, makes micro-batches, and saves checkpoints."""
     config = TrainerConfig(
         steps=args.steps,
         rollouts=RolloutConfig(
@@ -93,11 +94,11 @@ def with_our_trainer(args: Args) -> None:
     Trainer(make_policy(args), BetterHalf(), config, folder=args.folder / "run").train(make_env)
 
 
-# ------------------------------------------------------- episodes: tensors for a loop of your own
+# ----------------------------------------------------------- episodes: tensors for your own loop
 
 
 def tensors(episode: Episode, policy: Any) -> dict[str, torch.Tensor]:
-    """An episode as a stock model of transformers takes it, and which tokens were sampled."""
+    """Return an episode as inputs of a stock transformers model, with a mask of sampled tokens."""
     (segment,) = episode.segments
     ids = torch.from_numpy(segment.token_ids).long()[None]
     pictures = [image.pixels.copy() for image in episode.images]
@@ -111,9 +112,9 @@ def tensors(episode: Episode, policy: Any) -> dict[str, torch.Tensor]:
 
 
 def with_your_loop(args: Args) -> None:
-    """REINFORCE with the group's mean as baseline, in plain PyTorch."""
+    """Train by REINFORCE with the mean of the group as baseline, in plain PyTorch."""
     policy = make_policy(args)
-    model = policy.network.model  # transformers' own; the policy samples from these very weights
+    model = policy.network.model  # the transformers model from whose weights the policy samples
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
     collector = Collector(make_env, policy, Sampling(temperature=1.0, max_tokens=32))
     for step in range(args.steps):
@@ -132,7 +133,7 @@ def with_your_loop(args: Args) -> None:
                 loss = -(episode.reward - mean) * said[sampled].sum() / len(rewards)
                 loss.backward()
         optimizer.step()
-        policy.updated()  # what it remembers of the old weights is dropped
+        policy.updated()  # clears the caches that depend on the old weights
         print(f"step {step + 1}: reward {np.mean(rewards):.3f}")
     collector.close()
 
@@ -149,7 +150,7 @@ ANSWERS.append("it is red")
 
 
 def with_gymnasium(args: Args) -> None:
-    """A learner without eyes: which of a few turns to take first, and which to answer with."""
+    """Train a learner without a model, which selects a first turn and an answer from lists."""
     env = make_env()
     rng = np.random.default_rng(0)
     likings = [np.zeros(len(LOOKS)), np.zeros(len(ANSWERS))]
@@ -184,7 +185,7 @@ def with_gymnasium(args: Args) -> None:
 
 
 def main(args: Args) -> None:
-    """Train at the height asked for."""
+    """Train at the selected level."""
     heights = {
         "algorithm": with_our_trainer,
         "episodes": with_your_loop,

@@ -1,13 +1,13 @@
-"""visenv inside TRL's GRPOTrainer, in both ways.
+"""Trains with TRL's GRPOTrainer in one of two ways.
 
     python examples/plug_trl.py --model Qwen/Qwen2.5-VL-3B-Instruct
     python examples/plug_trl.py --native --model Qwen/Qwen3-VL-2B-Instruct
 
-The first plays the episodes itself and hands them to TRL's trainer: any environment, images in any
-turn. The second has TRL's own loop call an environment's tools: only environments that speak by
-JSON tool calls, and models whose chat template knows tools (Qwen2.5-VL's does not); see
-docs/plug_ins.md for what TRL's loop cannot do. Without --model, a tiny one with random weights
-shows that both run.
+In the first way, visenv plays the episodes and passes them to TRL's trainer. It supports every
+environment, with images in any turn. In the second way, TRL's own loop calls the tools of an
+environment. It supports only environments with JSON tool calls, and models whose chat template
+supports tools (that of Qwen2.5-VL does not); docs/plug_ins.md lists the limitations of TRL's loop.
+Without --model, a tiny model with random weights shows that both ways run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL calls environment_factory that
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # environment_factory is experimental in TRL
 
 import gymnasium as gym
 import tyro
@@ -37,25 +37,26 @@ class Args:
     native: bool = False
     """Whether TRL's own loop plays (ArmDoc) instead of visenv (ZoomVQA)."""
     model: str = ""
-    """A checkpoint or hub name; a tiny model by default."""
+    """Checkpoint or hub name; by default a tiny model."""
     folder: Path = Path("runs/plug_trl")
-    """Where TRL writes, and the tiny model goes."""
+    """Folder for the outputs of TRL and the tiny model."""
     steps: int = 20
-    """Steps to train."""
+    """Number of training steps."""
     prompts_per_step: int = 2
-    """Samples in a step."""
+    """Number of samples in a step."""
     num_generations: int = 4
-    """Episodes on each sample."""
+    """Number of episodes of each sample."""
     completion_tokens: int = 256
-    """Most tokens after the prompt, those of the environment included (TRL's own loop)."""
+    """Maximum number of tokens after the prompt, including those of the environment (only with
+    TRL's own loop)."""
     turn_tokens: int = 32
-    """Most tokens in a turn (visenv's)."""
+    """Maximum number of sampled tokens in a turn (only if visenv plays)."""
     cuda: bool = False
     """Whether to train on a GPU."""
 
 
 def config(args: Args, **more: Any) -> GRPOConfig:
-    """TRL's configuration, as for any other task."""
+    """Return the configuration of TRL, which has no special settings."""
     return GRPOConfig(
         output_dir=str(args.folder / "trl"),
         max_steps=args.steps,
@@ -75,7 +76,7 @@ def config(args: Args, **more: Any) -> GRPOConfig:
 
 
 def tiny(args: Args, kind: str) -> str:
-    """The model asked for, or a tiny one of that kind."""
+    """Return the selected model, or a tiny model of the given kind."""
     folder = args.folder / kind
     if not args.model and not folder.exists():
         load("model", kind)(folder, seed=0)
@@ -83,7 +84,7 @@ def tiny(args: Args, kind: str) -> str:
 
 
 def ours(args: Args) -> GRPOTrainer:
-    """We play; TRL scores, scales, clips, steps, logs and saves."""
+    """Return a trainer in which visenv plays the episodes, and TRL does everything else."""
     device = "cuda" if args.cuda else "cpu"
     policy = load("policy", "transformers")(tiny(args, "tiny"), device=device)
     return VisenvGRPOTrainer(
@@ -96,12 +97,12 @@ def ours(args: Args) -> GRPOTrainer:
 
 
 def native(args: Args) -> GRPOTrainer:
-    """TRL plays: the tools are methods of a class that `environment_factory` makes."""
+    """Return a trainer in which TRL plays, with the class of `environment_factory` as tools."""
     preset = {} if args.model else {"preset": "tiny"}
     environment = environment_factory("visenv/ArmDoc-v0", **preset)
     name = tiny(args, "tiny-arm")
     processor = AutoProcessor.from_pretrained(name)
-    if not args.model:  # its own template knows no tools
+    if not args.model:  # the template of the tiny model does not support tools
         from trl.chat_template_utils import qwen3_vl_chat_template
 
         processor.chat_template = qwen3_vl_chat_template

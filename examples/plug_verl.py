@@ -1,11 +1,12 @@
-"""visenv inside verl: its agent loop plays our episodes, its workers sample and train.
+"""Trains with verl, whose agent loop plays visenv episodes and whose workers sample and train.
 
     python examples/plug_verl.py --model Qwen/Qwen2.5-VL-3B-Instruct          # prints the command
     python examples/plug_verl.py --model Qwen/Qwen2.5-VL-3B-Instruct --run    # and runs it
 
-Two files are all that verl needs: a data set whose rows name the samples, and a list of agent loops
-that says which environment is played. Both are written here, and then verl is started as ever. verl
-takes older transformers than the rest of visenv: see docs/plug_ins.md for an environment that fits.
+verl needs two files: a data set whose rows determine the samples, and a list of agent loops that
+names the environment. This program writes both files, and then starts verl in the usual way. verl
+needs an older version of transformers than the rest of visenv; docs/plug_ins.md describes a virtual
+environment with this version.
 """
 
 from __future__ import annotations
@@ -29,34 +30,34 @@ class Args:
     """Train with verl's GRPO."""
 
     model: str
-    """A checkpoint or hub name of a Qwen-VL model."""
+    """Checkpoint or hub name of a Qwen-VL model."""
     folder: Path = Path("runs/plug_verl")
-    """Where the files for verl go."""
+    """Folder for the files of verl."""
     environment: str = "visenv/ZoomVQA-v0"
-    """What is played."""
+    """Environment id."""
     preset: str = "scenes"
     """Preset of the environment."""
     steps: int = 100
-    """Steps to train."""
+    """Number of training steps."""
     prompts_per_step: int = 64
-    """Samples in a step."""
+    """Number of samples in a step."""
     num_generations: int = 8
-    """Episodes on each sample."""
+    """Number of episodes of each sample."""
     turn_tokens: int = 512
-    """Most tokens in a turn."""
+    """Maximum number of sampled tokens in a turn."""
     gpus: int = 8
-    """GPUs of this machine."""
+    """Number of GPUs of this machine."""
     run: bool = False
-    """Whether to start verl, or only to say how."""
+    """Whether to start verl; by default the command is only printed."""
 
 
 def write_rows(path: Path, seeds: Iterable[int]) -> None:
-    """A data set of verl: one row for each group."""
+    """Write a data set of verl with one row for each group."""
     datasets.Dataset.from_list(rows(seeds)).to_parquet(str(path))
 
 
 def write_loops(path: Path, args: Args) -> None:
-    """The agent loops that rows can name; JSON is YAML."""
+    """Write the list of agent loops as JSON, which is valid YAML."""
     loop = {
         "name": "visenv",
         "_target_": "visenv.algos.bridges.verl.loop.VisenvAgentLoop",
@@ -68,7 +69,7 @@ def write_loops(path: Path, args: Args) -> None:
 
 
 def settings(args: Args) -> dict[str, object]:
-    """What differs from verl's defaults."""
+    """Return the settings that differ from verl's defaults."""
     rollout = "actor_rollout_ref.rollout"
     return {
         "algorithm.adv_estimator": "grpo",
@@ -76,7 +77,7 @@ def settings(args: Args) -> dict[str, object]:
         "data.val_files": args.folder / "val.parquet",
         "data.train_batch_size": args.prompts_per_step,
         "data.max_prompt_length": 4096,
-        "data.max_response_length": 4096,  # all turns, the images of later ones included
+        "data.max_response_length": 4096,  # all turns, including the images of later turns
         "actor_rollout_ref.model.path": args.model,
         "actor_rollout_ref.actor.use_kl_loss": False,
         "actor_rollout_ref.actor.ppo_mini_batch_size": args.prompts_per_step,
@@ -94,7 +95,7 @@ def settings(args: Args) -> dict[str, object]:
 
 
 def main(args: Args) -> None:
-    """Write the files; say how verl is started, or start it."""
+    """Write the files, and print the command that starts verl or run it."""
     args.folder.mkdir(parents=True, exist_ok=True)
     write_rows(args.folder / "train.parquet", range(args.steps * args.prompts_per_step))
     write_rows(args.folder / "val.parquet", range(10**9, 10**9 + 64))

@@ -1,4 +1,4 @@
-r"""Argos' recipe: SFT on grounded traces, then GRPO with the verifier as reward.
+r"""Runs the recipe of Argos: SFT on grounded traces, then GRPO with the verifier as reward.
 
     python examples/train_argos.py --tiny                   # a tiny model on a CPU, no downloads
     python examples/train_argos.py --tiny --sweep           # figure 4 and the other ablations
@@ -6,8 +6,8 @@ r"""Argos' recipe: SFT on grounded traces, then GRPO with the verifier as reward
         --environments.images.data video_r1:<folder> \
         --phases.sft.demonstrations.files curated.jsonl
 
-The settings are in recipes/argos.toml and recipes/argos_tiny.toml; each is also an option
-(``--help``). A run that was stopped goes on with ``--resume``. `visenv.algos.group_size` plans the
+The settings are in recipes/argos.toml and recipes/argos_tiny.toml. Each setting is also an option
+(``--help``). ``--resume`` continues a run that was stopped. `visenv.algos.group_size` plans the
 number of generations of a group.
 """
 

@@ -1,4 +1,4 @@
-r"""ARM-Thinker's recipe: SFT cold start, GRPO stage 1, GRPO stage 2.
+r"""Runs the recipe of ARM-Thinker: SFT cold start, GRPO stage 1, GRPO stage 2.
 
     python examples/train_arm_thinker.py --tiny                 # minutes on a CPU, no downloads
     python examples/train_arm_thinker.py --tiny --sweep         # the rewards of figure 4 compared
@@ -8,8 +8,8 @@ r"""ARM-Thinker's recipe: SFT cold start, GRPO stage 1, GRPO stage 2.
         --phases.cold-start.demonstrations.files trajectories.jsonl \
         --phases.cold-start.demonstrations.episodes 0
 
-The settings are in recipes/arm_thinker.toml and recipes/arm_thinker_tiny.toml; each is also an
-option (``--help``). A run that was stopped goes on with ``--resume``.
+The settings are in recipes/arm_thinker.toml and recipes/arm_thinker_tiny.toml. Each setting is also
+an option (``--help``). ``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Embodied planning: SFT on oracle episodes, then GRPO, in House, EB-ALFRED and EB-Habitat.
+r"""Trains embodied planning in House, EB-ALFRED and EB-Habitat: SFT on the oracle, then GRPO.
 
     python examples/train_embodied.py --tiny                # a tiny model on a CPU, no downloads
     python examples/train_embodied.py --tiny --sweep        # three seeds
     accelerate launch --config_file configs/zero2.yaml examples/train_embodied.py
 
-The model sees a camera image and a numbered list of actions, plans, and looks again. The settings
-are in recipes/embodied.toml and recipes/embodied_tiny.toml; each is also an option (``--help``). A
-run that was stopped goes on with ``--resume``.
+The model sees a camera image and a numbered list of actions, writes a plan, and sees the result.
+The settings are in recipes/embodied.toml and recipes/embodied_tiny.toml. Each setting is also an
+option (``--help``). ``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-r"""LIBERO with a vision-language model: imitation of demonstrations, then GRPO on success.
+r"""Trains a vision-language model on LIBERO: SFT on demonstrations, then GRPO on success.
 
-    make simulators                                         # LIBERO in an interpreter of its own
+    make simulators                                         # LIBERO in a separate interpreter
     python examples/train_libero.py --tiny                  # a tiny model on a CPU, no downloads
     accelerate launch --config_file configs/zero2.yaml examples/train_libero.py \
         --phases.sft.demonstrations.files demonstrations.jsonl
 
-The model sees two cameras and writes chunks of up to 16 actions as JSON. The settings are in
-recipes/libero.toml (Argos's: one policy for four suites) and recipes/libero_tiny.toml; each is also
-an option (``--help``). A run that was stopped goes on with ``--resume``.
+The model sees two camera images and writes chunks of up to 16 actions as JSON. The settings are in
+recipes/libero.toml (as in Argos: one policy for four suites) and recipes/libero_tiny.toml. Each
+setting is also an option (``--help``). ``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Mags-RL's recipe: GRPO in two stages teaches a model to enlarge what it answers about.
+r"""Runs the recipe of Mags-RL: GRPO in two stages trains a model to enlarge image regions.
 
     python examples/train_mags_rl.py --tiny             # a tiny model on a CPU, no downloads
     python examples/train_mags_rl.py --tiny --sweep     # the ablations of the reward and data
     accelerate launch --config_file configs/zero2.yaml examples/train_mags_rl.py
 
-Stage 1 pays for valid boxes, stage 2 for as many boxes as there are objects to count. The settings
-are in recipes/mags_rl.toml and recipes/mags_rl_tiny.toml; each is also an option (``--help``). A
-run that was stopped goes on with ``--resume``.
+Stage 1 rewards valid boxes. Stage 2 rewards as many boxes as there are objects to count. The
+settings are in recipes/mags_rl.toml and recipes/mags_rl_tiny.toml. Each setting is also an option
+(``--help``). ``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Visual-ARFT's recipe: GRPO teaches Qwen2.5-VL to repair images by code, or to search.
+r"""Runs the recipe of Visual-ARFT: GRPO trains Qwen2.5-VL to repair images by code, or to search.
 
     python examples/train_visual_arft.py --task coding --tiny          # on a CPU, no downloads
     python examples/train_visual_arft.py --task coding --tiny --sweep  # rewards F1 and exact match
@@ -6,8 +6,8 @@ r"""Visual-ARFT's recipe: GRPO teaches Qwen2.5-VL to repair images by code, or t
         --task coding --environments.coding.data mat_coding:<folder>?file=rft_agent_code_1_2k.json \
         --environments.coding.evaluation-data mat_coding:<folder>
 
-The settings are in recipes/visual_arft_*.toml; each is also an option (``--help``). A run that was
-stopped goes on with ``--resume``.
+The settings are in recipes/visual_arft_*.toml. Each setting is also an option (``--help``).
+``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

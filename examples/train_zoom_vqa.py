@@ -1,11 +1,11 @@
-r"""Groundlight's recipe: GRPO teaches Qwen2.5-VL-3B to zoom into an image before it answers.
+r"""Runs the recipe of Groundlight: GRPO trains Qwen2.5-VL-3B to zoom into an image.
 
     python examples/train_zoom_vqa.py --tiny                    # minutes on a CPU, no downloads
     accelerate launch --config_file configs/zero3.yaml examples/train_zoom_vqa.py \
         --environments.photos.data textvqa:<folder> --sampler.name vllm
 
-The settings are in recipes/groundlight.toml and recipes/groundlight_tiny.toml; each is also an
-option (``--help``). A run that was stopped goes on with ``--resume``.
+The settings are in recipes/groundlight.toml and recipes/groundlight_tiny.toml. Each setting is also
+an option (``--help``). ``--resume`` continues a run that was stopped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""visenv inside other trainers: TRL and verl, and our episodes in their shape.
+"""Connects visenv to other trainers (TRL and verl), and converts episodes to their formats.
 
-Each folder is imported for itself, where its trainer is installed; docs/plug_ins.md tells which way
-in fits what.
+Import the subpackage of the trainer that is installed. docs/plug_ins.md describes the ways to use
+them.
 """

@@ -1,4 +1,4 @@
-"""Sampling without constraints, for trainers that score every token among all."""
+"""Samples without constraints, for trainers that compute log-probabilities over all tokens."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from visenv.types import Reply, Sampling, TurnRequest
 
 
 class FreePolicy(Policy[Session]):
-    """Samples the turns of a policy without the form that an environment asks for.
+    """Samples the turns of a policy without the regular expression of `TurnRequest.regex`.
 
-    It ignores `TurnRequest.regex`.
-
-    A token that was drawn among a few allowed ones and is scored among all would be learned for
-    having been allowed. Our own trainer scores it among the few; the losses of others cannot.
+    visenv's own trainer computes the log-probability of a constrained token over the allowed
+    tokens. Other trainers compute it over all tokens, and would train the model on choices that
+    were forced.
 
     Args:
-        policy: Who plays.
+        policy: The policy that plays.
     """
 
     def __init__(self, policy: Policy[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A segment cut in two, as trainers with a prompt and a response hold it."""
+"""Splits a segment into prompt and response, the format of other trainers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from visenv.types import Image, Segment
 
 
 class PromptCompletion(NamedTuple):
-    """Holds one segment, cut before its first sampled token.
+    """Holds one segment, split before its first sampled token.
 
     Attributes:
-        prompt_ids: What was shown before the policy first spoke, placeholders expanded.
-        response_ids: All the rest, later turns of the environment included; never empty.
-        response_mask: Of each token in the response: 1 where the policy sampled it, 0 elsewhere.
-        logprobs: Of each token in the response: natural log as the sampler reported it; 0 where
-            none was sampled, NaN where the engine gave none.
-        images: One for each run of placeholders, in order.
+        prompt_ids: The tokens before the first sampled token, with expanded placeholders.
+        response_ids: All other tokens, including later messages of the environment; never empty.
+        response_mask: For each token of the response, 1 if the policy sampled it, otherwise 0.
+        logprobs: For each token of the response, the log-probability that the sampler reported, in
+            nats; 0 for tokens that were not sampled, NaN if the engine reported none.
+        images: One image for each run of placeholders, in order.
     """
 
     prompt_ids: list[int]
@@ -31,21 +31,21 @@ class PromptCompletion(NamedTuple):
 
 
 def cut(segment: Segment, images: Mapping[str, Image]) -> PromptCompletion:
-    """Cut a segment before its first sampled token.
+    """Split a segment before its first sampled token.
 
-    Where none was sampled (an engine gave an empty reply) the response is the last token shown,
-    masked: trainers cannot hold an empty one.
+    If no token was sampled (an engine returned an empty reply), the response is the last token of
+    the prompt, masked, because trainers do not accept an empty response.
 
     Args:
-        segment: A token stream.
-        images: Every image it names, by hash.
+        segment: The segment.
+        images: The images of the segment, by hash.
 
     Raises:
-        ConfigurationError: If the segment holds a video, which no bridge exports yet.
+        ConfigurationError: If the segment contains a video, which no bridge exports yet.
     """
     if segment.videos:
         raise ConfigurationError(
-            "The segment shows videos as video tokens, which a bridge cannot export (VideoSpan: "
+            "The segment contains video tokens, which a bridge cannot export (VideoSpan: "
             f"{len(segment.videos)}). Show the frames as images (video='frames'), or train with "
             "visenv's own trainer."
         )

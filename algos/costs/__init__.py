@@ -1,4 +1,4 @@
-"""Estimates the cost of a step: tokens, FLOPs and bytes, from the sizes of model and work."""
+"""Estimates the tokens, FLOPs and bytes of a training step from the sizes of model and episodes."""
 
 from .memory import activation_bytes, exchanged_bytes, state_bytes
 from .model import QWEN2_5_VL, ModelSize

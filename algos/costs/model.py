@@ -1,29 +1,30 @@
-"""The sizes of Qwen2.5-VL models, and how many parameters that makes."""
+"""Describes the sizes of Qwen2.5-VL models, and computes their numbers of parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 _PATCH_VALUES = 3 * 2 * 14 * 14
-"""Colors, frames, rows and columns of one patch."""
+"""The number of values in a patch: colors, frames, rows and columns."""
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A Qwen2.5-VL by the numbers of its published ``config.json``.
+    """Holds the sizes of a Qwen2.5-VL model, from its published ``config.json``.
 
     Attributes:
-        name: Its size as people say it.
-        hidden: Width of the language model; its query heads together are as wide.
+        name: The usual name of the size, such as ``"3B"``.
+        hidden: Width of the language model, and of all its query heads together.
         layers: Depth of the language model.
-        key_value: Width of the keys, and of the values: heads of 128.
+        key_value: Width of the keys of all heads, and of the values; a head has 128 channels.
         mlp: Width inside the MLP.
-        vocabulary: Rows of the embedding.
-        tied: Whether the head is the embedding.
-        vision_mlp: Width inside the vision tower's MLP.
+        vocabulary: Number of rows of the embedding.
+        tied: Whether the language-model head shares the weights of the embedding.
+        vision_mlp: Width inside the MLP of the vision tower.
         vision: Width of the vision tower.
         vision_layers: Depth of the vision tower.
-        vision_full: How many of those attend to the whole image, not to windows of 8 x 8 patches.
+        vision_full: Number of layers of the vision tower that attend to the whole image; the others
+            attend to windows of 8 x 8 patches.
     """
 
     name: str
@@ -40,7 +41,7 @@ class ModelSize:
 
     @property
     def layer_matrices(self) -> int:
-        """Return the number of weights in a layer's matrices: q, o, k, v, and three of the MLP."""
+        """Return the number of weights in the matrices of a layer: q, o, k, v, three of the MLP."""
         return self.hidden * (2 * self.hidden + 2 * self.key_value + 3 * self.mlp)
 
     @property
@@ -52,17 +53,17 @@ class ModelSize:
 
     @property
     def vision_matrices(self) -> int:
-        """Return the number of weights in one vision layer's matrices: q, k, v, o and the MLP."""
+        """Return the number of weights in the matrices of a vision layer: q, k, v, o and MLP."""
         return 4 * self.vision**2 + 3 * self.vision * self.vision_mlp
 
     @property
     def embedding_matrix(self) -> int:
-        """Return the number of weights that turn a patch into a vector."""
+        """Return the number of weights that embed a patch."""
         return _PATCH_VALUES * self.vision
 
     @property
     def merger_matrices(self) -> int:
-        """Return the number of weights that turn four patches into a token."""
+        """Return the number of weights that merge four patches into a token."""
         return (4 * self.vision) ** 2 + 4 * self.vision * self.hidden
 
     @property
@@ -80,7 +81,7 @@ class ModelSize:
         return self.language + self.tower
 
     def lora(self, rank: int) -> int:
-        """Return the number of parameters of adapters of that rank on all layers' matrices."""
+        """Return the number of parameters of LoRA adapters on the matrices of all layers."""
         square, narrow = 2 * 2 * self.hidden, 2 * (self.hidden + self.key_value)
         return self.layers * rank * (square + narrow + 3 * (self.hidden + self.mlp))
 
@@ -98,4 +99,4 @@ QWEN2_5_VL = {
         ModelSize("72B", 8192, 80, 8 * 128, 29568, 152064, False, 3456),
     )
 }
-"""``Qwen/Qwen2.5-VL-{3B,7B,72B}-Instruct``: their config.json."""
+"""Sizes from the ``config.json`` of ``Qwen/Qwen2.5-VL-{3B,7B,72B}-Instruct``."""

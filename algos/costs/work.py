@@ -1,4 +1,4 @@
-"""The work of a step: tokens, attended pairs and FLOPs, with the shared prompt read once or not."""
+"""Computes the tokens, attended pairs and FLOPs of a step, with and without prefix sharing."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from .model import ModelSize
 
 _WINDOW = 64
-"""Patches in a window of the vision tower's attention: 112 x 112 px."""
+"""The number of patches in an attention window of the vision tower, 112 x 112 px."""
 
 
 @dataclass(frozen=True)
 class StepWork:
-    """Describes what a step plays; lengths are means, and episodes are taken to be alike.
+    """Describes the episodes of a step by mean lengths; all episodes are assumed to be equal.
 
-    The defaults are TextVQA shown at 1024 px (1024 x 768: 37 x 27 tokens) with one zoom.
+    The defaults are for TextVQA at 1024 px (1024 x 768: 37 x 27 tokens) with one zoom.
     """
 
     groups: int = 128
-    """Samples in a step."""
+    """Number of samples in a step."""
     size: int = 8
-    """Episodes played on each."""
+    """Number of episodes of each sample."""
     text: int = 400
-    """Text tokens of a prompt."""
+    """Number of text tokens of a prompt."""
     image: int = 37 * 27
-    """Image tokens of a prompt."""
+    """Number of image tokens of a prompt."""
     sampled: int = 300
-    """Tokens a member samples."""
+    """Number of sampled tokens of an episode."""
     tool_image: int = 37 * 27
-    """Image tokens a member's tools return."""
+    """Number of image tokens that the tools return in an episode."""
 
     @property
     def prompt(self) -> int:
@@ -37,7 +37,7 @@ class StepWork:
 
     @property
     def completion(self) -> int:
-        """Return the number of tokens of a member alone."""
+        """Return the number of tokens of an episode after its prompt."""
         return self.sampled + self.tool_image
 
     @property
@@ -46,15 +46,18 @@ class StepWork:
         return self.groups * self.size
 
     def tokens(self, shared: bool) -> int:
-        """Return the tokens read: ``N (P + G C)`` with the prompt shared, else ``N G (P + C)``."""
+        """Return the computed tokens: ``N (P + G C)`` if prompts are shared, else ``N G (P + C)``.
+
+        N is the number of groups, G their size, P the length of a prompt, C of a completion.
+        """
         if shared:
             return self.groups * (self.prompt + self.size * self.completion)
         return self.episodes * (self.prompt + self.completion)
 
     def pairs(self, shared: bool) -> int:
-        """Return the number of pairs of a query and a key it attends to.
+        """Return the number of pairs of a query and a key to which it attends.
 
-        A prompt has ``P (P + 1) / 2``; a completion after it ``C P + C (C + 1) / 2``.
+        A prompt has ``P (P + 1) / 2`` pairs, and a completion ``C P + C (C + 1) / 2``.
         """
         prompt, own = self.prompt, self.completion
         prompts = self.groups if shared else self.episodes
@@ -63,7 +66,7 @@ class StepWork:
 
 
 def image_flops(model: ModelSize, tokens: int) -> int:
-    """Return the forward FLOPs of the vision tower for one image; a token is four patches."""
+    """Return the forward FLOPs of the vision tower for one image; a token has four patches."""
     if not tokens:
         return 0
     patches = 4 * tokens
@@ -84,21 +87,22 @@ def vision_flops(model: ModelSize, work: StepWork, shared: bool) -> int:
 def language_flops(model: ModelSize, work: StepWork, shared: bool) -> int:
     """Return the forward FLOPs of the language model's layers.
 
-    2 for each weight and token; 4 for each channel, layer and attended pair (scores and values).
+    There are 2 FLOPs for each weight and token, and 4 for each channel, layer and attended pair
+    (scores and values).
     """
     matrices = 2 * model.layers * model.layer_matrices * work.tokens(shared)
     return matrices + 4 * model.hidden * model.layers * work.pairs(shared)
 
 
 def head_flops(model: ModelSize, tokens: int) -> int:
-    """Return the forward FLOPs of the log-probabilities of so many tokens."""
+    """Return the forward FLOPs of computing the log-probabilities of `tokens` tokens."""
     return 2 * model.hidden * model.vocabulary * tokens
 
 
 def read_flops(model: ModelSize, work: StepWork) -> int:
-    """Return the forward FLOPs of a step's tokens: prompts once for a group, tools' images too.
+    """Return the prefill FLOPs of a step: a prompt once for its group, and the images of tools.
 
-    What they sample is read too, but token by token, at the speed of memory.
+    Sampled tokens are decoded one by one; memory bandwidth limits their speed, not FLOPs.
     """
     shown = replace(work, sampled=0)
     return language_flops(model, shown, True) + vision_flops(model, shown, True)
@@ -112,10 +116,11 @@ def update_flops(
     lora: bool = False,
     frozen_vision: bool = True,
 ) -> int:
-    """Return the forward and backward FLOPs of a step's update; the numerator of its MFU.
+    """Return the forward and backward FLOPs of the update of a step, the numerator of its MFU.
 
-    Backward costs twice the forward pass: gradients of inputs, and of weights, which LoRA does
-    without. A frozen tower has none. What gradient checkpointing computes again is not counted.
+    The backward pass costs twice the forward pass: once for the gradients of inputs, and once for
+    those of weights, which LoRA does not need. A frozen tower has no backward pass. Activations
+    that gradient checkpointing recomputes are not counted.
     """
     forward = language_flops(model, work, shared)
     forward += head_flops(model, work.episodes * work.sampled)

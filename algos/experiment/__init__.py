@@ -1,4 +1,4 @@
-"""Experiments: a recipe says how a model is trained, `visenv train` runs it."""
+"""Reads and runs recipes, which describe how a model is trained (`visenv train`)."""
 
 from .command import train
 from .experiment import run_recipe

@@ -1,4 +1,4 @@
-"""The command `visenv train`."""
+"""Implements the command `visenv train`."""
 
 from __future__ import annotations
 

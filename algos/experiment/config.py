@@ -1,4 +1,4 @@
-"""Settings of the parts of a recipe: environments, model, sampler, demonstrations, evaluation."""
+"""Defines the settings of the parts of a recipe: environments, model, sampler and others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class EnvironmentConfig:
-    """Names one environment to train on, and how its held-out samples are made."""
+    """Describes one environment to train on, and its held-out samples."""
 
     id: str = "visenv/ZoomVQA-v0"
     """Environment id."""
@@ -24,7 +24,8 @@ class EnvironmentConfig:
     evaluation_options: dict[str, Any] = field(default_factory=dict)
     """Arguments of the environment that differ in evaluation."""
     rows: Path | None = None
-    """Rows of `data` to train on, as `visenv data difficulty` writes them; by default all rows."""
+    """File of the rows of `data` to train on, written by `visenv data difficulty`; by default all
+    rows are used."""
     evaluation_data: str = ""
     """Data set to evaluate on; by default the held-out split of `data`."""
 
@@ -37,19 +38,20 @@ class EnvironmentConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The model that is trained."""
+    """Describes the model that is trained."""
 
     name: str = "tiny"
-    """A checkpoint folder, a hub name, or a tiny model that is built: "tiny" or
+    """Checkpoint folder, hub name, or a tiny model that visenv builds: "tiny" or
     "tiny-<family>"."""
     device: str = "cpu"
-    """Device of the policy; under accelerate launch each process has its own GPU."""
+    """Device of the policy; with accelerate launch, each process has its own GPU."""
     dtype: str = "float32"
-    """Type of the weights."""
+    """Data type of the weights."""
     freeze_vision: bool = False
-    """Leave the vision tower as it is; a phase may decide otherwise."""
+    """Freeze the vision tower; a phase can override this."""
     lora_rank: int = 0
-    """Rank of the adapters that are trained instead of the language model; 0 trains all of it."""
+    """Rank of LoRA adapters that are trained instead of the language model; 0 trains the whole
+    language model."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the policy (`visenv.policies.transformers.TransformersPolicy`)."""
 
@@ -60,34 +62,34 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    """Selects what samples the episodes in RL."""
+    """Selects the sampler of the episodes in RL."""
 
     name: str = "transformers"
-    """"transformers", the model that is trained, or an engine that is sent its weights: "vllm".
-    Only the first is repeatable to the bit."""
+    """Sampler: "transformers" samples with the trained model itself, "vllm" with an engine that
+    receives its weights. Only "transformers" is bitwise reproducible."""
     options: dict[str, Any] = field(default_factory=dict)
     """Arguments of the engine."""
 
 
 @dataclass(frozen=True)
 class DemonstrationConfig:
-    """Describes the episodes that SFT learns from."""
+    """Describes the episodes of SFT."""
 
     episodes: int = 0
-    """Episodes that the oracle plays."""
+    """Number of episodes that the oracle plays."""
     expert_rate: float = 1.0
-    """Share of them in which the oracle uses the tools; in the others it does not look."""
+    """Share of these episodes in which the oracle uses the tools; in others it does not look."""
     guess: bool = False
-    """Whether an oracle that does not look guesses an answer, in place of giving up."""
+    """Whether an oracle that does not look guesses an answer instead of giving up."""
     files: tuple[Path, ...] = ()
-    """Files of saved episodes, used beside those of the oracle."""
+    """Files of saved episodes, in addition to those of the oracle."""
     samples_of: str = ""
-    """A phase of RL: the policy, as this phase finds it, plays all samples of that phase, as often
-    as RL does. With `min_reward` this is rejection sampling."""
+    """Name of a phase of RL. The policy at the start of this phase plays all samples of that phase,
+    as often as RL does. With `min_reward`, this is rejection sampling."""
     min_reward: float | None = None
-    """Episodes with a lower reward are left out; None keeps all."""
+    """Minimum reward; episodes with a lower reward are left out. None keeps all."""
     batch_size: int = 64
-    """Demonstrations in a step."""
+    """Number of demonstrations in a step."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.expert_rate <= 1:
@@ -106,26 +108,27 @@ class DemonstrationConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Sets how the model is evaluated before and after each phase."""
+    """Holds the settings of evaluations before and after each phase."""
 
     episodes: int = 256
-    """Held-out episodes of each environment."""
+    """Number of held-out episodes of each environment."""
     max_tokens: int = 512
-    """Most tokens in a turn."""
+    """Maximum number of sampled tokens in a turn."""
     temperature: float = 1.0
-    """Temperature of the sampled episodes; those played greedily have 0."""
+    """Temperature of the sampled episodes; the greedy episodes have temperature 0."""
     every: int = 0
-    """Steps between evaluations during each phase that is no control; 0: none. The weights with the
-    best headline metric are kept in the phase's folder."""
+    """Number of steps between evaluations during each phase that is not a control; 0 makes none.
+    The weights with the best headline metric are kept in the folder of the phase."""
     metrics: tuple[str, ...] = ()
-    """Metrics of the table, beside the reward; by default the headline metrics of the tasks."""
+    """Metrics of the table in addition to the reward; by default the headline metrics of the
+    tasks."""
     baselines: tuple[str, ...] = ()
-    """Baselines of the model before the first phase of RL: "direct", "cot" or "rag", which answer
+    """Baselines with the model before the first phase of RL: "direct", "cot" or "rag", which answer
     without the tools (`visenv.policies.baselines`)."""
     baseline_options: dict[str, Any] = field(default_factory=dict)
     """Arguments of every baseline."""
     controls: tuple[str, ...] = ()
-    """Controls under which the trained model is evaluated too (`visenv.evaluation.controls`)."""
+    """Controls under which the trained model is also evaluated (`visenv.evaluation.controls`)."""
 
     def __post_init__(self) -> None:
         for name, least in (("episodes", 1), ("max_tokens", 1), ("every", 0)):

@@ -1,4 +1,4 @@
-"""The training curves as a picture."""
+"""Draws the training curves."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SHOWN = (
 
 
 def draw_curves(metrics: Sequence[Path], picture: Path) -> None:
-    """Draw the chief metrics by step, one row of charts for each phase.
+    """Draw the main metrics by step, with one row of charts for each phase.
 
     Args:
-        metrics: The ``metrics.jsonl`` of each phase, in a folder of the phase's name.
-        picture: The PNG to write.
+        metrics: The ``metrics.jsonl`` of each phase, in a folder with the name of the phase.
+        picture: The PNG file to write.
     """
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 

@@ -1,4 +1,4 @@
-"""The demonstrations of a phase of SFT: of files, of the oracle, or of the policy itself."""
+"""Collects the demonstrations of a phase of SFT from files, the oracle or the policy itself."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .parts import training_mixture
 from .recipe import Phase, Recipe
 
 _DEMONSTRATIONS, _RL_PHASES = 5, 6
-"""Keys of the streams of random numbers."""
+"""Keys of the random streams."""
 
 
 def phase_seed(recipe: Recipe, name: str) -> int:
-    """Return the seed of a phase; phases of RL that follow one another play other samples."""
+    """Return the seed of a phase; consecutive phases of RL play different samples."""
     before = 0
     ancestor = recipe.begins_with(name)
     while ancestor is not None:
@@ -39,10 +39,10 @@ def phase_seed(recipe: Recipe, name: str) -> int:
 def find_demonstrations(
     policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase
 ) -> list[Episode]:
-    """Return the demonstrations of a phase, with the policy's tokens.
+    """Return the demonstrations of a phase, encoded for the policy.
 
     Args:
-        policy: The policy as the phase finds it.
+        policy: The policy at the start of the phase.
         recipe: The recipe.
         phase: The phase of SFT.
 
@@ -89,7 +89,7 @@ def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[
     ]
     policy.train_mode(False)
     sampling = Sampling(rollouts.temperature, rollouts.max_tokens)
-    # Every process plays all of them, alike, since all learn from the same list.
+    # Every process plays all episodes in the same way, because all need the same list.
     collector = Collector(mixture, policy, sampling, rollouts.concurrency, deterministic=True)
     episodes = collector.episodes(specs)
     collector.close()

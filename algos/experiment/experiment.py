@@ -1,4 +1,4 @@
-"""Running a recipe: each phase is done once, and a run that was stopped goes on where it was."""
+"""Runs a recipe, and continues a run that was stopped without repeating finished phases."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from .results import Results, measure
 
 
 def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
-    """Run the phases of a recipe, its evaluations and its controls, in the run's folder.
+    """Run the phases, evaluations and controls of a recipe in the folder of the run.
 
     Args:
         recipe: The recipe.
-        shared: Phases of another run with which this one begins.
+        shared: Finished phases of another run with which this run starts.
 
     Raises:
-        ConfigurationError: If a part of the recipe cannot be made; nothing is written then.
-        RunError: If the folder holds another run, is not there to resume, or is in use.
+        ConfigurationError: If a part of the recipe cannot be created; nothing is written then.
+        RunError: If the folder contains another run, is missing although the run is resumed, or is
+            used by another process.
         KeyboardInterrupt: After Ctrl-C or SIGTERM; a phase of training writes a checkpoint.
     """
     with sigterm_interrupts():
@@ -46,21 +47,21 @@ def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
         with claimed(recipe) as folder:
             if shared is not None and processes.first:
                 link_shared(shared.folder, folder, shared.phases)
-            processes.wait()  # the others use the folder from here on
+            processes.wait()  # the other processes use the folder only after this call
             try:
                 Experiment(recipe, folder, processes).run()
             except KeyboardInterrupt as stop:
-                if str(stop):  # the trainer says which checkpoint it wrote
+                if str(stop):  # the message of the trainer names its checkpoint
                     raise
                 raise KeyboardInterrupt(f"Stopped {folder}; continue with --resume.") from None
 
 
 class SharedPhases(NamedTuple):
-    """Names phases that another run has done.
+    """Names finished phases of another run.
 
     Attributes:
         folder: The folder of that run.
-        phases: Their names.
+        phases: The names of the phases.
     """
 
     folder: Path
@@ -72,12 +73,12 @@ class Experiment:
 
     Args:
         recipe: The recipe.
-        folder: The run's folder.
-        processes: The processes that take part; all make the same calls.
+        folder: The folder of the run.
+        processes: The processes of the run, which all make the same calls.
 
     Attributes:
-        results: Scores, steps and seconds so far.
-        policy: What is trained.
+        results: The scores, steps and seconds of finished phases.
+        policy: The policy that is trained.
     """
 
     def __init__(self, recipe: Recipe, folder: Path, processes: DistributedContext) -> None:
@@ -88,14 +89,14 @@ class Experiment:
         self.results = Results(folder / "results.json")
         if processes.first:
             parts.model_of(recipe)
-        processes.wait()  # a tiny model is built by one process
+        processes.wait()  # only the first process builds a tiny model
         self._model = parts.model_of(recipe)
         self._frozen = recipe.model.freeze_vision
         self.policy: TrainablePolicy[Any] = parts.make_policy(recipe, self._model, self._frozen)
         self._newest: str | None = None  # the phase whose weights the policy has
 
     def run(self) -> None:
-        """Run what is left to do, then print the table and write the report."""
+        """Run the remaining phases and evaluations, print the table, and write the report."""
         self._evaluate("before training")
         for name, phase in self.recipe.phases.items():
             if phase.control and not self.recipe.controls:
@@ -116,7 +117,7 @@ class Experiment:
     # ------------------------------------------------------------------ phases
 
     def _load_start(self, name: str, phase: Phase) -> None:
-        """Give the policy the weights that a phase begins with, and its frozen modules."""
+        """Load the weights with which a phase starts, and freeze the modules of the phase."""
         before = self.recipe.begins_with(name)
         frozen = phase.freeze_vision
         if frozen is None:
@@ -128,7 +129,7 @@ class Experiment:
             self.policy.load_weights(self._weights(before))
 
     def _train(self, name: str, phase: Phase) -> None:
-        """Train, or load the weights of a phase that has ended."""
+        """Train a phase, or load its weights if it has ended."""
         if name in self.results.steps:
             self.policy.load_weights(self._weights(name))
             return
@@ -160,7 +161,7 @@ class Experiment:
         self.results.finish(name, trainer.step, self.processes.broadcast(seconds))
 
     def _reference(self, phase: Phase) -> TrainablePolicy[Any] | None:
-        """Return the reference policy that a phase names, None for the weights it begins with."""
+        """Return the reference policy that a phase names, or None for its initial weights."""
         if not phase.reference:
             return None
         policy = parts.make_policy(self.recipe, self._model, self._frozen)
@@ -169,7 +170,7 @@ class Experiment:
         return policy.copy_frozen()
 
     def _demonstrations(self, name: str, phase: Phase) -> list[Episode]:
-        """Return the demonstrations of a phase of SFT; the time of sampling them is measured."""
+        """Return the demonstrations of a phase of SFT, and measure the time of sampling them."""
         started = time.perf_counter()
         found = find_demonstrations(self.policy, self.recipe, phase)
         if phase.demonstrations.samples_of and name not in self.results.sampling_seconds:
@@ -178,10 +179,10 @@ class Experiment:
         return found
 
     def _steps(self, name: str, phase: Phase) -> int:
-        """Return the number of steps, which may follow from the time of another phase.
+        """Return the number of steps, which can depend on the time of another phase.
 
-        The time of a step of SFT is known from the phase whose weights this one begins with. The
-        time of sampling the demonstrations counts too.
+        The time of a step of SFT is taken from the phase whose weights this phase starts with. The
+        time of sampling the demonstrations is included.
         """
         if not phase.as_long_as:
             return phase.steps
@@ -202,9 +203,9 @@ class Experiment:
         """Score a policy on the held-out episodes, unless the scores are known.
 
         Args:
-            label: What the table calls the scores.
+            label: The label of the scores in the table.
             control: A control of `visenv.evaluation.controls`.
-            policy: The policy; by default the one that is trained.
+            policy: The policy; by default the trained policy.
         """
         if label in self.results.scores:
             return
@@ -225,7 +226,7 @@ class Experiment:
             self.console.print(f"{label}{named}: {told_ways}", highlight=False)
 
     def _evaluate_baselines(self) -> None:
-        """Score the baselines of the model as it is before the first phase of RL."""
+        """Score the baselines with the model before the first phase of RL."""
         for name in self.recipe.evaluation.baselines:
             baseline = parts.make_baseline(self.recipe, name, self.policy)
             self._evaluate(f"baseline {name}", policy=baseline)
@@ -238,12 +239,12 @@ class Experiment:
 
 
 def headline_metrics(recipe: Recipe) -> tuple[str, ...]:
-    """Return the metrics of a recipe's table: its own, or those that its tasks declare."""
+    """Return the metrics of the table: those of the recipe, or those that its tasks declare."""
     declared = [name for names in parts.headline_metrics(recipe).values() for name in names]
     return recipe.evaluation.metrics or tuple(dict.fromkeys(declared))
 
 
 def seconds_of(folder: Path) -> float:
-    """Return the seconds that the steps of a phase took, those before an interruption included."""
+    """Return the seconds of the steps of a phase, including those before an interruption."""
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
     return float(sum(row["seconds/play"] + row["seconds/learn"] for row in rows))

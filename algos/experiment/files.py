@@ -1,4 +1,4 @@
-"""Reading a recipe: a TOML file, changed by command-line options."""
+"""Reads a recipe from a TOML file and command-line options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .recipe import Recipe
 from .sweep import Sweep, SweepArm, SweepRun, merged
 
 FOLDER = Path(visenv.__file__).parent / "recipes"
-"""The folder of the recipes that visenv ships."""
+"""The folder of visenv's own recipes."""
 
 _OPEN_TABLES = (
     "options",
@@ -30,14 +30,14 @@ _OPEN_TABLES = (
     "algorithm_options",
     "baseline_options",
 )
-"""Fields whose keys are not known in advance."""
+"""Fields that accept any keys."""
 
 
 def recipe_path(name: str) -> Path:
-    """Return the file of a recipe, given by its path or, if it is shipped, by its name.
+    """Return the file of a recipe, from its path or the name of one of visenv's own recipes.
 
     Raises:
-        UnknownNameError: If there is neither; names the nearest shipped recipe.
+        UnknownNameError: If there is no such file or recipe. The message suggests a recipe.
     """
     path = Path(name)
     if path.suffix == ".toml" and path.is_file():
@@ -53,11 +53,11 @@ def read_recipe(path: str | Path, words: Sequence[str] = ()) -> Recipe:
 
     Args:
         path: A TOML file. Its keys are the fields of `Recipe`.
-        words: Command-line options that change it, for example ``["--phases.rl.steps", "5"]``.
+        words: Command-line options that override fields, such as ``["--phases.rl.steps", "5"]``.
 
     Raises:
-        ConfigurationError: If the file is no TOML, or a field is unknown or has a wrong value; the
-            message names the file and the field.
+        ConfigurationError: If the file is not TOML, or a field is unknown or has an invalid value.
+            The message names the file and the field.
     """
     table = _read_table(path)
     table.pop("sweep", None)
@@ -69,14 +69,14 @@ def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, lis
 
     Args:
         path: A TOML file, as for `read_recipe`.
-        words: Command-line options that change the recipe of every arm.
+        words: Command-line options that override fields of the recipe of every arm.
 
     Returns:
-        The recipe without changes, the arms with each of their seeds (those of each first seed
-        first), and the minutes after which no arm is begun.
+        The recipe without changes; the runs of all arms and seeds, beginning with the first seed of
+        each arm; and the number of minutes after which no run is started.
 
     Raises:
-        ConfigurationError: As `read_recipe`, or if there is no arm.
+        ConfigurationError: As for `read_recipe`, or if there is no arm.
     """
     table = _read_table(path)
     sweep: Sweep = _built(Sweep, table.pop("sweep", {}), f"{path}.sweep")
@@ -136,10 +136,10 @@ def _with_words(recipe: Recipe, words: Sequence[str]) -> Recipe:
 def _move_open_words(table: dict[str, Any], words: list[str]) -> list[str]:
     """Move options such as ``--environments.x.options.preset tiny`` into the table.
 
-    The parser of the other options knows no key that the file does not have.
+    The parser of the other options accepts only keys that the file contains.
 
     Returns:
-        The other words.
+        The remaining words.
     """
     left: list[str] = []
     while words:
@@ -159,19 +159,19 @@ def _move_open_words(table: dict[str, Any], words: list[str]) -> list[str]:
         for part in parts[:-1]:
             target = target.setdefault(part, {})
             if not isinstance(target, dict):
-                raise ConfigurationError(f"{word}: {part} is no table.")
+                raise ConfigurationError(f"{word}: {part} is not a table.")
         (target[parts[-1]],) = settings([f"value={value}"]).values()
     return left
 
 
 def _as_field(part: str) -> str:
-    """Return the name of an open table as it is in a file, where it has no hyphen."""
+    """Return the name of an open table as it is written in a file, with underscores."""
     field = part.replace("-", "_")
     return field if field in _OPEN_TABLES else part
 
 
 def _built(kind: Any, value: Any, where: str) -> Any:
-    """Return the value of a field as its type, with errors that name the field."""
+    """Convert the value of a field to its type, with errors that name the field."""
     if is_dataclass(kind):
         return _built_dataclass(kind, _table(value, where), where)
     if get_origin(kind) is dict and is_dataclass(get_args(kind)[1]):

@@ -1,4 +1,4 @@
-"""The folder of a run of a recipe: who may write to it, and what it begins with."""
+"""Locks the folder of a run, checks it, and links the phases that the run shares with others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .recipe import Recipe
 
 @contextmanager
 def claimed(recipe: Recipe) -> Iterator[Path]:
-    """Hold the run's folder; a folder of a run that could not even begin is removed."""
+    """Lock the folder of the run, and remove it if the run could not start."""
     folder = recipe.folder
     if not is_first():
         yield folder
@@ -42,12 +42,12 @@ def claimed(recipe: Recipe) -> Iterator[Path]:
 
 
 def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
-    """Let a run begin with phases of another run, and with the scores up to them.
+    """Link finished phases and scores of another run to a run that starts with these phases.
 
     Args:
         shared: The folder of the other run.
         folder: The folder of the run.
-        phases: The phases, the first of the other run.
+        phases: The names of the phases, which are the first phases of the other run.
     """
     for path in [*shared.glob("model"), *(shared / name for name in phases)]:
         target = folder / path.name
@@ -65,10 +65,10 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
 
 
 def check_folder(recipe: Recipe) -> None:
-    """Check that the run's folder is free, or that it holds this recipe and is to be resumed.
+    """Check that the folder is free, or that it contains this recipe and the run is resumed.
 
     Raises:
-        RunError: If not.
+        RunError: If neither is the case.
     """
     if not is_first():
         return
@@ -84,7 +84,7 @@ def check_folder(recipe: Recipe) -> None:
     before = with_new_names(json.loads(path.read_text(encoding="utf-8")))
     now = json.loads(_as_json(recipe))
     if changes := differences(before, now):
-        raise RunError(f"{folder} was begun with other settings: {'; '.join(changes)}.")
+        raise RunError(f"{folder} was started with other settings: {'; '.join(changes)}.")
 
 
 def _as_json(recipe: Recipe) -> str:

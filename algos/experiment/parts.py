@@ -1,4 +1,4 @@
-"""The parts of a recipe: environments, model, sampler, executor, algorithms."""
+"""Creates the parts of a recipe: environments, model, sampler, executor, algorithms."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from .recipe import Phase, Recipe
 
 
 def training_mixture(recipe: Recipe, phase: Phase) -> Mixture:
-    """Return the environments that a phase plays.
+    """Return the environments of a phase.
 
     Raises:
-        ConfigurationError: If one of them cannot be made.
+        ConfigurationError: If an environment cannot be created.
     """
     return Mixture(
         {name: _training_maker(name, each, phase) for name, each in recipe.environments.items()},
@@ -66,14 +66,14 @@ def _training_data(told: EnvironmentConfig) -> str | Source | None:
 
 
 def evaluation_makers(recipe: Recipe, control: str = "") -> dict[str, Callable[[], Env]]:
-    """Return what makes the held-out environments, by name.
+    """Return functions that create the held-out environments, by name.
 
     Args:
         recipe: The recipe.
         control: A control of `visenv.evaluation.controls`.
 
     Raises:
-        ConfigurationError: If one of them cannot be made, or does not have the control.
+        ConfigurationError: If an environment cannot be created, or does not have the control.
     """
     made: dict[str, Callable[[], Env]] = {}
     for name, each in recipe.environments.items():
@@ -92,7 +92,7 @@ def evaluation_makers(recipe: Recipe, control: str = "") -> dict[str, Callable[[
 
 
 def headline_metrics(recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    """Return the headline metrics of each environment, by the recipe's names."""
+    """Return the headline metrics of each environment, by the names of the recipe."""
     metrics: dict[str, tuple[str, ...]] = {}
     for name, make_env in evaluation_makers(recipe).items():
         env = make_env()
@@ -104,7 +104,7 @@ def headline_metrics(recipe: Recipe) -> dict[str, tuple[str, ...]]:
 
 
 def held_out(recipe: Recipe, phase: Phase) -> HeldOut | None:
-    """Return what a phase is evaluated on during training; None if it is not."""
+    """Return the settings of evaluations during a phase, or None if there are none."""
     told = recipe.evaluation
     if not told.every or phase.control:
         return None
@@ -122,7 +122,7 @@ def make_callbacks(recipe: Recipe) -> list[Callback]:
     """Return the callbacks of the recipe, new ones for each phase.
 
     Raises:
-        ConfigurationError: If one cannot be imported, made, or is no `Callback`.
+        ConfigurationError: If a class cannot be imported or instantiated, or is not a `Callback`.
     """
     made: list[Callback] = []
     for name in recipe.callbacks:
@@ -141,8 +141,8 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
 
     Args:
         recipe: The recipe.
-        model: The checkpoint to begin with.
-        freeze_vision: Whether the vision tower stays as it is.
+        model: The initial checkpoint.
+        freeze_vision: Whether the vision tower is frozen.
     """
     told = recipe.model
     options = dict(told.options)
@@ -163,7 +163,7 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
 
 
 def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]:
-    """Return a baseline of the recipe around a policy."""
+    """Return a baseline of the recipe that wraps a policy."""
     made = load("policy", name)
     try:
         baseline: Policy[Any] = made(policy, **recipe.evaluation.baseline_options)
@@ -173,7 +173,7 @@ def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]
 
 
 def make_sampler(recipe: Recipe, model: str | Path) -> EnginePolicy[Any] | None:
-    """Return the engine that samples in the policy's place, if the recipe names one."""
+    """Return the engine that samples instead of the policy, if the recipe names one."""
     if recipe.sampler.name == "transformers":
         return None
     made = load("policy", recipe.sampler.name)
@@ -185,7 +185,7 @@ def make_sampler(recipe: Recipe, model: str | Path) -> EnginePolicy[Any] | None:
 
 
 def make_executor(recipe: Recipe) -> Executor | None:
-    """Return the executor of the recipe; None calls environments on the event loop."""
+    """Return the executor of the recipe, or None for environments on the event loop."""
     match recipe.executor:
         case "threads":
             return ThreadExecutor()
@@ -200,15 +200,15 @@ def make_executor(recipe: Recipe) -> Executor | None:
 
 
 def model_of(recipe: Recipe) -> str | Path:
-    """Return the checkpoint to begin with; a tiny model is built in the run's folder."""
+    """Return the initial checkpoint; a tiny model is built in the folder of the run."""
     return find_model(recipe.model.name, recipe.folder / "model", recipe.seed)
 
 
 def check_parts(recipe: Recipe) -> None:
-    """Make and close each environment, and make each algorithm, so that mistakes show at once.
+    """Create each environment and algorithm once, to find mistakes before the run starts.
 
     Raises:
-        ConfigurationError: If something cannot be made; says what.
+        ConfigurationError: If a part cannot be created. The message names it.
     """
     for name, phase in recipe.phases.items():
         algorithm = make_algorithm(phase.algorithm, phase.algorithm_options)
@@ -236,12 +236,12 @@ def _check_sampler(told: SamplerConfig) -> None:
         return
     made = load("policy", told.name)
     if not (isinstance(made, type) and issubclass(made, EnginePolicy)):
-        raise ConfigurationError(f"sampler: {told.name} is no engine that weights can be sent to.")
+        raise ConfigurationError(f"sampler: {told.name} is no engine that can receive weights.")
     given = {"model": "", **told.options}
     check_arguments(made, f"sampler {told.name!r}", "The sampler", "--sampler.options", given)
 
 
 def _check_baseline(recipe: Recipe, name: str) -> None:
     if "policy" not in inspect.signature(load("policy", name)).parameters:
-        raise ConfigurationError(f"evaluation.baselines: {name} is no baseline around a policy.")
+        raise ConfigurationError(f"evaluation.baselines: {name} is no baseline (it has no policy).")
     make_baseline(recipe, name, load("policy", "oracle")())

@@ -20,13 +20,13 @@ from .config import (
 )
 
 MODEL = "model"
-"""Names the model before training as the reference policy of a phase."""
+"""The value of `Phase.reference` for the model before training."""
 
 ExecutorName = Literal["inline", "threads", "processes", "ray"]
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a name is that of one folder, and no path."""
+    """Return whether a name is the name of a folder and not a path."""
     return name not in ("", ".", "..") and Path(name).name == name
 
 
@@ -35,7 +35,7 @@ class Phase:
     """Describes one phase of training: SFT on demonstrations, or RL."""
 
     algorithm: str = "grpo"
-    """Name of the algorithm, or module:Class; "sft" learns from demonstrations."""
+    """Name of the algorithm, or module:Class; "sft" trains on demonstrations."""
     algorithm_options: dict[str, Any] = field(default_factory=dict)
     """Arguments of the algorithm."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -43,32 +43,32 @@ class Phase:
     environment_options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Arguments of one environment of a mixture that differ in this phase, by its name."""
     demonstrations: DemonstrationConfig = field(default_factory=DemonstrationConfig)
-    """What SFT learns from."""
+    """Demonstrations of SFT."""
     freeze_vision: bool | None = None
-    """Leave the vision tower as it is in this phase; None is the setting of the model."""
+    """Freeze the vision tower in this phase; None uses the setting of the model."""
     begins_with: str = ""
-    """The phase whose weights this one begins with; by default the last one that is no control."""
+    """Phase with whose weights this phase starts; by default the last one that is not a control."""
     reference: str = ""
-    """The reference policy of the KL term: "model", or an earlier phase; by default the weights
-    that the phase begins with."""
+    """Reference policy of the KL term: "model", or an earlier phase; by default the initial weights
+    of the phase."""
     control: bool = False
-    """Whether this phase is a control, with which no later phase begins by default."""
+    """Whether this phase is a control. Later phases do not start with its weights by default."""
     as_long_as: str = ""
-    """A phase of RL: as many steps are taken as fit into its time, in place of `steps`."""
+    """Name of a phase of RL, in whose time as many steps are taken as fit, instead of `steps`."""
     steps: int = 200
-    """Steps of the phase."""
+    """Number of steps of the phase."""
     rollouts: RolloutConfig = field(default_factory=RolloutConfig)
-    """How episodes are played."""
+    """Settings of rollouts."""
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
-    """How weights are changed."""
+    """Settings of the optimizer."""
     saving: SavingConfig = field(default_factory=SavingConfig)
-    """What is written, and how often."""
+    """Settings of saving checkpoints and episodes."""
     timeout: float = 1800.0
     """Seconds that one process waits for another."""
 
     @property
     def is_sft(self) -> bool:
-        """Return whether the phase learns from demonstrations."""
+        """Return whether the phase trains on demonstrations."""
         return self.algorithm == "sft"
 
     def options_of(self, environment: str) -> dict[str, Any]:
@@ -77,17 +77,17 @@ class Phase:
 
     @property
     def refers_to(self) -> tuple[str, ...]:
-        """Return the names of the earlier phases that this phase needs."""
+        """Return the names of the earlier phases to which this phase refers."""
         reference = "" if self.reference == MODEL else self.reference
         named = (self.begins_with, self.as_long_as, self.demonstrations.samples_of, reference)
         return tuple(filter(None, named))
 
     def trainer(self, seed: int, steps: int | None = None) -> TrainerConfig:
-        """Return the settings of the phase's trainer.
+        """Return the settings of the trainer of the phase.
 
         Args:
             seed: The seed of the phase.
-            steps: The number of steps, if it is not that of the phase.
+            steps: The number of steps; by default that of the phase.
         """
         return TrainerConfig(
             steps=self.steps if steps is None else steps,
@@ -111,47 +111,48 @@ class Phase:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Train a model in phases, evaluate it after each, and compare it with controls.
+    """Train a model in phases, evaluate it after each phase, and compare it with controls.
 
-    The run's folder, runs/<name>/, gets recipe.json, results.json, curves.png, report.html, model/
-    (of a tiny model), and a folder for each phase with its checkpoints, metrics and episodes.
+    The folder of the run, runs/<name>/, contains recipe.json, results.json, curves.png,
+    report.html, model/ (of a tiny model), and a folder for each phase with its checkpoints, metrics
+    and episodes.
     """
 
     name: str = "run"
     """Name of the run, a folder under `runs`."""
     runs: Path = Path("runs")
-    """Where runs are kept."""
+    """Folder of all runs."""
     resume: bool = False
-    """Continue the run of that name where it stopped."""
+    """Continue the run of that name from its last checkpoint."""
     seed: int = 0
-    """Decides the weights of a tiny model, the demonstrations, the samples and the sampling."""
+    """Seed of the weights of a tiny model, the demonstrations, the samples and the sampling."""
     environments: dict[str, EnvironmentConfig] = field(default_factory=dict)
-    """The environments by a name of one's own; several are a mixture."""
+    """Environments, by names that you choose; several form a mixture."""
     mixture: Literal["weight", "pass_rate"] = "weight"
-    """Whether the pass rates of the environments count beside their weights
+    """Whether environments are drawn by their weights, or by their weights and pass rates
     (`visenv.rollout.Mixture`)."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The model that is trained."""
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
-    """What samples the episodes in RL."""
+    """Sampler of the episodes in RL."""
     executor: ExecutorName = "inline"
-    """Where environments run."""
+    """Executor, which determines where environments run."""
     phases: dict[str, Phase] = field(default_factory=dict)
-    """The phases in their order, by name."""
+    """Phases in order, by name."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    """How the model is evaluated."""
+    """Settings of evaluations."""
     controls: bool = True
-    """Run the controls too."""
+    """Also run the controls."""
     trackers: tuple[str, ...] = ("tensorboard",)
-    """Where metrics and example episodes go: "tensorboard", "wandb", "trackio", "mlflow"."""
+    """Trackers of metrics and example episodes: "tensorboard", "wandb", "trackio", "mlflow"."""
     callbacks: tuple[str, ...] = ()
     """Classes of callbacks (`visenv.algos.trainer.Callback`), each as module:Class."""
 
     def __post_init__(self) -> None:
         if not self.environments:
-            raise ConfigurationError("A recipe has at least one environment, got none.")
+            raise ConfigurationError("A recipe needs at least one environment, got none.")
         if not self.phases:
-            raise ConfigurationError("A recipe has at least one phase, got none.")
+            raise ConfigurationError("A recipe needs at least one phase, got none.")
         for name in (self.name, *self.environments, *self.phases):
             if not is_folder_name(name):
                 raise ConfigurationError(f"A name must be a plain folder name, got {name!r}.")
@@ -160,16 +161,16 @@ class Recipe:
 
     @property
     def folder(self) -> Path:
-        """Return the run's folder."""
+        """Return the folder of the run."""
         return self.runs / self.name
 
     @property
     def last_phase(self) -> str:
-        """Return the last phase that is no control: its weights are the result of the recipe."""
+        """Return the last phase that is not a control; its weights are the result of the recipe."""
         return [name for name, phase in self.phases.items() if not phase.control][-1]
 
     def begins_with(self, phase: str) -> str | None:
-        """Return the phase whose weights a phase begins with, None for those of the model."""
+        """Return the phase with whose weights a phase starts, or None for those of the model."""
         named = self.phases[phase].begins_with
         if named:
             return named
@@ -198,7 +199,7 @@ class Recipe:
     def _check_phases(self) -> None:
         names = list(self.phases)
         if all(phase.control for phase in self.phases.values()):
-            raise ConfigurationError("Every phase is a control; one at least must not be.")
+            raise ConfigurationError("Every phase is a control; at least one must not be one.")
         if reserved := {"evaluation", MODEL, "samples"} & self.phases.keys():
             raise ConfigurationError(f"A phase cannot be called {reserved.pop()!r}.")
         for place, (name, phase) in enumerate(self.phases.items()):
@@ -218,16 +219,16 @@ class Recipe:
             self._check_control(name, phase)
             if phase.as_long_as and not (phase.is_sft and self._is_sft(phase.begins_with)):
                 raise ConfigurationError(
-                    f"{name}: as_long_as needs a phase of SFT that begins_with one of SFT, as the "
-                    "time of a step is taken from there."
+                    f"{name}: as_long_as needs a phase of SFT whose begins_with is a phase of SFT, "
+                    "from which the time of a step is taken."
                 )
 
     def _check_control(self, name: str, phase: Phase) -> None:
-        """Check that a phase that is no control does not begin with, or refer to, a control."""
+        """Check that a phase that is not a control does not start with, or refer to, a control."""
         for referred in phase.refers_to:
             if self.phases[referred].control and not phase.control:
                 raise ConfigurationError(
-                    f"{name} is no control but refers to {referred}, which is."
+                    f"{name} is no control but refers to the control {referred}."
                 )
 
     def _is_sft(self, name: str) -> bool:

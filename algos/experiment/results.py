@@ -1,4 +1,4 @@
-"""Keeps the results of each phase: scores on held-out episodes, steps and seconds."""
+"""Saves the results of each phase: scores on held-out episodes, steps and seconds."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def measure(
 
     Args:
         policy: The policy.
-        make_envs: Makes one environment, by name.
-        episodes: Held-out episodes of each environment.
-        max_tokens: Most tokens in a turn.
-        temperature: Temperature of the sampled episodes.
-        folder: The greedy episodes are kept here, in a file for each environment.
-        processes: The processes that take part.
+        make_envs: Functions that create an environment, by the name of the environment.
+        episodes: The number of held-out episodes of each environment.
+        max_tokens: The maximum number of sampled tokens in a turn.
+        temperature: The temperature of the sampled episodes.
+        folder: The folder for the greedy episodes, with a file for each environment.
+        processes: The processes of the run.
     """
     scores: dict[str, dict[str, HeldOutScore]] = {name: {} for name in make_envs}
     numbers = (episodes, max_tokens, temperature, processes.rank, processes.count)
@@ -55,18 +55,18 @@ def measure(
 
 
 class Results:
-    """The results so far, kept in a JSON file after each change.
+    """Holds the results of a run, and writes them to a JSON file after each change.
 
-    Every process holds them; the first one writes the file.
+    Every process holds the results; the first one writes the file.
 
     Args:
         path: The file.
 
     Attributes:
-        scores: By label, in the order they were measured.
-        steps: Steps of each finished phase.
-        seconds: Seconds that the steps of each finished phase took.
-        sampling_seconds: Seconds that a policy took to play the demonstrations of a phase.
+        scores: The scores by label, in the order of measurement.
+        steps: The number of steps of each finished phase.
+        seconds: The duration of the steps of each finished phase.
+        sampling_seconds: The time in which a policy played the demonstrations of a phase.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,18 +84,18 @@ class Results:
         self.sampling_seconds: dict[str, float] = kept.get("sampling_seconds", {})
 
     def add(self, label: str, scores: Scores) -> None:
-        """Keep the scores of a label."""
+        """Save the scores of a label."""
         self.scores[label] = scores
         self._save()
 
     def finish(self, phase: str, steps: int, seconds: float) -> None:
-        """Keep what a phase took."""
+        """Save the number of steps and the duration of a phase."""
         self.steps[phase] = steps
         self.seconds[phase] = seconds
         self._save()
 
     def sampled(self, phase: str, seconds: float) -> None:
-        """Keep how long it took to play the demonstrations of a phase."""
+        """Save the time of playing the demonstrations of a phase."""
         self.sampling_seconds[phase] = seconds
         self._save()
 
@@ -103,7 +103,7 @@ class Results:
         """Return the scores, one row for each label and environment.
 
         Args:
-            metrics: Columns beside the reward.
+            metrics: The columns in addition to the reward.
         """
         columns = [*metrics, "reward"]
         several = any(len(envs) > 1 for envs in self.scores.values())

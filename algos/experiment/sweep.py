@@ -1,4 +1,4 @@
-"""Sweeps: the arms of an ablation, from one shared warm-up, in one table."""
+"""Runs sweeps: the arms of an ablation, with shared initial phases and one table of results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .recipe import Recipe, is_folder_name
 from .results import Results
 
 SHARED = "shared"
-"""The folder of the phases that all arms have in common begins with this word."""
+"""The prefix of the folder of the phases that all arms have in common."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class SweepArm:
     """Holds one arm of a sweep.
 
     Attributes:
-        changes: What differs from the recipe, as tables of the same form.
-        seeds: The seeds that the arm is run with.
+        changes: The differences from the recipe, as tables of the same form.
+        seeds: The seeds of the runs of the arm.
     """
 
     changes: dict[str, Any] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class SweepArm:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The arms of a recipe.
+    """Holds the arms of a recipe.
 
     Attributes:
         arms: The arms by name.
-        minutes: No arm is begun after so many minutes of training in all.
+        minutes: The total minutes of training after which no arm is started.
     """
 
     arms: dict[str, SweepArm] = field(default_factory=dict)
@@ -61,16 +61,18 @@ class Sweep:
             raise ConfigurationError(f"minutes must be above 0, got {self.minutes}.")
         for name in self.arms:
             if name.startswith(SHARED) or not is_folder_name(name):
-                raise ConfigurationError(f"An arm's name is a plain folder name, got {name!r}.")
+                raise ConfigurationError(
+                    f"The name of an arm must be a plain folder name, got {name!r}."
+                )
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """Names one arm with one seed.
+    """Represents one arm with one seed.
 
     Attributes:
         arm: The name of the arm.
-        recipe: Its recipe; the name is that of the folder of the run.
+        recipe: The recipe of the arm, with the name of the folder of the run.
     """
 
     arm: str
@@ -78,20 +80,20 @@ class SweepRun:
 
 
 def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
-    """Run the arms that are not done, and print one table of all of them.
+    """Run the arms that are not complete, and print one table of all arms.
 
-    The phases with which all arms begin alike are run once for each seed, in a folder of their own,
-    ``shared-<phases>/``. A sweep that was stopped goes on when it is run again. An arm that fails
-    does not keep the others from running.
+    The initial phases that all arms have in common run once for each seed, in the folder
+    ``shared-<phases>/``. A sweep that was stopped continues when it is started again. If an arm
+    fails, the others still run.
 
     Args:
-        base: The recipe without the changes of an arm; its folder holds the folders of the runs.
-        runs: The arms, those of each first seed first.
-        minutes: No arm is begun after so many minutes of training in all.
+        base: The recipe without changes, whose folder contains the folders of the runs.
+        runs: The runs, beginning with the first seed of each arm.
+        minutes: The total minutes of training after which no arm is started.
 
     Raises:
-        ConfigurationError: If a part of a recipe cannot be made.
-        RunError: If a folder holds a run with other settings.
+        ConfigurationError: If a part of a recipe cannot be created.
+        RunError: If a folder contains a run with other settings.
     """
     alike = shared_phases([run.recipe for run in runs])
     for run in runs:
@@ -103,7 +105,7 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
     failed: dict[str, str] = {}
     for run in runs:
         is_due = not _is_done(run.recipe) and _minutes(base.folder) < minutes
-        if not processes.broadcast(is_due):  # the others may not see the files of the first yet
+        if not processes.broadcast(is_due):  # other processes may not see the latest files yet
             continue
         try:
             shared = _run_shared(run.recipe, base.folder, alike, processes) if alike else None
@@ -115,9 +117,9 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
 
 
 def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
-    """Return the names of the phases with which all recipes begin alike.
+    """Return the names of the initial phases that all recipes have in common.
 
-    They are none if the recipes differ in anything but phases, controls and seeds.
+    The list is empty if the recipes differ in anything except phases, controls and seeds.
     """
     phases = recipes[0].phases
     rest = {
@@ -139,7 +141,7 @@ def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
 
 
 def _shared_recipe(recipe: Recipe, folder: Path, alike: Sequence[str]) -> Recipe:
-    """Return the recipe of the phases with which all arms begin alike."""
+    """Return the recipe of the initial phases that all arms have in common."""
     return replace(
         recipe,
         runs=folder / f"{SHARED}-{'-'.join(alike)}",
@@ -163,12 +165,12 @@ def _resumed(recipe: Recipe) -> Recipe:
 
 
 def _is_done(recipe: Recipe) -> bool:
-    """Return whether the run has written its report, the last thing that it does."""
+    """Return whether the run has written its report, which is its last step."""
     return (recipe.folder / "report.html").exists()
 
 
 def _minutes(folder: Path) -> float:
-    """Return the minutes of training of all runs, the shared phases counted once."""
+    """Return the minutes of training of all runs, counting shared phases once."""
     seconds = 0.0
     for path in folder.glob("*/*/results.json"):
         told = json.loads(path.read_text(encoding="utf-8"))["seconds"]
@@ -202,10 +204,10 @@ def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -
 
 
 def sweep_rows(runs: Sequence[SweepRun], metrics: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return, for each arm, the seeds that were run and the values of each metric, by seed.
+    """Return, for each arm, the seeds that were run and the values of each metric by seed.
 
     The value of a seed is the mean over environments of the greedy scores after the last phase that
-    is no control.
+    is not a control.
     """
     rows: dict[str, dict[str, Any]] = {}
     for run in runs:
@@ -227,7 +229,7 @@ def _final(recipe: Recipe, metric: str) -> float | None:
 
 
 def _cell(values: Sequence[float | None]) -> str:
-    """Return the mean over seeds and, for several, the lowest and the highest."""
+    """Return the mean over seeds and, for several seeds, the lowest and the highest value."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
@@ -236,7 +238,7 @@ def _cell(values: Sequence[float | None]) -> str:
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a nested table with the changes of another one."""
+    """Return a nested table with the changes of another table."""
     result = dict(table)
     for key, value in changes.items():
         inner = result.get(key)

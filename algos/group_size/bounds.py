@@ -1,4 +1,4 @@
-"""The bound H(n) of theorem 1, its maximizer, and the bound with the gate of corollary 1."""
+"""Computes the bound H(n) of theorem 1, its maximizer, and the gated bound of corollary 1."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .ranges import check
 def exploitation_rate(
     delta: float, sigma: float, components: int, weights: Sequence[float] = ()
 ) -> float:
-    """Return C m.
+    """Return C m, the exponent of the bound.
 
     Args:
         delta: The margin of Pareto domination.
-        sigma: The sub-Gaussian parameter of the noise; for Gaussian noise its deviation.
+        sigma: The sub-Gaussian parameter of the noise; for Gaussian noise its standard deviation.
         components: The number of reward components, m.
-        weights: Their weights; equal ones by default.
+        weights: The weights of the components; equal by default.
 
     Raises:
         ConfigurationError: If an argument is not positive and finite, the number of weights is not
-            that of the components, or C m is too large or too small for a float.
+            the number of components, or C m is too large or too small for a float.
     """
     check(delta=delta, sigma=sigma, components=components, weights=weights)
     if len(weights) not in (0, components):
@@ -57,7 +57,7 @@ def pareto_bound(n: int, beta: float, cm: float) -> float:
 def gated_bound(n: int, beta: float, cm: float, components: int, margin_ratio: float) -> float:
     """Return the bound with the outcome gate (corollary 1).
 
-    The corollary prints m for the batch size, where n is meant.
+    The corollary denotes the group size by m, but means n.
 
     Args:
         n: The group size.
@@ -76,9 +76,9 @@ def gated_bound(n: int, beta: float, cm: float, components: int, margin_ratio: f
 
 
 def best_group_size(beta: float, cm: float) -> int:
-    """Return the whole number that maximizes `pareto_bound`, the smallest among equals.
+    """Return the integer that maximizes `pareto_bound`, or the smallest of several.
 
-    H is 0 from n = 1 + e^cm on, and log-concave before, so that it has one peak.
+    H is log-concave below n = 1 + e^cm and 0 from there on, so it has one maximum.
 
     Raises:
         ConfigurationError: If an argument is out of its range.

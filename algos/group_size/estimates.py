@@ -1,4 +1,4 @@
-"""Estimates of beta and sigma from episodes."""
+"""Estimates beta and sigma from episodes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .ranges import check
 
 
 def estimate_beta(groups: Sequence[Sequence[Mapping[str, float | None]]], delta: float) -> float:
-    """Return the share of responses that no other one of their group dominates.
+    """Return the share of responses that no other response of their group dominates.
 
-    The estimate is too high: a response that dominates another one may be missing from its group.
-    The smaller the groups, the larger is the error; groups of one give 1. Estimate beta from large
-    groups, and take it for an upper bound.
+    The estimate is too high, because a response that dominates another one may be missing from its
+    group. The error is larger for smaller groups; for groups of one the estimate is 1. Use large
+    groups, and treat the estimate as an upper bound.
 
     Args:
         groups: The terms of the episodes of each group (`Episode.terms`). A term that does not
-            apply counts 0.
+            apply counts as 0.
         delta: The margin of Pareto domination.
 
     Raises:
@@ -40,13 +40,12 @@ def estimate_beta(groups: Sequence[Sequence[Mapping[str, float | None]]], delta:
 
 
 def estimate_sigma(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the deviation of the noise of a term, from two scorings of the same episodes.
+    """Return the standard deviation of the noise of a term, from two scorings of the same episodes.
 
     The difference of two independent scorings has the variance 2 sigma^2.
 
     Raises:
-        ConfigurationError: If the scorings differ in length, there is none, or a score is not
-            finite.
+        ConfigurationError: If the scorings differ in length or are empty, or a score is not finite.
     """
     if len(first) != len(second) or not len(first):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""The group size by simulation, beside the one by the bound."""
+"""Computes the group size by simulation and by the bound."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .bounds import best_group_size, exploitation_rate, pareto_bound
 from .ranges import check, table_of
 
 _DEVIATIONS = 4
-"""Standard deviations of a simulated share that count as its error."""
+"""The error of a simulated share, in standard deviations."""
 
 
 class GroupSizePlan(NamedTuple):
-    """Holds what theory and simulation say.
+    """Holds the group sizes by the bound and by simulation.
 
     Attributes:
-        size: The smallest group size whose simulated probability is the largest one, up to the
+        size: The smallest group size whose simulated probability equals the largest one, up to the
             error of the simulation.
         bound_size: The maximizer of the bound.
         beta: The share of responses that are Pareto-optimal.
@@ -55,20 +55,20 @@ def plan_group_size(
     trials: int = 20_000,
     seed: int = 0,
 ) -> GroupSizePlan:
-    """Return the group size for responses of known rewards, by the bound and by simulation.
+    """Return the group size for responses with known rewards, by the bound and by simulation.
 
     Args:
-        rewards: True rewards, ``[responses, components]``; terms of episodes, for example.
-        sigma: The deviation of the Gaussian noise of each component.
+        rewards: True rewards, ``[responses, components]``; for example, terms of episodes.
+        sigma: The standard deviation of the Gaussian noise of each component.
         delta: The margin of Pareto domination.
-        probabilities: How likely the policy gives each response; equally by default.
-        weights: Weights of the components; equal ones by default.
+        probabilities: The probability of each response under the policy; equal by default.
+        weights: The weights of the components; equal by default.
         sizes: The group sizes to compare.
-        trials: Groups that are drawn for each size.
-        seed: Of the simulation.
+        trials: The number of groups that are drawn for each size.
+        seed: The seed of the simulation.
 
     Warns:
-        UserWarning: If the bound exceeds the simulated probability, see the package.
+        UserWarning: If the bound exceeds the simulated probability (see `visenv.algos.group_size`).
 
     Raises:
         ConfigurationError: If an argument is out of its range.
@@ -113,11 +113,16 @@ def plan_group_size(
 
 
 def pareto_optimal(rewards: ArrayLike, delta: float) -> NDArray[np.bool_]:
-    """Return which responses no other one dominates by delta in every component (definition 2).
+    """Return a mask of the responses that no other response dominates (definition 2).
+
+    A response dominates another one if it is better by `delta` or more in every component.
 
     Args:
         rewards: True rewards, ``[responses, components]``.
         delta: The margin of domination.
+
+    Returns:
+        bool ``[responses]``.
 
     Raises:
         ConfigurationError: If an argument is out of its range.
@@ -150,7 +155,7 @@ def _selection_probability(
     trials: int,
     seed: int,
 ) -> float:
-    """Return how often the best response of a group, by noisy rewards, is Pareto-optimal."""
+    """Return the share of groups whose best response, by noisy rewards, is Pareto-optimal."""
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(means), size=(trials, n), p=chances)
     noise = rng.normal(0.0, deviation, (trials, n))

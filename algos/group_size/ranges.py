@@ -1,4 +1,4 @@
-"""The ranges of the arguments of this package: one check for all functions."""
+"""Checks the arguments of all functions of this package against their ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 
 
 class Range(NamedTuple):
-    """Says which values an argument may have; they are finite in any case.
+    """Describes the allowed values of an argument, which are always finite.
 
     Attributes:
         low: The lower end.
@@ -57,10 +57,11 @@ RANGES = {
 
 
 def check(**arguments: Any) -> None:
-    """Check that each argument, or each of its numbers, is in its range of `RANGES`.
+    """Check that each argument, or each of its numbers, is in its range (`RANGES`).
 
     Raises:
-        ConfigurationError: If one is not, is NaN or infinite, or is no number; names it.
+        ConfigurationError: If an argument is out of its range, NaN, infinite or not a number. The
+            message names the argument.
     """
     for name, value in arguments.items():
         allowed = RANGES[name]

@@ -1,8 +1,9 @@
-"""Policy gradients: one page for each algorithm, made of blocks that they share.
+"""Implements policy-gradient algorithms, each in a short file.
 
-`base.PolicyGradient` holds what is common: corrected token losses plus a divergence, aggregated.
-The blocks: `advantage` and `credit` (how good was it), `ratio` (ratios and the clip), `kl`,
-`correction` (sampler against trainer), `aggregation` (normalizers), `overlong`.
+`base.PolicyGradient` is the common base class: it corrects the losses of tokens, adds the KL
+divergence and aggregates. The algorithms share these modules: `advantage` and `credit` (advantages
+of episodes and turns), `ratio` (probability ratios and clipping), `kl`, `correction` (importance
+weights for the difference between sampler and trainer), `aggregation` (normalizers) and `overlong`.
 """
 
 from .base import Clipped, GroupRelative, PolicyGradient

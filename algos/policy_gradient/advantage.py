@@ -1,4 +1,4 @@
-"""Compares an episode, or a turn, with its peers."""
+"""Computes the advantages of episodes or turns relative to others."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Floats = NDArray[np.float64]
 Scale = Literal["group", "batch", "none"]
 
 EPSILON = 1e-4
-"""Added to the standard deviation, as in Groundlight's and TRL's code."""
+"""The constant that is added to the standard deviation, as in Groundlight's and TRL's code."""
 
 
 def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[Floats]:
     """Return ``(r - mean) / (std + 1e-4)``, with the mean of the group.
 
-    The standard deviation is the sample one (divisor n - 1). A group whose rewards are all equal,
-    one of a single reward included, teaches nothing: its advantages are exactly 0.
+    The divisor of the variance is n - 1. If all rewards of a group are equal, also if there is only
+    one reward, its advantages are exactly 0.
 
     Args:
-        groups: Of each group of a step its rewards, one for each episode (or turn).
-        scale: Whose standard deviation divides: the ``"group"``'s, that of the whole ``"batch"``
-            (all groups given), or ``"none"``, which weights easy and hard samples up (Dr. GRPO,
-            arXiv:2503.20783, section 3.1).
+        groups: The rewards of each group of a step, one for each episode (or turn).
+        scale: The standard deviation by which advantages are divided: that of the ``"group"``, that
+            of the ``"batch"`` (all groups), or ``"none"``. Division by that of the group gives easy
+            and hard samples more weight (Dr. GRPO, arXiv:2503.20783, section 3.1).
 
     Returns:
-        float64, one array for each group, of its length.
+        A float64 array for each group, of the length of the group.
 
-    Source: DeepSeekMath (arXiv:2402.03300), section 4.1.2; the 0 at no spread is Groundlight's.
+    Source: DeepSeekMath (arXiv:2402.03300), section 4.1.2; the 0 for equal rewards: Groundlight.
     """
     values = [np.asarray(group, np.float64) for group in groups]
     if scale == "none":
@@ -43,7 +43,7 @@ def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[
 
 
 def leave_one_out(rewards: ArrayLike) -> Floats:
-    """Return ``r - mean of the others' r``, float64 ``[episodes]``; 0 where there are no others.
+    """Return ``r - mean of the other rewards``, float64 ``[episodes]``; 0 for a single reward.
 
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
@@ -52,17 +52,17 @@ def leave_one_out(rewards: ArrayLike) -> Floats:
 
 
 def whitened(values: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Return ``(v - mean) / sqrt(variance + 1e-8)``, where every value stands for `counts` tokens.
+    """Return ``(v - mean) / sqrt(variance + 1e-8)``, where each value is weighted by `counts`.
 
     Args:
-        values: float64 ``[turns]``, of a whole step.
-        counts: int64 ``[turns]``, the sampled tokens that share a value.
+        values: float64 ``[turns]``, the values of a whole step.
+        counts: int64 ``[turns]``, the number of sampled tokens with each value.
 
     Returns:
-        float64 ``[turns]``; exactly 0 if no two tokens differ.
+        float64 ``[turns]``; exactly 0 if all tokens have the same value.
 
     Source: REINFORCE++ (arXiv:2501.03262), section 3; the variance (divisor tokens - 1) and the
-    1e-8 are verl's.
+    constant 1e-8 are those of verl.
     """
     counted = values[counts > 0]
     if len(counted) == 0 or counted.min() == counted.max():

@@ -1,8 +1,8 @@
-"""Aggregates the values of a step's tokens into one number.
+"""Aggregates the values of the tokens of a step into one number.
 
-Each function gives a micro-batch's share of the step's number: the totals it divides by are those
-of the whole step, on all ranks, so the shares add up, however the step was cut. A sequence is a
-segment: an episode whose context was replaced on the way counts as several.
+Each function returns the contribution of a micro-batch. It divides by totals of the whole step on
+all ranks, so the contributions add up to the same number for any division into micro-batches. A
+sequence is a segment: an episode whose context was replaced has several sequences.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from visenv.algorithm import Batch
 
 
 def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Return ``Σ_i Σ_t v_it / Σ_i |o_i|``: every token of the step weighs the same (DAPO, eq. 8).
+    """Return ``Σ_i Σ_t v_it / Σ_i |o_i|``, the mean over all tokens of the step (DAPO, eq. 8).
 
     Args:
-        values: float ``[segments, length]``, 0 off the mask.
-        batch: Whose mask and totals count.
+        values: float ``[segments, length]``, 0 outside the mask.
+        batch: The batch with the mask and the totals.
     """
     return values.sum() / max(batch.total_tokens, 1)
 

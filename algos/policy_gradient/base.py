@@ -1,4 +1,4 @@
-"""Holds what all algorithms of this folder share; a page of each then reads like its equation."""
+"""Defines the base classes of the algorithms in this folder."""
 
 from __future__ import annotations
 
@@ -25,36 +25,40 @@ from .ratio import TokenLosses, clipped, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(Algorithm):
-    """Computes ``aggregate(token_losses · correction + kl_coef · divergence)``.
+    """Computes the loss ``aggregate(token_losses · correction + kl_coef · divergence)``.
 
-    An algorithm says what a token costs, how tokens are aggregated, and what the advantages are;
-    the options here are the same for all of them.
+    An algorithm defines the losses of tokens, their aggregation and the advantages. The options of
+    this class are the same for all algorithms.
     """
 
     kl_coef: float = 0.0
-    """Weight of the divergence from the reference policy in the loss; 0 keeps no reference."""
+    """Weight of the KL divergence from the reference policy in the loss; with 0 there is no
+    reference model."""
     kl_estimator: Estimator = "k3"
-    """How that divergence is estimated."""
+    """Estimator of the KL divergence."""
     kl_ratio: bool = False
-    """Whether the token's probability ratio multiplies it. With it, k1 and k3 have the gradient of
-    the divergence, also off-policy (DeepSeek-V3.2, arXiv:2512.02556)."""
+    """Whether the estimate is multiplied by the probability ratio of the token. k1 and k3 then have
+    the gradient of the divergence, also off-policy (DeepSeek-V3.2, arXiv:2512.02556)."""
     correction: Correction = "none"
-    """Whether ``p_old / p_sampler`` weights the loss, and of what: each token, the whole sequence,
-    or its geometric mean. It matters where the trainer computes old log-probabilities itself."""
+    """Importance weight ``p_old / p_sampler`` by which the loss is multiplied: none, that of each
+    token, of the whole sequence, or its geometric mean. It has an effect only if the trainer
+    computes the old log-probabilities."""
     correction_bounds: Bounds = "truncate"
-    """Whether weights out of bounds are brought to the bound, or their tokens are masked."""
+    """Whether weights out of bounds are clipped to the bound, or their tokens are masked."""
     correction_low: float = 0.0
-    """Least such weight."""
+    """Lower bound of the weights."""
     correction_high: float | None = 3.0
-    """Greatest such weight, or None."""
+    """Upper bound of the weights; None sets no bound."""
     overlong_limit: int | None = None
-    """Sampled tokens at which an episode is punished by `overlong_penalty`; None punishes none."""
+    """Number of sampled tokens from which an episode gets the full `overlong_penalty`; None turns
+    the penalty off."""
     overlong_buffer: int = 64
-    """How many tokens before that the punishment sets in, growing in a line."""
+    """Number of tokens below the limit over which the penalty increases linearly from 0."""
     overlong_penalty: float = 1.0
-    """The greatest punishment, in units of reward."""
+    """Maximum penalty, in units of reward."""
     mask_truncated: bool = False
-    """Whether an episode that a limit ended has an advantage of 0. It still counts in its group."""
+    """Whether an episode that a limit ended gets an advantage of 0. It still counts in its
+    group."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -62,15 +66,15 @@ class PolicyGradient(Algorithm):
 
     @abstractmethod
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Return the advantage of every episode, as `Algorithm.advantages` gives it."""
+        """Return the advantage of every episode, in the form of `Algorithm.advantages`."""
 
     @abstractmethod
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the loss of every token; all of `batch` is 0 off its mask."""
+        """Return the loss of every token; all values of `batch` are 0 outside its mask."""
 
     @abstractmethod
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the batch's share of the step's loss, from the losses of its tokens."""
+        """Return the contribution of the batch to the loss of the step, from its token losses."""
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[Floats]]:
@@ -85,11 +89,15 @@ class PolicyGradient(Algorithm):
     def loss(self, batch: Batch) -> Loss:
         """Return the corrected loss, with the weighted KL divergence if a reference is kept.
 
-        Metrics, means over the step's sampled tokens: ``entropy`` (nats); ``mismatch``, of
-        ``|log p_old - log p_sampler|`` (nats); ``kl`` (nats); where there is a correction,
-        ``importance`` and ``importance_square`` (the weight before it is bounded, and its square:
-        the effective share of the sample is ``importance² / importance_square``) and
-        ``importance_outside`` (share out of bounds); and what `token_losses` watches.
+        The metrics are means over the sampled tokens of the step:
+
+        - ``entropy`` and ``kl``, in nats;
+        - ``mismatch``: ``|log p_old - log p_sampler|``, in nats;
+        - with a correction, ``importance`` and ``importance_square``: the weight before it is
+          bounded, and its square. The effective share of the sample is
+          ``importance² / importance_square``;
+        - with a correction, ``importance_outside``: the share of weights out of bounds;
+        - the metrics of `token_losses` (`TokenLosses.watched`).
         """
         batch = on_mask(batch)
         values, watched = self.token_losses(batch)
@@ -130,17 +138,17 @@ class PolicyGradient(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class Clipped(PolicyGradient):
-    """Adds a probability ratio that counts only near 1."""
+    """Adds a clipped probability ratio."""
 
     clip_low: float = 0.2
-    """How far below 1 the ratio still counts."""
+    """Distance below 1 at which the ratio is clipped."""
     clip_high: float = 0.2
-    """How far above 1."""
+    """Distance above 1 at which the ratio is clipped."""
     clip_dual: float | None = None
-    """The ratio at which a token of negative advantage stops counting; None never stops it."""
+    """Upper bound of the ratio for tokens with a negative advantage; None sets no bound."""
 
     def clipped(self, ratio: torch.Tensor, batch: Batch) -> TokenLosses:
-        """Return `ratio.clipped` with the batch's advantages."""
+        """Return the clipped losses (`ratio.clipped`) with the advantages of the batch."""
         return clipped(ratio, batch.advantages, self.clip_low, self.clip_high, self.clip_dual)
 
 
@@ -149,14 +157,14 @@ class GroupRelative(PolicyGradient):
     """Computes advantages relative to the episodes of the same sample."""
 
     scale: Scale = "group"
-    """Whose standard deviation divides the advantages."""
+    """Standard deviation by which the advantages are divided."""
     credit: Credit = "episode"
-    """What is compared: whole rewards of episodes, returns to go of turns, or both, the latter
-    among turns in the same state (`credit.by_state`)."""
+    """Values that are compared: the rewards of episodes, the returns to go of turns, or both, where
+    turns are compared in the same state (`credit.by_state`)."""
     discount: float = 1.0
-    """What a turn's return counts of the return of the next turn."""
+    """Discount of the return of the next turn."""
     state_weight: float = 1.0
-    """What the comparison in the same state adds to the comparison of episodes."""
+    """Weight of the advantage of a turn in its state, relative to the advantage of the episode."""
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
@@ -169,7 +177,7 @@ class GroupRelative(PolicyGradient):
 
 
 def on_mask(batch: Batch) -> Batch:
-    """Return the batch with 0 where its mask is False."""
+    """Return the batch with all values set to 0 where its mask is False."""
 
     def kept(values: torch.Tensor) -> torch.Tensor:
         return torch.where(batch.mask, values, values.new_zeros(()))
@@ -187,7 +195,7 @@ def on_mask(batch: Batch) -> Batch:
 
 
 def _means(watched: Mapping[str, torch.Tensor], batch: Batch) -> dict[str, float]:
-    """Return the batch's shares of the means over the sampled tokens of the step."""
+    """Return the contributions of the batch to the means over the sampled tokens of the step."""
     zero, tokens = batch.logprobs.new_zeros(()), max(batch.total_tokens, 1)
     return {
         name: float(torch.where(batch.mask, each.detach(), zero).sum()) / tokens

@@ -1,4 +1,4 @@
-"""GRPO normalized by the tokens of the batch (TRL's ``bnpo``)."""
+"""Implements BNPO: GRPO normalized by the tokens of the batch (TRL's ``bnpo``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class BNPO(GroupRelative, Clipped):
-    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - ε, 1 + ε) A_i)``.
+    """Minimizes ``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - ε, 1 + ε) A_i)``.
 
-    ``A_i = (r_i - mean) / std`` in the group. TRL divides by the tokens of the batch in memory, so
-    that its result depends on how a step is cut; here the batch is the step. That leaves DAPO's
-    normalizer with PPO's clip. It is not the Beta normalization of arXiv:2506.02864, which is
-    called BNPO too.
+    ``A_i = (r_i - mean) / std`` in the group. TRL divides by the tokens of the micro-batch, so its
+    loss depends on how a step is divided. visenv divides by the tokens of the step, so BNPO is DAPO
+    with the symmetric clip of PPO. It is not the Beta normalization of arXiv:2506.02864, which is
+    also called BNPO.
 
     Source: TRL 1.16, ``loss_type="bnpo"``.
     """

@@ -1,4 +1,4 @@
-"""Clipped importance sampling policy optimization (CISPO)."""
+"""Implements clipped importance sampling policy optimization (CISPO)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class CISPO(GroupRelative):
-    """``1/Σ_i |o_i| Σ_i Σ_t -sg(clip(ρ_it, min_ratio, max_ratio)) A_i log p_it``.
+    """Minimizes ``1/Σ_i |o_i| Σ_i Σ_t -sg(clip(ρ_it, min_ratio, max_ratio)) A_i log p_it``.
 
-    REINFORCE weighted by the ratio: clipping bounds the weight (sg: without gradient), and no token
-    loses its gradient. ``A_i = (r_i - mean) / std`` in the group.
+    This is REINFORCE weighted by the clipped ratio without its gradient (sg), so that no token
+    loses its gradient by clipping. ``A_i = (r_i - mean) / std`` in the group.
 
-    Source: MiniMax-M1 (arXiv:2506.13585), section 3.1, which has no lower bound; the upper is
-    ScaleRL's (arXiv:2510.13786). TRL's `epsilon_high` is `max_ratio`, verl's `clip_ratio_high`
-    is ``max_ratio - 1``.
+    Source: MiniMax-M1 (arXiv:2506.13585), section 3.1, which has no lower bound; the upper bound is
+    that of ScaleRL (arXiv:2510.13786). TRL's `epsilon_high` is `max_ratio`, and verl's
+    `clip_ratio_high` is ``max_ratio - 1``.
     """
 
     min_ratio: float = 0.0
-    """Least weight of a token."""
+    """Lower bound of the weight of a token."""
     max_ratio: float = 5.0
-    """Greatest weight of a token."""
+    """Upper bound of the weight of a token."""
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the weighted negative log-likelihood; metrics: ratio and clipped shares."""
+        """Return the weighted negative log-likelihood, with the ratio and the clipped shares."""
         ratio = token_ratio(batch).detach()
         weight = ratio.clamp(self.min_ratio, self.max_ratio)
         watched = {

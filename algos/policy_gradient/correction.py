@@ -1,8 +1,8 @@
-"""The sampler is not quite the policy that is trained: weights that make up for it.
+"""Computes importance weights that correct for the difference between sampler and trainer.
 
-An engine rounds otherwise than the trainer, and may hold older weights. Its tokens are then drawn
-from another distribution than the one the ratio of the loss begins from; weighting them by
-``p_old / p_sampler`` corrects for that, and bounds keep the variance in check.
+An engine rounds differently than the trainer, and may hold older weights. Its tokens are therefore
+drawn from a different distribution than p_old in the ratio of the loss. The weight
+``p_old / p_sampler`` corrects for this difference, and bounds of the weight limit the variance.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ def importance(batch: Batch, correction: Correction) -> torch.Tensor:
     """Return ``p_old / p_sampler``, without gradient.
 
     Args:
-        batch: 0 off its mask.
-        correction: Of what: each ``"token"`` (biased, of little variance); the whole
-            ``"sequence"``, the product over a segment's tokens (unbiased, of a variance that grows
-            with length); or its ``"geometric"`` mean, which is free of length.
+        batch: A batch whose values are 0 outside its mask.
+        correction: The kind of weight. ``"token"``: the ratio of each token (biased, small
+            variance). ``"sequence"``: the product over the tokens of a segment (unbiased; the
+            variance grows with the length). ``"geometric"``: the geometric mean over the tokens of
+            a segment, whose scale does not depend on the length.
 
     Returns:
-        float ``[segments, length]``, or ``[segments, 1]`` where a segment has one weight.
+        float ``[segments, length]``, or ``[segments, 1]`` if a segment has one weight.
     """
     difference = (batch.old_logprobs - batch.sampling_logprobs).detach()
     if correction == "token":
@@ -41,14 +42,14 @@ def importance(batch: Batch, correction: Correction) -> torch.Tensor:
 
 
 def bounded(weights: torch.Tensor, bounds: Bounds, low: float, high: float | None) -> torch.Tensor:
-    """Return the weights, clamped to the bounds, or set to 0 outside them.
+    """Return the weights, clipped to the bounds or set to 0 outside the bounds.
 
     Args:
-        weights: Of any shape.
-        bounds: ``"truncate"`` (TIS) brings them to the nearer bound, ``"mask"`` (MIS, IcePop) drops
-            what they weigh.
-        low: Least weight.
-        high: Greatest weight, or None.
+        weights: The weights, of any shape.
+        bounds: ``"truncate"`` (TIS) clips the weights to the bounds; ``"mask"`` (MIS, IcePop) sets
+            weights outside the bounds to 0.
+        low: The lower bound.
+        high: The upper bound, or None.
 
     Source: TIS: arXiv:2510.18927 and F. Yao et al., "Your efficient RL framework secretly brings
     you off-policy RL training" (2025); masks: IcePop (arXiv:2510.18855).
@@ -59,5 +60,5 @@ def bounded(weights: torch.Tensor, bounds: Bounds, low: float, high: float | Non
 
 
 def outside(weights: torch.Tensor, low: float, high: float | None) -> torch.Tensor:
-    """Return which weights are out of bounds: bool, of the same shape."""
+    """Return a mask of the weights that are out of bounds: bool, of the same shape."""
     return (weights < low) | (weights > (torch.inf if high is None else high))

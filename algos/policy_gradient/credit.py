@@ -1,4 +1,4 @@
-"""Assigns credit to the turns of an episode: all alike, each its own return, or the state's."""
+"""Assigns credit to the turns of an episode: by episode, by turn or by state."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Credit = Literal["episode", "turn", "state"]
 
 
 def by_episode(groups: Sequence[Group], scale: Scale) -> list[list[Floats]]:
-    """Return one advantage for each episode, by its whole reward: arrays of shape ``[]``."""
+    """Return one advantage for each episode, from its whole reward, as arrays of shape ``[]``."""
     rewards = [[episode.reward for episode in group] for group in groups]
     return [[np.asarray(each) for each in given] for given in group_relative(rewards, scale)]
 
 
 def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list[Floats]]:
-    """Return one advantage for each turn: arrays of shape ``[turns]``.
+    """Return one advantage for each turn, as arrays of shape ``[turns]``.
 
-    The returns to go of all turns of a group are normalized together. Where only the last turn is
-    rewarded and all episodes are as long, that is `by_episode`; where they are not, the group's
-    mean counts a longer episode more often.
+    The returns to go of all turns of a group are normalized together. If only the last turn is
+    rewarded and all episodes have the same number of turns, the result equals `by_episode`. If the
+    numbers differ, longer episodes have more weight in the mean of the group.
     """
     returns = [[returns_to_go(episode, discount) for episode in group] for group in groups]
-    # Of each group [turns of all its episodes], cut into [turns] of each episode.
+    # One array [turns of all episodes] for each group; below, it is split into [turns] of each.
     relative = group_relative([np.concatenate([*group, []]) for group in returns], scale)
     return [
         np.split(given, np.cumsum([len(each) for each in group])[:-1]) if group else []
@@ -41,11 +41,11 @@ def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list
 def by_state(
     groups: Sequence[Group], scale: Scale, discount: float, weight: float
 ) -> list[list[Floats]]:
-    """Return the episode's advantage plus `weight` times the turn's: arrays of shape ``[turns]``.
+    """Return the advantage of the episode plus `weight` times that of the turn, ``[turns]``.
 
-    A turn's advantage compares its return to go with those of the turns of its group that were
-    taken in the same state, whenever that was. A state is known by what the environment showed
-    last; one met once gives 0.
+    The advantage of a turn compares its return to go with the returns of all turns of its group in
+    the same state, at any position in their episodes. The state of a turn is the last observation.
+    The advantage of a turn whose state occurs only once is 0.
 
     Source: GiGPO (arXiv:2505.10978), equations 6 to 8.
     """
@@ -78,7 +78,7 @@ def returns_to_go(episode: Episode, discount: float = 1.0) -> Floats:
 
 
 def sampled_tokens(episode: Episode) -> NDArray[np.int64]:
-    """Return the number of tokens sampled in each turn, int64 ``[turns]``; 0 without segments."""
+    """Return the number of sampled tokens of each turn, int64 ``[turns]``; 0 without segments."""
     counts = np.zeros(len(episode.turns), np.int64)
     for segment in episode.segments:
         for span in segment.turns:

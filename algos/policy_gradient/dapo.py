@@ -1,4 +1,4 @@
-"""Decoupled clip and dynamic sampling policy optimization (DAPO)."""
+"""Implements decoupled clip and dynamic sampling policy optimization (DAPO)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class DAPO(GroupRelative, Clipped):
-    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
+    """Minimizes ``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
 
-    ``A_i = (r_i - mean) / std`` in the group. GRPO with more room upwards, so that unlikely tokens
-    can become likely, and with every token of the step weighing the same. Its overlong shaping and
-    filtering are the options `overlong_limit` and `mask_truncated`; its dynamic sampling is the
-    trainer's, as it decides what is played.
+    ``A_i = (r_i - mean) / std`` in the group. DAPO differs from GRPO by a higher upper clip, so
+    that unlikely tokens can become likely, and by equal weights of all tokens of the step. Its
+    overlong shaping and filtering are the options `overlong_limit` and `mask_truncated`. Its
+    dynamic sampling is an option of the trainer, because it selects the groups that are played.
 
     Source: DAPO (arXiv:2503.14476), equations 8 to 10.
     """
 
     clip_high: float = 0.28
-    """How far above 1."""
+    """Distance above 1 at which the ratio is clipped."""
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:

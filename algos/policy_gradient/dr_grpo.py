@@ -1,4 +1,4 @@
-"""GRPO done right (Dr. GRPO): without its two biases."""
+"""Implements GRPO done right (Dr. GRPO), which removes two biases of GRPO."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class DrGRPO(GroupRelative, Clipped):
-    """``1/G Σ_i 1/max_tokens Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
+    """Minimizes ``1/G Σ_i 1/max_tokens Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
 
-    ``A_i = r_i - mean`` in the group: no standard deviation, which weights by difficulty; and a
-    constant in place of ``|o_i|``, which makes long wrong answers cheap.
+    ``A_i = r_i - mean`` in the group, without the standard deviation, which would weight samples by
+    their difficulty. The constant `max_tokens` replaces ``|o_i|``, which would reduce the penalty
+    of long wrong answers.
 
     Source: Dr. GRPO (arXiv:2503.20783), section 3.
     """
 
     scale: Scale = "none"
-    """Whose standard deviation divides the advantages."""
+    """Standard deviation by which the advantages are divided."""
     max_tokens: int = 512
-    """The constant: most tokens that an episode may sample. It only scales the gradient."""
+    """Maximum number of sampled tokens of an episode, used as the constant of the normalizer. It
+    only scales the gradient."""
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:

@@ -1,4 +1,4 @@
-"""Group relative policy optimization (GRPO)."""
+"""Implements group relative policy optimization (GRPO)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class GRPO(GroupRelative, Clipped):
-    """``1/G Σ_i 1/|o_i| Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i) + kl_coef D_it``.
+    """Minimizes the loss of GRPO.
 
-    ``A_i = (r_i - mean) / std`` in the group. The defaults are Groundlight's: clip-higher, no
-    reference.
+    ``1/G Σ_i 1/|o_i| Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i) + kl_coef D_it``, with
+    ``A_i = (r_i - mean) / std`` in the group. The defaults are those of Groundlight: a higher upper
+    clip, and no reference model.
 
     Source: DeepSeekMath (arXiv:2402.03300), equation 3.
     """
 
     clip_high: float = 0.28
-    """How far above 1."""
+    """Distance above 1 at which the ratio is clipped."""
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:

@@ -1,4 +1,4 @@
-"""Group sequence policy optimization (GSPO)."""
+"""Implements group sequence policy optimization (GSPO)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from .ratio import TokenLosses, sequence_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class GSPO(GroupRelative, Clipped):
-    """``1/G Σ_i -min(s_i A_i, clip(s_i, 1 - low, 1 + high) A_i)``.
+    """Minimizes ``1/G Σ_i -min(s_i A_i, clip(s_i, 1 - low, 1 + high) A_i)``.
 
-    ``s_i = (Π_t ρ_it)^(1/|o_i|)``: the ratio is the sequence's, so that it is clipped whole; it
-    moves less than a token's, and so does its clip. ``A_i = (r_i - mean) / std`` in the group. In
-    the form of GSPO-token, which is the same until turns differ in advantage.
+    ``s_i = (Π_t ρ_it)^(1/|o_i|)`` is the ratio of the sequence, so a sequence is clipped as a
+    whole. This ratio varies less than that of a token, so its clip is smaller.
+    ``A_i = (r_i - mean) / std`` in the group. The implementation is GSPO-token, which equals GSPO
+    if all turns of an episode have the same advantage.
 
-    Source: GSPO (arXiv:2507.18071), equations 5 to 7, 13 and 14; clip of its section 5.1.
+    Source: GSPO (arXiv:2507.18071), equations 5 to 7, 13 and 14; the clip is from section 5.1.
     """
 
     clip_low: float = 3e-4
-    """How far below 1 the ratio still counts."""
+    """Distance below 1 at which the ratio is clipped."""
     clip_high: float = 4e-4
-    """How far above 1."""
+    """Distance above 1 at which the ratio is clipped."""
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:

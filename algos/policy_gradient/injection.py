@@ -1,9 +1,9 @@
-"""GRPO with ground truth slipped in: what Visual-ARFT's public code does, and its paper leaves out.
+"""Implements GRPO with an injected ground truth, as in the public code of Visual-ARFT.
 
-Before rewards are computed, its trainer for coding replaces the text of one completion of each
-group, drawn without a seed, by the ground truth. The tokens and their log-probabilities stay those
-that were sampled, so whatever they say gets the credit of the ground truth. This is here to
-replicate published numbers, and for nothing else.
+The paper does not mention this step. Before rewards are computed, the public trainer for coding
+replaces the text of one completion of each group, drawn without a seed, by the ground truth. The
+sampled tokens and their log-probabilities are kept, so these tokens get the reward of the ground
+truth. Use this algorithm only to replicate published numbers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class GroundTruthInjectedGRPO(GRPO):
     """
 
     injected_reward: float = 2.0
-    """What the ground truth would be paid."""
+    """Reward of the ground truth."""
     injection_seed: int = 0
-    """Draws the members; one seed and one group, one member."""
+    """Seed that selects the member of each group; the same seed and group give the same member."""
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Return the advantages of GRPO, after one reward in each group was replaced."""
+        """Return the advantages of GRPO after replacing one reward in each group."""
         return super().estimate([self._injected(group) for group in groups])
 
     def _injected(self, group: Group) -> Group:
@@ -55,7 +55,7 @@ class GroundTruthInjectedGRPO(GRPO):
 
 
 def _paid(episode: Episode, reward: float) -> Episode:
-    """Return the episode with its last turn's reward changed so that the sum is `reward`."""
+    """Return the episode with the reward of its last turn changed so that the sum is `reward`."""
     *others, last = episode.turns
     added = reward - episode.reward
     return replace(episode, turns=(*others, replace(last, reward=last.reward + added)))

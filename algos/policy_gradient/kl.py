@@ -1,4 +1,4 @@
-"""Estimators of the divergence of the present policy from a reference, token by token."""
+"""Estimates the KL divergence of the current policy from a reference for each token."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ Estimator = Literal["k1", "k2", "k3"]
 
 
 def k1(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Return ``log p - log q``: unbiased, of either sign, high variance.
+    """Return ``log p - log q``, which is unbiased, of either sign and of high variance.
 
-    For watching, not for learning: as a loss its gradient is 0 in expectation.
+    Use it as a metric and not as a loss: the expected value of its gradient is 0.
     """
     return logprobs - reference
 
 
 def k2(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Return ``(log p - log q)² / 2``: biased, never negative; on-policy its gradient is KL's."""
+    """Return ``(log p - log q)² / 2``, which is biased and never negative.
+
+    On-policy, its gradient is that of the KL divergence.
+    """
     return (logprobs - reference).square() / 2
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Return ``q/p - log(q/p) - 1``: unbiased, never negative; the estimator of GRPO's paper."""
+    """Return ``q/p - log(q/p) - 1``, which is unbiased and never negative (used by GRPO)."""
     log_ratio = reference - logprobs
     return torch.expm1(log_ratio) - log_ratio
 
@@ -34,7 +37,7 @@ ESTIMATORS: dict[Estimator, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     "k2": k2,
     "k3": k3,
 }
-"""By name. All take ``log p`` and ``log q`` of tokens sampled from p, of one shape, in nats.
+"""The estimators by name. Arguments: ``log p`` and ``log q`` of tokens sampled from p, in nats.
 
 Source: J. Schulman, "Approximating KL divergence" (2020); GRPO uses k3 (arXiv:2402.03300, eq. 4).
 """

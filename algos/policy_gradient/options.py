@@ -1,4 +1,4 @@
-"""Lists the allowed values of algorithms' options: an option is the same everywhere."""
+"""Lists the allowed values of the options of all algorithms."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ ORDERED = (("correction_low", "correction_high"), ("overlong_buffer", "overlong_
 
 
 def check(algorithm: Any) -> None:
-    """Check every option that the tables name.
+    """Check every option of the algorithm that the tables contain.
 
     Raises:
-        ConfigurationError: Naming the option, what it may be and what it was.
+        ConfigurationError: If an option has an invalid value. The message contains the option, the
+            allowed values and the value.
     """
     given = {each.name: getattr(algorithm, each.name) for each in fields(algorithm)}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Treats episodes that are too long, or were cut off."""
+"""Handles episodes that are too long or were truncated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .credit import sampled_tokens
 
 
 def soft_punishment(length: int, limit: int, buffer: int) -> float:
-    """Return 0 up to ``limit - buffer`` tokens, then linearly less, and -1 from `limit` on.
+    """Return the penalty: 0 up to ``limit - buffer`` tokens, then linear, and -1 from `limit` on.
 
     Source: DAPO (arXiv:2503.14476), equation 13.
     """
@@ -18,7 +18,7 @@ def soft_punishment(length: int, limit: int, buffer: int) -> float:
 
 
 def punished(episode: Episode, limit: int, buffer: int, penalty: float) -> Episode:
-    """Return the episode with `penalty` times its soft punishment added to the last reward."""
+    """Return the episode with `penalty` times `soft_punishment` added to its last reward."""
     length = int(sampled_tokens(episode).sum())
     added = penalty * soft_punishment(length, limit, buffer)
     if added == 0:
@@ -28,6 +28,6 @@ def punished(episode: Episode, limit: int, buffer: int, penalty: float) -> Episo
 
 
 def was_cut_off(episode: Episode) -> bool:
-    """Return whether a limit ended the episode, or one of its turns, before the policy did."""
+    """Return whether a limit, and not the policy, ended the episode or one of its turns."""
     lengthy = any(turn.finish_reason == "length" for turn in episode.turns)
     return episode.status == "truncated" or lengthy

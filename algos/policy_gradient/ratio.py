@@ -1,4 +1,4 @@
-"""Computes how much likelier tokens have become, and the clipped loss."""
+"""Computes probability ratios and the clipped loss."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from visenv.algorithm import Batch
 
 LIMIT = 20.0
-"""Log-ratios are held within ±20 (verl's bound), where their exponential is finite."""
+"""The bound of log-ratios, ±20 as in verl, so that their exponential is finite."""
 
 
 class TokenLosses(NamedTuple):
     """Holds the loss of every sampled token.
 
     Attributes:
-        values: float ``[segments, length]``, with gradient, 0 off the mask.
-        watched: By name, what to log the mean of: ``[segments, length]`` or ``[segments, 1]``.
+        values: float ``[segments, length]``, with gradient, 0 outside the mask.
+        watched: Values by name whose means are logged, ``[segments, length]`` or ``[segments, 1]``.
     """
 
     values: torch.Tensor
@@ -25,7 +25,7 @@ class TokenLosses(NamedTuple):
 
 
 def bounded_exp(log_ratio: torch.Tensor) -> torch.Tensor:
-    """Return ``exp(log_ratio)``, of any shape; constant beyond ±20, thus without gradient there."""
+    """Return ``exp(log_ratio)``, of any shape; it is constant, without gradient, beyond ±20."""
     return torch.exp(log_ratio.clamp(-LIMIT, LIMIT))
 
 
@@ -35,10 +35,11 @@ def token_ratio(batch: Batch) -> torch.Tensor:
 
 
 def sequence_ratio(batch: Batch) -> torch.Tensor:
-    """Return the geometric mean of a segment's ratios at all its tokens, ``[segments, length]``.
+    """Return the geometric mean of the ratios of a segment for each token, ``[segments, length]``.
 
-    Each token has the value of the whole segment and its own gradient, so that tokens may differ in
-    advantage; where they do not, value and gradient of the segment's mean are GSPO's.
+    Each token has the value of the whole segment and its own gradient, so that tokens can have
+    different advantages. If all tokens of a segment have the same advantage, the value and the
+    gradient of the mean over the segment equal those of GSPO.
 
     Source: GSPO (arXiv:2507.18071), equation 7, in the form of GSPO-token, equation 14.
     """
@@ -56,16 +57,17 @@ def clipped(
 ) -> TokenLosses:
     """Return ``-min(ρ A, clip(ρ, 1 - low, 1 + high) A)`` of each token, with ρ at most `dual`.
 
-    Watches ``ratio``, and the share of tokens that the clip leaves without gradient:
-    ``clip_low``, ``clip_high`` and, where there is a `dual`, ``clip_dual``.
+    The metrics are ``ratio`` and the shares of tokens that have no gradient because of the clip:
+    ``clip_low``, ``clip_high`` and, with a `dual`, ``clip_dual``.
 
     Args:
         ratio: ρ, ``p / p_old`` of the sampled tokens, of any shape.
         advantages: A, of the same shape.
-        low: How far below 1 the ratio still counts.
-        high: How far above 1; larger than `low` it is DAPO's clip-higher.
-        dual: Where a bad token that became much likelier stops counting: the other side of the
-            clip, which is open below an advantage of 0. Larger than ``1 + high``, or None.
+        low: The distance below 1 at which the ratio is clipped.
+        high: The distance above 1 at which the ratio is clipped; a value above `low` is DAPO's
+            clip-higher.
+        dual: The upper bound of the ratio for tokens with a negative advantage, whose ratio PPO
+            does not bound from above. It is larger than ``1 + high``, or None for no bound.
 
     Source: DAPO (arXiv:2503.14476), eq. 10; with ``low = high`` PPO (arXiv:1707.06347), eq. 7;
     `dual`: arXiv:1912.09729, eq. 4.

@@ -1,4 +1,4 @@
-"""REINFORCE++: the baseline is the whole step's."""
+"""Implements REINFORCE++, whose baseline is the mean over the whole step."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class ReinforcePlusPlus(Clipped):
-    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_it, clip(ρ_it, 1 - ε, 1 + ε) A_it)``.
+    """Minimizes ``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_it, clip(ρ_it, 1 - ε, 1 + ε) A_it)``.
 
-    ``A_it = (R_it - mean) / std``, where ``R_it`` is the return to go, and mean and standard
-    deviation are over all sampled tokens of the step: groups of one will do. The paper's divergence
-    is a part of the reward; here it is a part of the loss (`kl_coef`), as in its variant with a
-    baseline, which takes k2.
+    ``A_it = (R_it - mean) / std``, where ``R_it`` is the return to go. The mean and the standard
+    deviation are computed over all sampled tokens of the step, so groups can have a single episode.
+    In the paper, the KL divergence is part of the reward. Here it is part of the loss (`kl_coef`),
+    as in the paper's variant with a baseline, which uses k2.
 
     Source: REINFORCE++ (arXiv:2501.03262), section 3.
     """
 
     baseline: Baseline = "none"
-    """"group" first takes the group's mean reward off (REINFORCE++ with baseline)."""
+    """Baseline of the rewards; "group" first subtracts the mean reward of the group (REINFORCE++
+    with baseline)."""
     discount: float = 1.0
-    """What a turn's return counts of the return of the next turn."""
+    """Discount of the return of the next turn."""
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Return the returns-to-go of all turns of the step, whitened over tokens."""
+        """Return the returns to go of all turns of the step, whitened over tokens."""
         episodes = [episode for group in groups for episode in group]
         if not episodes:
             return [[] for _ in groups]

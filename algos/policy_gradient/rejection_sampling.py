@@ -1,4 +1,4 @@
-"""Rejection sampling: SFT on the best episodes of each group, sampled again in every step."""
+"""Implements rejection sampling: SFT on the best episodes of each group of every step."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from .ratio import TokenLosses
 
 @dataclass(frozen=True, kw_only=True)
 class RejectionSampling(PolicyGradient):
-    """``-1/Σ_i |o_i| Σ_i A_i Σ_t log p(o_it)``, where ``A_i`` is 0, or ``N/K`` if i is kept.
+    """Minimizes ``-1/Σ_i |o_i| Σ_i A_i Σ_t log p(o_it)``.
 
-    N episodes were played in the step and K of them are kept.
+    ``A_i`` is ``N/K`` if episode i is kept and 0 otherwise, for N episodes in the step, of which K
+    are kept. The episodes with the highest reward of their group are kept; a group whose rewards
+    are all equal is left out. The algorithm uses as many episodes and steps as GRPO, so a
+    comparison with GRPO shows the effect of learning from failures.
 
-    The episodes with the highest reward of their group are kept; a group whose rewards are all
-    equal is left out. It samples the same episodes as GRPO and takes as many steps, so it shows
-    what learning from the failures adds.
-
-    Source: RAFT (arXiv:2304.06767), section 3; leaving out groups that are all alike follows
+    Source: RAFT (arXiv:2304.06767), section 3; leaving out groups with equal rewards follows
     arXiv:2504.11343, section 4.
     """
 
@@ -42,7 +41,7 @@ class RejectionSampling(PolicyGradient):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the weighted negative log-likelihood of each token; there are no metrics."""
+        """Return the weighted negative log-likelihood of each token, without metrics."""
         return TokenLosses(-batch.logprobs * batch.advantages, {})
 
     @override

@@ -1,4 +1,4 @@
-"""REINFORCE leave-one-out (RLOO)."""
+"""Implements REINFORCE leave-one-out (RLOO)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .ratio import TokenLosses, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class RLOO(Clipped):
-    """``1/G Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
+    """Minimizes ``1/G Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
 
-    ``A_i = r_i - mean of the others' r``, an unbiased baseline. While the policy is the one that
-    sampled, the gradient is REINFORCE's, ``-A_i ∇ log p(o_i)``, with the whole episode as one
-    action. The paper takes one step on every batch; for further steps the ratio is each token's, as
-    in verl (TRL's is the sequence's product, which soon leaves the clip).
+    ``A_i`` is ``r_i`` minus the mean reward of the other members, an unbiased baseline. On-policy,
+    the gradient is that of REINFORCE, ``-A_i ∇ log p(o_i)``, with the whole episode as one action.
+    The paper takes one step on every batch. For further steps, visenv uses the ratio of each token,
+    as in verl. TRL uses the product of the ratios of a sequence, which soon exceeds the clip.
 
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Return how much better each episode did than the mean of the others."""
+        """Return the reward of each episode minus the mean reward of the others."""
         return [
             [np.asarray(each) for each in leave_one_out([episode.reward for episode in group])]
             for group in groups

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: learning to say what a given episode says."""
+"""Implements supervised fine-tuning (SFT) on the turns of given episodes."""
 
 from .algorithm import SFT
 from .demonstrations import play_demonstrations

@@ -1,4 +1,4 @@
-"""SFT as an `Algorithm`: every episode is as good as any other, every token one to say."""
+"""Implements SFT as an `Algorithm` in which every episode has an advantage of 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.types import Group
 
 @dataclass(frozen=True)
 class SFT(Algorithm):
-    """The mean negative log-likelihood of the policy's tokens, each token of a step alike."""
+    """Minimizes the mean negative log-likelihood over the tokens of the policy in a step."""
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
@@ -25,7 +25,7 @@ class SFT(Algorithm):
 
     @override
     def loss(self, batch: Batch) -> Loss:
-        """Return ``-sum(A log p) / tokens``, A = 1; metric: ``entropy`` (nats, token mean)."""
+        """Return ``-sum(A log p) / tokens`` with A = 1, and the mean ``entropy`` in nats."""
         zero = batch.logprobs.new_zeros(())
         logprobs, advantages, entropy = (
             torch.where(batch.mask, each, zero)

@@ -1,4 +1,4 @@
-"""Demonstrations: an oracle's episodes, as tokens of the policy that is to learn from them."""
+"""Plays demonstrations with an oracle, and encodes them for the policy that is trained on them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def play_demonstrations(
     make_env: Callable[[], Env] | Mixture,
     seeds: Sequence[int],
 ) -> list[Episode]:
-    """Play an episode for each seed; those that did not end by themselves are left out.
+    """Play an episode for each seed, and leave out aborted and truncated episodes.
 
-    A finite data set is read in epochs, each row once, in an order that the first seed decides.
+    A finite data set is read in epochs, each row once, in an order that depends on the first seed.
 
     Args:
         policy: The policy that will learn from the episodes.
         oracle: The policy that plays.
-        make_env: Makes one environment, or a mixture of several.
+        make_env: A function that creates the environment, or a mixture of environments.
         seeds: The seeds of the resets, at least one.
 
     Returns:
         Episodes with segments, for `Trainer.fit`.
 
     Raises:
-        RunError: If no episode came to its end; says why the first did not.
+        RunError: If no episode terminated. The message contains the reason of the first one.
     """
     collector = Collector(make_env, oracle)
     played = collector.episodes(_specs(collector.mixture, seeds))

@@ -1,4 +1,4 @@
-"""The trainer: any trainable policy, any environment, any algorithm."""
+"""Trains any trainable policy in any environment with any algorithm."""
 
 from .callbacks import Callback, TrainerState
 from .config import OptimizationConfig, RolloutConfig, SavingConfig, TrainerConfig

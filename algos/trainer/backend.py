@@ -1,4 +1,4 @@
-"""The update of weights, through accelerate: by one process, by replicas, or by DeepSpeed."""
+"""Updates weights by accelerate: in one process, with data parallelism, or with DeepSpeed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .distributed import DistributedContext
 from .optimizer_shards import Slot, load_shards, save_shard
 
 Accept = Callable[[float], bool]
-"""Gets the norm of the gradient, before clipping; returns whether to take the step."""
+"""Decides from the gradient norm before clipping whether the step is taken."""
 
 
 class TrainingBackend(ABC):
-    """A policy's module and its optimizer, prepared by accelerate.
+    """Holds the module of a policy and its optimizer, prepared by accelerate.
 
-    An optimizer step is: `begin`; for each micro-batch, inside `micro_batch`, a forward pass by
-    calling the backend, and `backward`; then `step`. Every process makes the same calls; gradients
-    are added up over micro-batches and processes.
+    An optimizer step consists of `begin`; for each micro-batch, inside `micro_batch`, a forward
+    pass by calling the backend, and `backward`; and `step`. Every process makes the same calls.
+    Gradients are summed over micro-batches and processes.
 
     Attributes:
-        partitioned: Whether a process holds but a part of the weights.
+        partitioned: Whether each process holds only a part of the weights.
     """
 
     partitioned: bool = False
@@ -39,7 +39,7 @@ class TrainingBackend(ABC):
 
     @abstractmethod
     def __call__(self, collated: Any) -> TokenScores:
-        """Return the module's output for a batch that `TrainablePolicy.collate` made."""
+        """Return the output of the module for a batch of `TrainablePolicy.collate`."""
 
     @abstractmethod
     def begin(self, learning_rate: float) -> None:
@@ -51,30 +51,30 @@ class TrainingBackend(ABC):
 
     @abstractmethod
     def backward(self, loss: torch.Tensor) -> None:
-        """Add the gradient of a loss of this process."""
+        """Add the gradient of a loss of this process to the gradient of the step."""
 
     @abstractmethod
     def step(self, accept: Accept) -> float:
-        """Change the weights, if `accept` allows it; the norm of the gradient."""
+        """Take the optimizer step if `accept` allows it, and return the norm of the gradient."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write the state of the optimizer (`optimizer_shards`); all processes together.
+        """Write the state of the optimizer (`optimizer_shards`). All processes make this call.
 
         Args:
-            folder: Gets one shard, or one of each process.
+            folder: The folder for one shard, or for one shard of each process.
         """
 
     @abstractmethod
     def load(self, folder: Path, policy: Path) -> None:
-        """Put weights and optimizer back to where they were; all processes together.
+        """Restore the weights and the optimizer. All processes make this call.
 
         Args:
-            folder: What `save` wrote, in any number of processes and by any backend.
-            policy: What `TrainablePolicy.save` wrote.
+            folder: The output of `save`, of any backend and any number of processes.
+            policy: The output of `TrainablePolicy.save`.
 
         Raises:
-            RunError: If a file is missing or cannot be read, or is of other parameters.
+            RunError: If a file is missing or cannot be read, or contains other parameters.
         """
 
     def sizes(self) -> dict[str, int]:
@@ -86,15 +86,15 @@ class TrainingBackend(ABC):
         }
 
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
-        """Return a context in which these parameters are whole on every process."""
+        """Return a context in which every process holds these parameters completely."""
         return no_gather(parameters)
 
     def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
-        """Return a context in which `player` samples, each process on its own.
+        """Return a context in which `player` samples, in each process independently.
 
         Args:
-            player: The trained policy, whose weights are then whole on every process, or an engine
-                with weights of its own.
+            player: The trained policy, whose weights are gathered on every process in the context,
+                or an engine with its own copy of the weights.
         """
         return nullcontext()
 
@@ -102,31 +102,31 @@ class TrainingBackend(ABC):
         """Return a context in which the first process reads all weights (to save them).
 
         Args:
-            policy: Whose weights; None is the policy that is trained.
+            policy: The policy whose weights are read; None is the policy that is trained.
         """
         return nullcontext()
 
     def hold(self, reference: TrainablePolicy[Any]) -> None:  # noqa: B027 - as it is found
-        """Hold the weights of a frozen policy as those of the trained one are held, until `close`.
+        """Hold the weights of a frozen policy like the trained weights, until `close`.
 
-        Where they are in parts, all processes must call `refer` equally often.
+        If the weights are partitioned, all processes must call `refer` equally often.
         """
 
     def refer(self, reference: TrainablePolicy[Any], collated: Any) -> TokenScores:
-        """Run a frozen policy forward on what its `collate` gave, without gradient."""
+        """Run a forward pass of a frozen policy on its collated batch, without gradient."""
         with torch.no_grad():
             scores: TokenScores = reference.module(collated)
         return scores
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the policy's module as if nothing had ever wrapped it."""
+        """Unwrap the module of the policy and restore its original state."""
 
 
 def make_optimizer(
     policy: TrainablePolicy[Any], optimization: OptimizationConfig
 ) -> torch.optim.AdamW:
-    """Return AdamW for the policy's parameters; only matrices have weight decay."""
+    """Return AdamW for the parameters of the policy, with weight decay for matrices only."""
     return torch.optim.AdamW(
         parameter_groups(policy, optimization),
         lr=optimization.learning_rate,
@@ -137,7 +137,7 @@ def make_optimizer(
 def parameter_groups(
     policy: TrainablePolicy[Any], optimization: OptimizationConfig
 ) -> list[dict[str, Any]]:
-    """Return the policy's matrices and vectors as separate groups, none of which is empty."""
+    """Return the matrices and the vectors of the policy as separate, non-empty groups."""
     parameters = [each for each in policy.parameters() if each.requires_grad]
     if not parameters:
         raise ConfigurationError("The policy has no parameter that may be trained.")
@@ -151,17 +151,20 @@ def parameter_groups(
 
 
 def _dimensions(parameter: torch.nn.Parameter) -> int:
-    """Return the dimensions of a parameter; of one in shards DeepSpeed leaves an empty vector."""
+    """Return the number of dimensions of a parameter, also if DeepSpeed has sharded it.
+
+    DeepSpeed replaces a sharded parameter by an empty vector.
+    """
     return len(getattr(parameter, "ds_shape", parameter.shape))
 
 
 class DDPBackend(TrainingBackend):
-    """Holds all weights in every process: one alone, or several whose gradients are averaged.
+    """Holds all weights in every process, and averages the gradients of several processes.
 
     Args:
-        policy: Whose weights change.
-        optimization: How they change.
-        processes: Who takes part.
+        policy: The policy that is trained.
+        optimization: The settings of the optimizer.
+        processes: The processes of the run.
     """
 
     def __init__(
@@ -192,7 +195,7 @@ class DDPBackend(TrainingBackend):
 
     @override
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Exchange gradients between replicas in the last micro-batch only."""
+        """Synchronize gradients between processes only in the last micro-batch."""
         if last:
             return nullcontext()
         context: AbstractContextManager[None] = self._processes.accelerator.no_sync(self._module)
@@ -200,7 +203,7 @@ class DDPBackend(TrainingBackend):
 
     @override
     def backward(self, loss: torch.Tensor) -> None:
-        """Compute gradients; the loss is scaled by the number of replicas, which average them."""
+        """Compute gradients of the loss times the number of processes, which average them."""
         if self._processes.count > 1:
             loss = loss * self._processes.count
         self._processes.accelerator.backward(loss)
@@ -215,7 +218,7 @@ class DDPBackend(TrainingBackend):
 
     @override
     def save(self, folder: Path) -> None:
-        """Write AdamW's moments, which are the same in every process."""
+        """Write the moments of AdamW, which are the same in every process."""
         if self._processes.first:
             save_shard(folder, self._slots(), self._optimizer.optimizer, 0, 1)
 
@@ -251,15 +254,15 @@ def _check_device(parameter: torch.nn.Parameter, processes: DistributedContext) 
     places = {(each.type, each.index or 0) for each in (parameter.device, expected)}
     if processes.count > 1 and len(places) > 1:
         raise ConfigurationError(
-            f"The policy of process {processes.rank} is on {parameter.device}; each process has a "
-            f"device of its own, here {expected}: make it with device={str(expected)!r}."
+            f"The policy of process {processes.rank} is on {parameter.device}, but the device of "
+            f"this process is {expected}: create the policy with device={str(expected)!r}."
         )
 
 
 def make_backend(
     policy: TrainablePolicy[Any], optimization: OptimizationConfig, processes: DistributedContext
 ) -> TrainingBackend:
-    """Return the backend that this process was launched for."""
+    """Return the backend of the configuration with which this process was launched."""
     if processes.accelerator.distributed_type == DistributedType.DEEPSPEED:
         from .zero import ZeroBackend
 

@@ -1,4 +1,4 @@
-"""Callbacks: code of your own that is called while a run trains."""
+"""Defines callbacks, which run your own code during training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from visenv.types import Group
 
 @dataclass
 class TrainerState:
-    """The state of a run, as callbacks see it.
+    """Holds the state of a run for callbacks.
 
     Attributes:
         policy: The policy that is trained.
         folder: The run's folder.
         steps: The number of steps of the run.
-        step: The number of steps taken so far.
-        is_first: Whether this process is the one that writes files.
-        should_stop: Set it to True to end the run after the present step, with a checkpoint. Any
+        step: The number of steps that were taken.
+        is_first: Whether this process writes the files of the run.
+        should_stop: Set this to True to end the run after the current step, with a checkpoint. Any
             process may set it.
     """
 
@@ -34,28 +34,28 @@ class TrainerState:
 
 
 class Callback:
-    """Base class of callbacks; override the methods that you need.
+    """Defines the methods of a callback. Override the methods that you need.
 
-    Every process of a run calls its callbacks, so a callback that writes files checks
-    `TrainerState.is_first`. An exception in a callback ends the run; its last checkpoint stays.
+    Every process of a run calls its callbacks, so a callback that writes files must check
+    `TrainerState.is_first`. An exception in a callback ends the run and keeps its last checkpoint.
     """
 
     def on_train_begin(self, state: TrainerState) -> None:
-        """Do something before the first step of this process, also when a run is resumed."""
+        """Run before the first step of this process, also in a resumed run."""
 
     def on_step_end(
         self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
     ) -> None:
-        """Do something after each step.
+        """Run after each step.
 
         Args:
             state: The state of the run.
             metrics: The metrics of the step, as in ``metrics.jsonl``.
-            groups: The episodes that this process played or took.
+            groups: The episodes of this process.
         """
 
     def on_evaluate(self, state: TrainerState, metrics: Mapping[str, float]) -> None:
-        """Do something after each evaluation on held-out samples.
+        """Run after each evaluation on held-out samples.
 
         Args:
             state: The state of the run.
@@ -63,7 +63,7 @@ class Callback:
         """
 
     def on_save(self, state: TrainerState, checkpoint: Path) -> None:
-        """Do something after a checkpoint was written to the folder `checkpoint`."""
+        """Run after a checkpoint was written to the folder `checkpoint`."""
 
     def on_train_end(self, state: TrainerState) -> None:
-        """Do something after the last step."""
+        """Run after the last step."""

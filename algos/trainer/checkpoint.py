@@ -1,14 +1,15 @@
-"""Checkpoints: written whole or not at all, and refused where they do not fit.
+"""Writes checkpoints atomically, and refuses to load those of another run.
 
 ::
 
     checkpoints/step_000123/
-        policy/          what `TrainablePolicy.save` writes: a checkpoint of its own
+        policy/          the output of `TrainablePolicy.save`, itself a complete checkpoint
         optimizer/       the state of the optimizer, in shards (`optimizer_shards`)
-        state.json       steps taken, the policy's version, the run's settings
+        state.json       the number of steps, the version of the policy, the settings of the run
 
-No random state is kept: every step draws from streams made of the run's seed and its own number.
-Nothing depends on the number of processes, so a run may go on with another number of them.
+No random state is saved, because every step draws from random streams that depend only on the seed
+of the run and the number of the step. Nothing depends on the number of processes, so a run can be
+resumed with another number of processes.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from .identity import Identity, differences
 
 
 class Checkpoints:
-    """The checkpoints of a run; every process makes the same calls.
+    """Saves and loads the checkpoints of a run. Every process makes the same calls.
 
     Args:
-        folder: Where they lie; all processes see it.
-        keep: How many of the newest stay.
+        folder: The folder of the checkpoints, which all processes can read.
+        keep: The number of checkpoints to keep; older ones are deleted.
         identity: The settings of the run.
-        policy: Whose weights are kept.
-        backend: Of this policy.
-        guard: Its norms are kept too.
-        samples: Which samples the run plays; its pass rates are kept too. None plays nothing.
-        processes: Who takes part.
+        policy: The policy whose weights are saved.
+        backend: The backend of this policy.
+        guard: The divergence check, whose gradient norms are saved too.
+        samples: The order of the samples, whose pass rates are saved too; None if the run plays no
+            episodes.
+        processes: The processes of the run.
     """
 
     def __init__(
@@ -74,7 +76,8 @@ class Checkpoints:
     def save(self, step: int) -> Path:
         """Write the checkpoint of a run that has taken `step` steps; return its folder."""
         final = self.folder / f"step_{step:06d}"
-        # A run is at one place only after so many steps. One process decides: others may be late.
+        # A run has one state after this number of steps. The first process decides whether the
+        # checkpoint exists, because others may be late.
         if self._processes.broadcast(final.exists()):
             return final
         partial = self.folder / f".{final.name}"
@@ -96,10 +99,10 @@ class Checkpoints:
         return final
 
     def load(self, path: Path) -> int:
-        """Put the policy and the optimizer back to where they were; return the steps taken.
+        """Restore the policy and the optimizer, and return the number of steps that were taken.
 
         Raises:
-            RunError: If the checkpoint is of another model or another run, or cannot be read.
+            RunError: If the checkpoint belongs to another model or run, or cannot be read.
         """
         try:
             state = json.loads((path / "state.json").read_text(encoding="utf-8"))
@@ -126,12 +129,12 @@ class Checkpoints:
         if changes := differences(with_new_names(state["identity"]), self._identity):
             raise RunError(
                 f"{path} is of a run with other settings: {'; '.join(changes)}. "
-                "Give the old ones to continue it, or another run name to start a new run."
+                "Use the old settings to continue it, or another name to start a new run."
             )
 
 
 def publish(partial: Path, final: Path) -> None:
-    """Give a finished folder its name, so that it is there whole or not at all, power cuts too."""
+    """Rename a finished folder, so that it is complete or missing, also after a power cut."""
     for path in (*partial.rglob("*"), partial):
         _sync(path)
     partial.rename(final)

@@ -1,4 +1,4 @@
-"""The settings of a training run; every field is checked when it is given."""
+"""Defines the settings of a training run; every field is validated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _at_least(config: object, limit: float, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         if not limit <= value < math.inf:
-            raise ConfigurationError(f"{name} must be a number from {limit} up, got {value}.")
+            raise ConfigurationError(f"{name} must be a number of at least {limit}, got {value}.")
 
 
 def _within(config: object, low: float, high: float, *names: str) -> None:
@@ -30,81 +30,84 @@ def _within(config: object, low: float, high: float, *names: str) -> None:
 
 @dataclass(frozen=True)
 class RolloutConfig:
-    """Sets how episodes are played."""
+    """Holds the settings of rollouts."""
 
     prompts_per_step: int = 8
-    """Samples in a step."""
+    """Number of samples in a step."""
     num_generations: int = 8
-    """Episodes played on each sample."""
+    """Number of episodes of each sample."""
     temperature: float = 1.0
     """Sampling temperature."""
     max_tokens: int = 512
-    """Most tokens in a turn; the environment may ask for fewer."""
+    """Maximum number of sampled tokens in a turn; the environment may set a lower limit."""
     concurrency: int = 128
-    """Most episodes in flight."""
+    """Maximum number of episodes that are played concurrently."""
     episode_retries: int = 2
-    """How often an episode that was aborted is played again."""
+    """Number of times that an aborted episode is played again."""
     selection: SelectionConfig = field(default_factory=SelectionConfig)
-    """Which of the groups that are played a step learns from."""
+    """Selection of the groups that a step trains on."""
     max_staleness: int = 0
-    """Most steps that a sampling engine plays ahead, with weights so many steps old."""
+    """Maximum number of steps by which a sampling engine may start episodes early, and by which its
+    weights may be old."""
     sleep: bool = False
-    """Whether a sampling engine gives its memory back while weights are changed (colocated)."""
+    """Whether a colocated sampling engine releases its memory during the update."""
     engine_restarts: int = 3
-    """How often in a run a sampling engine that died is started again."""
+    """Number of times in a run that a sampling engine is restarted after it died."""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "prompts_per_step", "num_generations", "max_tokens", "concurrency")
         _at_least(self, 0, "episode_retries", "max_staleness", "engine_restarts")
         if self.sleep and self.max_staleness:
             raise ConfigurationError(
-                "An engine that sleeps during the update cannot play ahead meanwhile: leave sleep "
-                f"off, or max_staleness at 0; got {self.max_staleness}."
+                "An engine that sleeps during the update cannot sample during it: set sleep to "
+                f"False, or max_staleness to 0; got max_staleness={self.max_staleness}."
             )
         if not 0 < self.temperature < math.inf:
             raise ConfigurationError(
-                "temperature must be above 0, as episodes of a group would all be the same at 0; "
+                "temperature must be above 0, because at 0 all episodes of a group are equal; "
                 f"got {self.temperature}."
             )
 
 
 @dataclass(frozen=True)
 class OptimizationConfig:
-    """Sets how weights are changed."""
+    """Holds the settings of the optimizer."""
 
     learning_rate: float = 1e-6
-    """Largest learning rate of AdamW."""
+    """Maximum learning rate of AdamW."""
     schedule: Schedule = "constant"
-    """What the learning rate does after the warm-up; linear and cosine end at 0."""
+    """Schedule of the learning rate after the warm-up; linear and cosine end at 0."""
     warmup_steps: int = 0
-    """Steps in which it rises linearly from 0."""
+    """Number of steps in which the learning rate increases linearly from 0."""
     beta1: float = 0.9
     """Decay of AdamW's mean of gradients."""
     beta2: float = 0.98
     """Decay of AdamW's mean of squared gradients (Groundlight: 0.98)."""
     weight_decay: float = 0.0
-    """Decay of matrices; vectors (norms, biases) never decay."""
+    """Weight decay of matrices; vectors (norms, biases) have none."""
     max_grad_norm: float = 1.0
-    """Larger gradients are scaled down to this Euclidean norm."""
+    """Euclidean norm to which larger gradients are clipped."""
     num_epochs: int = 1
-    """How often the episodes of a step are used."""
+    """Number of passes over the episodes of a step."""
     num_minibatches: int = 1
-    """Optimizer steps in an epoch."""
+    """Number of optimizer steps in a pass."""
     tokens_per_batch: int = 16384
-    """Most tokens that one forward pass reads; a longer segment goes alone."""
+    """Maximum number of tokens in one forward pass; a longer segment is computed alone."""
     patches_per_batch: int | None = None
-    """Most image patches that one forward pass reads; None is no limit."""
+    """Maximum number of image patches in one forward pass; None sets no limit."""
     old_logprobs: OldLogprobs = "sampler"
-    """Source of the log-probabilities before the step: the sampler, or the trainer with another
-    pass, which rounds as the update does where the sampler is another engine."""
+    """Source of the log-probabilities before the step: the sampler, or an additional forward pass
+    of the trainer, which rounds in the same way as the update if the sampler is another engine."""
     max_sampler_distance: float | None = 0.25
-    """Largest mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens sampled with the
-    present weights; a larger one stops the run before weights change. Where fewer than 64 such
-    tokens can be compared, the run goes on. None: never."""
+    """Maximum mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens that were sampled
+    with the current weights. If it is exceeded, the run stops before weights change. It is not
+    checked if fewer than 64 such tokens can be compared. None turns the check off."""
     max_grad_norm_ratio: float | None = None
-    """A gradient norm that many times the median of the latest 50 stops the run; None: never."""
+    """The run stops if the gradient norm exceeds the median of the latest 50 norms by this factor;
+    None turns the check off."""
     ref_sync_steps: int | None = None
-    """Steps after which the reference becomes the present policy; None: never."""
+    """Number of steps after which the weights of the policy are copied to the reference; None never
+    copies them."""
 
     def __post_init__(self) -> None:
         for name, choices in (("schedule", Schedule), ("old_logprobs", OldLogprobs)):
@@ -128,14 +131,14 @@ class OptimizationConfig:
 
 @dataclass(frozen=True)
 class SavingConfig:
-    """Sets what is written into the run's folder, and how often."""
+    """Holds the settings of saving checkpoints and episodes."""
 
     checkpoint_every: int = 50
-    """Steps between checkpoints; the last step and Ctrl-C always make one."""
+    """Number of steps between checkpoints; the last step and Ctrl-C always save one."""
     keep_checkpoints: int = 2
-    """How many of the newest stay."""
+    """Number of checkpoints that are kept; older ones are deleted."""
     episodes_every: int = 25
-    """Steps between saved sets of episodes; the last step's are saved too."""
+    """Number of steps between saved sets of episodes; those of the last step are saved too."""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "checkpoint_every", "keep_checkpoints", "episodes_every")
@@ -143,21 +146,21 @@ class SavingConfig:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """Holds all settings of a training run but the policy, the environment and the algorithm."""
+    """Holds all settings of a training run except the policy, the environment and the algorithm."""
 
     steps: int = 200
-    """Steps of the run: each plays, or takes, a batch of episodes and learns from it."""
+    """Number of steps of the run. A step plays or reads a batch of episodes and trains on it."""
     seed: int = 0
-    """Decides the scenes, the sampling and the order of everything."""
+    """Seed of the scenes, of the sampling and of all random orders."""
     rollouts: RolloutConfig = field(default_factory=RolloutConfig)
-    """How episodes are played."""
+    """Settings of rollouts."""
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
-    """How weights are changed."""
+    """Settings of the optimizer."""
     saving: SavingConfig = field(default_factory=SavingConfig)
-    """What is written, and how often."""
+    """Settings of saving checkpoints and episodes."""
     timeout: float = 1800.0
-    """Seconds that one process waits for another before the run stops with an error; sampling may
-    take one longer than another."""
+    """Seconds that one process waits for another before the run stops with an error. Sampling may
+    take longer in one process than in another."""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "steps", "timeout")
@@ -167,8 +170,8 @@ class TrainerConfig:
 def learning_rate(optimization: OptimizationConfig, step: int, steps: int) -> float:
     """Return the learning rate of step `step` (from 0) of `steps`.
 
-    It rises to its largest value in the last warm-up step, then follows the schedule, which would
-    reach 0 at step `steps`, the first that is not taken.
+    The learning rate increases to its maximum in the last warm-up step and then follows the
+    schedule, which reaches 0 at step `steps`, the first step that is not taken.
     """
     peak, warmup = optimization.learning_rate, optimization.warmup_steps
     if step < warmup:

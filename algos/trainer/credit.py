@@ -1,4 +1,4 @@
-"""Turns advantages of episodes into advantages of tokens."""
+"""Assigns the advantages of episodes and turns to tokens."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .metrics import advantages_by_tool
 
 @dataclass(frozen=True, slots=True)
 class TrainingSegment:
-    """A segment with the credit of its tokens.
+    """Holds a segment with the advantages of its tokens.
 
     Attributes:
-        segment: The token stream.
-        advantages: float32 ``[length]``, 0 off the loss mask.
-        images: The images and videos it names, by hash.
-        group: The number of its group in the step.
-        old_logprobs: float32 ``[length]``, what the trainer computed before the step, or None.
+        segment: The segment.
+        advantages: float32 ``[length]``, 0 outside the loss mask.
+        images: The images and videos of the segment, by hash.
+        group: The number of the segment's group in the step.
+        old_logprobs: float32 ``[length]``, the log-probabilities that the trainer computed before
+            the step, or None.
     """
 
     segment: Segment
@@ -37,18 +38,18 @@ class TrainingSegment:
 
 
 class TokenCounts(NamedTuple):
-    """Counts what a group holds: sampled tokens, and segments."""
+    """Holds the numbers of sampled tokens and of segments of a group."""
 
     tokens: int
     segments: int
 
 
 class StepData(NamedTuple):
-    """Holds what one process learns from in a step.
+    """Holds the training data of one process for a step.
 
     Attributes:
-        own: The segments of this process's groups.
-        sizes: Of all groups of the step, those of other processes included.
+        own: The segments of the groups of this process.
+        sizes: The sizes of all groups of the step, including those of other processes.
         metrics: `advantages_by_tool` of all groups of the step.
     """
 
@@ -62,20 +63,21 @@ def credit(
     groups: Sequence[Group],
     is_own: Callable[[Group], bool] = lambda _: True,
 ) -> StepData:
-    """Return the algorithm's advantages, assigned to the turns of every segment.
+    """Return the advantages of the algorithm, assigned to the turns of every segment.
 
     Args:
-        algorithm: Gives the advantages; it sees all groups, as its baseline may be theirs.
-        groups: Of the whole step.
-        is_own: Whether a group is this process's; the others' images are not here.
+        algorithm: The algorithm, which receives all groups because its baseline may depend on them.
+        groups: All groups of the step.
+        is_own: Whether a group belongs to this process. The images of other groups are not
+            available in this process.
 
     Raises:
-        ConfigurationError: If the algorithm gives advantages of a wrong shape, or not finite ones.
+        ConfigurationError: If an advantage has a wrong shape or is not finite.
     """
     advantages = algorithm.advantages(groups)
     if [len(group) for group in advantages] != [len(group) for group in groups]:
         raise ConfigurationError(
-            f"{type(algorithm).__name__}.advantages must give, for each group, one array for each "
+            f"{type(algorithm).__name__}.advantages must return, for each group, an array for each "
             f"of its {[len(group) for group in groups]} episodes, "
             f"got {[len(group) for group in advantages]}."
         )
@@ -93,12 +95,12 @@ def credit(
 def with_advantages(
     algorithm: Algorithm, groups: Sequence[Group], learned: Sequence[Group]
 ) -> list[Episode]:
-    """Return all episodes, with advantages in the turns of those that were trained on.
+    """Return all episodes, with advantages in the turns of the episodes that were trained on.
 
     Args:
-        algorithm: Gives the advantages.
+        algorithm: The algorithm that computes the advantages.
         groups: The groups of a step.
-        learned: Those that were trained on: groups that hold the same episode objects.
+        learned: The groups that were trained on, with the same episode objects.
     """
     by_episode = {
         id(episode): np.broadcast_to(np.asarray(advantage), (len(episode.turns),)).tolist()
@@ -129,9 +131,9 @@ def _credit_episode(
     turns = len(episode.turns)
     if advantage.shape not in ((), (turns,)) or not np.isfinite(advantage).all():
         raise ConfigurationError(
-            f"{type(algorithm).__name__}.advantages must give finite numbers of shape [] or "
-            f"[{turns}] for an episode of {turns} turns, got {advantage!r} for one of reward "
-            f"{episode.reward}."
+            f"{type(algorithm).__name__}.advantages must return finite numbers of shape [] or "
+            f"[{turns}] for an episode of {turns} turns, got {advantage!r} for an episode with the "
+            f"reward {episode.reward}."
         )
     by_turn = np.broadcast_to(advantage, (turns,))
     images: dict[str, Visual] = {image.sha256: image for image in episode.images}

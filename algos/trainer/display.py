@@ -1,4 +1,4 @@
-"""Shows progress to a person during training: two bars, and the latest numbers."""
+"""Shows the progress of training by two bars and the latest metrics."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
 
 
 class Display:
-    """Shows progress on standard error; a line for every twentieth of the run without a terminal.
+    """Shows progress on standard error.
+
+    Without a terminal, it prints a line for every twentieth of the run.
 
     Args:
-        label: What runs, for example ``"GRPO"``.
-        steps: Steps of the run.
-        taken: Steps taken already.
-        episodes: Episodes in a step.
+        label: The name of the algorithm, for example ``"GRPO"``.
+        steps: The number of steps of the run.
+        taken: The number of steps that were already taken.
+        episodes: The number of episodes in a step.
         shown: Whether this process shows anything.
     """
 
@@ -64,7 +66,7 @@ class Display:
         self._bars.stop()
 
     def episode(self, episode: Episode) -> None:
-        """Show that an episode of the present step has ended."""
+        """Show that an episode of the current step has ended."""
         if episode.status != "aborted":
             self._rewards.append(episode.reward)
         mean = sum(self._rewards) / max(len(self._rewards), 1)

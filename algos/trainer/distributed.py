@@ -1,6 +1,7 @@
-"""The processes of a run: one, or as many as `accelerate launch` has started.
+"""Connects the processes of a run: a single one, or all that `accelerate launch` started.
 
-Objects travel between them by gloo, weights and gradients by what accelerate chose for the device.
+Processes exchange objects by gloo. Weights and gradients are exchanged by the backend that
+accelerate selects for the device.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ Value = TypeVar("Value")
 
 
 def is_first() -> bool:
-    """Return whether this process writes; known before `DistributedContext` is made."""
+    """Return whether this process writes the files; works before `DistributedContext` exists."""
     return os.environ.get("RANK", "0") == "0"
 
 
 class DistributedContext:
-    """The processes of a distributed run, seen from one of them.
+    """Connects a process to the other processes of its run.
 
     Args:
-        timeout: Seconds that one waits for another before it gives up.
+        timeout: Seconds that a process waits for another before it raises an error.
 
     Attributes:
-        accelerator: Of this run; a run prepares one model, so each has an accelerator of its own.
+        accelerator: The `Accelerator` of this run; each run has its own, for its model.
         rank: The number of this process, from 0.
-        count: How many there are.
+        count: The number of processes.
 
     Raises:
         ConfigurationError: If PyTorch or accelerate lacks a private name that is used here.
-        RunError: If the launcher has started more processes than have found one another.
+        RunError: If the launcher started more processes than are connected.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -57,7 +58,7 @@ class DistributedContext:
             stop_with_launcher(grace=timeout)
         self.accelerator = _accelerator(timedelta(seconds=timeout))
         if self.accelerator.deepspeed_plugin is not None:
-            # As long as this is there, transformers loads every model in parts, any policy's too.
+            # While this attribute is set, transformers shards every model that it loads.
             self.accelerator.deepspeed_plugin.dschf = None
         self.rank: int = self.accelerator.process_index
         self.count: int = self.accelerator.num_processes
@@ -65,20 +66,20 @@ class DistributedContext:
         if started != self.count:
             raise RunError(
                 f"{started} processes were started, but this one found {self.count - 1} others: "
-                "they would train apart. Launch them by `accelerate launch --config_file …` with "
-                "one of the files in configs/."
+                "they would train separately. Start them by `accelerate launch --config_file …` "
+                "with one of the files in configs/."
             )
         self._group = self._objects()
 
     @property
     def first(self) -> bool:
-        """Return whether this is the process that writes and shows."""
+        """Return whether this is the first process, which writes files and shows progress."""
         return self.rank == 0
 
     def gather(self, value: Value) -> list[Value]:
-        """Return the values of all processes, in order of rank.
+        """Return the values of all processes, in the order of their ranks.
 
-        Images become mere hashes on their way: only the process that has one needs its pixels.
+        Images of other processes contain only hash and size, because their pixels are not needed.
         """
         if self.count == 1:
             return [value]
@@ -91,7 +92,7 @@ class DistributedContext:
         return received
 
     def collect(self, value: Value) -> list[Value]:
-        """Return the values of all processes with their images on the first, nothing elsewhere."""
+        """Return, on the first process, the values of all processes with their images."""
         if self.count == 1:
             return [value]
         received: list[Any] | None = [None] * self.count if self.first else None
@@ -112,14 +113,14 @@ class DistributedContext:
             self._together(lambda: dist.barrier(group=self._group))
 
     def _objects(self) -> dist.ProcessGroup | None:
-        """Return a group that needs no accelerator memory and whose failures are exceptions."""
+        """Return a group that uses no accelerator memory and raises exceptions on failures."""
         if self.count == 1:
             return None
         timeout = timedelta(seconds=self._timeout)
         if dist.get_backend() == "gloo":
-            # It was made with the time-out of this process's first run.
+            # The group was created with the timeout of the first run of this process.
             c10d._set_pg_timeout(timeout, dist.group.WORLD)  # noqa: SLF001 - nothing public does it
-            return dist.group.WORLD  # by name, as a sampling engine that starts exchanges worlds
+            return dist.group.WORLD  # not stored: a sampling engine replaces it when it starts
         group: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=timeout)
         return group
 
@@ -130,15 +131,15 @@ class DistributedContext:
             raise self.lost(error) from error
 
     def caused(self, error: RuntimeError) -> bool:
-        """Return whether an error of PyTorch means that another process did not answer."""
+        """Return whether an error of PyTorch means that another process did not reply."""
         return self.count > 1 and (isinstance(error, dist.DistError) or "gloo" in str(error))
 
     def lost(self, error: Exception) -> RunError:
-        """Return the error to raise when another process does not answer."""
+        """Return the error to raise if another process does not reply."""
         return RunError(
             f"Process {self.rank} of {self.count} lost another one, or waited for it longer than "
-            f"the timeout of {self._timeout:g} s. What that one said comes first; start again with "
-            f"resume. ({str(error).splitlines()[0]})"
+            f"the timeout of {self._timeout:g} s. See the first error of the other process, and "
+            f"continue with --resume. ({str(error).splitlines()[0]})"
         )
 
 
@@ -147,26 +148,26 @@ def _is_launched() -> bool:
 
 
 def _accelerator(timeout: timedelta) -> Accelerator:
-    """Return an `Accelerator` that leaves the model on the device chosen by its policy."""
-    if not _is_launched():  # any handler would ask for a group
+    """Return an `Accelerator` that leaves the model on the device of its policy."""
+    if not _is_launched():  # a handler would need a process group
         return Accelerator(device_placement=False)
     gloo = not torch.cuda.is_available()
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED", "false") == "true"
     return Accelerator(
         device_placement=False,
-        # Without `cpu` accelerate would not replicate on CPUs, with it it would not use DeepSpeed.
+        # Data parallelism on CPUs needs `cpu`; DeepSpeed needs `cpu` to be False.
         cpu=gloo and not deepspeed,
         kwargs_handlers=[
-            # Named, as accelerate knows no backend for CPUs and would then make worlds of one.
+            # Without a backend, accelerate would create groups of one process on CPUs.
             InitProcessGroupKwargs(backend="gloo" if gloo else "nccl", timeout=timeout),
-            # A step without images leaves the vision tower without gradients.
+            # In a step without images, the vision tower has no gradients.
             DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False),
         ],
     )
 
 
 class _Elsewhere(Image):
-    """The hash and size of an image that another process holds."""
+    """Holds the hash and size of an image of another process."""
 
     __slots__ = ()
 

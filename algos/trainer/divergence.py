@@ -1,4 +1,4 @@
-"""Stops a run before its weights are damaged by infinities or by gradients that leap."""
+"""Stops a run before infinite or suddenly large gradients damage its weights."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from statistics import median
 
 _WATCHED = 50
-"""Gradient norms that the median is taken over."""
+"""The number of gradient norms of the median."""
 _FIRST = 10
-"""Norms that must be known before one is called a leap."""
+"""The number of norms that must be known before norms are compared with the median."""
 
 
 class DivergenceCheck:
-    """Checks loss and gradient before each optimizer step; the same on every process.
+    """Checks loss and gradient before each optimizer step, equally on every process.
 
     Args:
-        max_grad_norm_ratio: How many times the median norm is too much; None is no limit.
+        max_grad_norm_ratio: The maximum ratio of a norm to the median norm; None sets no limit.
     """
 
     def __init__(self, max_grad_norm_ratio: float | None) -> None:
@@ -26,15 +26,15 @@ class DivergenceCheck:
 
     @property
     def norms(self) -> list[float]:
-        """Return the norms that are remembered, for a checkpoint."""
+        """Return the latest norms, for a checkpoint."""
         return list(self._norms)
 
     def remember(self, norms: Sequence[float]) -> None:
-        """Go on from a checkpoint's norms."""
+        """Restore the norms of a checkpoint."""
         self._norms = deque(norms, maxlen=_WATCHED)
 
     def problem(self, loss: float, norm: float) -> str | None:
-        """Return why the step should be refused, or None."""
+        """Return the reason for refusing the step, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if not math.isfinite(norm):
@@ -47,5 +47,5 @@ class DivergenceCheck:
         return f"the gradient norm is {norm:.4g}, {norm / usual:.3g} times its median"
 
     def taken(self, norm: float) -> None:
-        """Remember the norm of a step that was taken."""
+        """Record the norm of a step that was taken."""
         self._norms.append(norm)

@@ -1,4 +1,4 @@
-"""Evaluation on held-out samples: before, during and after training."""
+"""Evaluates a policy on held-out samples before, during and after training."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .distributed import DistributedContext
 from .metrics import MetricsLog
 
 WAYS = ("greedy", "sampled")
-"""The ways in which held-out samples are played."""
+"""The sampling modes in which held-out samples are played."""
 
 
 class HeldOutEpisodes(NamedTuple):
-    """The held-out episodes of one environment, played in one way.
+    """Holds the held-out episodes of one environment and one sampling mode.
 
     Attributes:
         env: The name of the environment.
@@ -45,13 +45,13 @@ class HeldOutEpisodes(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Holds means over the held-out episodes of one environment, played in one way.
+    """Holds means over the held-out episodes of one environment and one sampling mode.
 
     Attributes:
         episodes: Number of episodes that were not aborted.
         reward: Mean reward; NaN if every episode was aborted.
         metrics: Means of the metrics by name.
-        intervals: Half widths of their 95 % intervals.
+        intervals: Half widths of the 95 % intervals of the metrics.
         kinds: Means of the metrics by kind of sample, if there are several kinds.
     """
 
@@ -96,14 +96,14 @@ Scores = Mapping[str, Mapping[str, HeldOutScore]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Sets the held-out samples, and when they are played during training.
+    """Holds the settings of evaluations on held-out samples during training.
 
     Attributes:
-        make_envs: Makes one environment, by name.
-        headlines: The metric of each environment that decides which weights are best.
-        episodes: Samples of each environment.
-        max_tokens: Most tokens in a turn.
-        every: Steps between two evaluations during training.
+        make_envs: Functions that create an environment, by the name of the environment.
+        headlines: The metric of each environment by which the best weights are selected.
+        episodes: The number of samples of each environment.
+        max_tokens: The maximum number of sampled tokens in a turn.
+        every: The number of steps between two evaluations.
         temperature: Temperature of the sampled episodes, above 0.
 
     Raises:
@@ -126,12 +126,12 @@ class HeldOut:
                 raise ConfigurationError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if not self.make_envs or set(self.make_envs) != set(self.headlines):
             raise ConfigurationError(
-                f"Each held-out environment has a headline metric, got {sorted(self.headlines)} "
+                f"Each held-out environment needs a headline metric, got {sorted(self.headlines)} "
                 f"for {sorted(self.make_envs)}."
             )
 
     def headline(self, scores: Scores) -> float:
-        """Return the mean over environments of the greedy headline metric; a missing one is 0."""
+        """Return the mean greedy headline metric over environments; a missing metric counts 0."""
         values = [
             scores[name]["greedy"].value(metric) or 0.0 for name, metric in self.headlines.items()
         ]
@@ -147,14 +147,14 @@ def play_held_out(
     rank: int = 0,
     count: int = 1,
 ) -> Iterator[HeldOutEpisodes]:
-    """Play the held-out samples of each environment greedily and sampled.
+    """Play the held-out samples of each environment with greedy decoding and with sampling.
 
     Args:
         policy: The policy.
-        make_envs: Makes one environment, by name.
-        episodes: Samples of each environment.
-        max_tokens: Most tokens in a turn.
-        temperature: Temperature of the sampled episodes.
+        make_envs: Functions that create an environment, by the name of the environment.
+        episodes: The number of samples of each environment.
+        max_tokens: The maximum number of sampled tokens in a turn.
+        temperature: The temperature of the sampled episodes.
         rank: The number of this process, from 0.
         count: The number of processes that share the samples.
     """
@@ -194,21 +194,22 @@ class EvaluationResult(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates a policy every few steps of a run and after the last one; keeps the best weights.
+    """Evaluates a policy every few steps and after the last step, and keeps the best weights.
 
-    The run's folder gets ``evaluations.jsonl``, an object for each evaluation, and
-    ``best/step_000123/`` with the policy's weights and ``score.json``. Every process plays its
-    share of the samples. An evaluation changes nothing that training depends on.
+    It writes two outputs to the folder of the run: ``evaluations.jsonl``, with an object for each
+    evaluation, and ``best/step_000123/``, with the weights of the policy and ``score.json``. Every
+    process plays its share of the samples. An evaluation does not affect training.
 
     Args:
-        held_out: The samples, and when they are played.
-        folder: The run's folder.
-        step: Steps taken; evaluations of later steps are forgotten.
-        steps: Steps of the run.
+        held_out: The settings of the evaluations.
+        folder: The folder of the run.
+        step: The number of steps that were taken; evaluations of later steps are removed from the
+            file.
+        steps: The number of steps of the run.
         policy: The policy that is trained; its weights are saved.
-        player: The policy that plays: the one that is trained, or an engine with its weights.
+        player: The policy that plays: the trained policy, or an engine with its weights.
         backend: The backend of the policy.
-        processes: The processes that take part.
+        processes: The processes of the run.
     """
 
     def __init__(
@@ -233,13 +234,13 @@ class Evaluator:
         self._log = MetricsLog(folder / "evaluations.jsonl", step) if processes.first else None
 
     def due(self, step: int) -> bool:
-        """Return whether the policy is to be evaluated after `step` steps, and has not been."""
+        """Return whether an evaluation after `step` steps is due and has not been made."""
         if not step or (step % self._held_out.every and step != self._steps):
             return False
         return self._processes.broadcast(self._log is None or step not in self._log.steps)
 
     def evaluate(self, step: int) -> EvaluationResult:
-        """Evaluate the policy after `step` steps; every process makes this call."""
+        """Evaluate the policy after `step` steps. Every process makes this call."""
         self._policy.train_mode(False)
         with self._backend.playing(self._player):
             shares, examples = self._play()
@@ -262,7 +263,7 @@ class Evaluator:
             self._log.close()
 
     def _play(self) -> tuple[dict[tuple[str, str], list[Episode]], dict[str, Episode]]:
-        """Return this process's episodes without messages, and an example of each environment."""
+        """Return the episodes of this process without messages, and one example by environment."""
         told, processes = self._held_out, self._processes
         shares: dict[tuple[str, str], list[Episode]] = {}
         examples: dict[str, Episode] = {}

@@ -1,4 +1,4 @@
-"""The settings of a run that decide its result."""
+"""Collects and compares the settings that determine the result of a run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .config import TrainerConfig
 from .episode_sources import EpisodeSource
 
 Identity = Mapping[str, Any]
-"""JSON-like; a checkpoint continues only a run with the same settings."""
+"""JSON-like settings. A checkpoint can continue only a run with the same settings."""
 
 
 def identify(
     config: TrainerConfig, algorithm: Algorithm, episode_source: EpisodeSource
 ) -> Identity:
-    """Return all settings of a run, except how often it saves and how long it waits."""
+    """Return all settings of a run except those of saving and the timeout."""
     told = asdict(config)
     for name in ("saving", "timeout"):
         del told[name]
     for name in ("sleep", "engine_restarts", "episode_retries"):
         del told["rollouts"][name]
     if config.optimization.schedule == "constant":
-        del told["steps"]  # then a longer run begins like a shorter one
+        del told["steps"]  # the first steps do not depend on the number of steps
     given: Any = algorithm
     options = (
         {each.name: getattr(given, each.name) for each in fields(given)}
@@ -41,7 +41,7 @@ def identify(
 
 
 def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
-    """Return in words what differs between two nested mappings."""
+    """Return a description of each difference between two nested mappings."""
     found: list[str] = []
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)

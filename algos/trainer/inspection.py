@@ -1,4 +1,4 @@
-"""Saves what is left of a step that could not be taken, for a person to look at."""
+"""Saves the data of a step that failed, for inspection."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ Scored = Sequence[tuple[TrainingSegment, torch.Tensor]]
 def save_step(
     folder: Path, step: int, groups: Sequence[Group], scored: Scored, processes: DistributedContext
 ) -> Path:
-    """Write a step's episodes and scores; every process makes the same call.
+    """Write the episodes and scores of a step. Every process makes this call.
 
     Args:
-        folder: Where to.
-        step: Its number, from 1.
-        groups: This process's groups.
-        scored: What its latest optimizer step read (`Updater.latest`).
-        processes: Who takes part.
+        folder: The output folder.
+        step: The number of the step, from 1.
+        groups: The groups of this process.
+        scored: The segments and log-probabilities of the latest optimizer step (`Updater.latest`).
+        processes: The processes of the run.
 
     Returns:
-        The file of the episodes. Beside it, for each process, is a ``….scores-<rank>.pt``: a list
-        with, for each segment, ``group``, ``token_ids``, ``loss_mask``, ``advantages``,
-        ``sampling_logprobs`` and ``logprobs`` (those of the last forward pass), ``[length]``.
+        The file of the episodes. The same folder contains a file ``….scores-<rank>.pt`` for each
+        process. It holds a list with, for each segment, ``group``, ``token_ids``, ``loss_mask``,
+        ``advantages``, ``sampling_logprobs`` and ``logprobs`` (of the last forward pass), all
+        ``[length]`` except ``group``.
     """
     name = f"step_{step:06d}"
     path = folder / f"{name}.jsonl"
@@ -63,17 +64,17 @@ def _row(credited: TrainingSegment, logprobs: torch.Tensor) -> dict[str, object]
 
 
 def require_finite_rewards(groups: Sequence[Group]) -> None:
-    """Refuse episodes that no baseline can be taken of.
+    """Check that all rewards are finite, because advantages are computed from them.
 
     Raises:
-        EpisodeError: If a reward is not a finite number; names the episode.
+        EpisodeError: If a reward is not a finite number. The message names the episode.
     """
     for episode in (each for group in groups for each in group):
         if not math.isfinite(episode.reward):
             raise EpisodeError(
                 f"{_place(episode)} has the reward {episode.reward}, of the terms "
-                f"{dict(episode.terms)}; rewards must be finite numbers: mend the term, or let the "
-                "environment abort the episode"
+                f"{dict(episode.terms)}; rewards must be finite numbers: correct the term, or let "
+                "the environment abort the episode"
             )
 
 

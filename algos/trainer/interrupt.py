@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both stop a run between two steps."""
+"""Handles Ctrl-C and SIGTERM, which stop a run between two steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from types import FrameType
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, then raise its `KeyboardInterrupt`.
+    """Defer Ctrl-C until the block has ended, then raise its `KeyboardInterrupt`.
 
-    Weights and optimizer change together inside such a block, so that an interrupted run is always
+    Weights and optimizer change together inside such a block, so an interrupted run is always
     between two steps.
     """
     with collected_interrupts() as received:
@@ -29,12 +29,12 @@ def uninterrupted() -> Iterator[None]:
 def collected_interrupts() -> Iterator[list[int]]:
     """Collect the interrupts of the block instead of raising them.
 
-    Several processes have to stop after the same step, so that none of them may be interrupted
-    between the moment in which they agree to go on and the next one. Signals only reach the main
-    thread; elsewhere nothing is collected.
+    Several processes must stop after the same step. Therefore no process may be interrupted after
+    they have agreed to continue with the next step. Signals are received by the main thread only;
+    in other threads nothing is collected.
 
     Yields:
-        The numbers of the signals that have arrived so far.
+        The numbers of the signals that have arrived.
     """
     received: list[int] = []
     if not _in_main_thread():
@@ -62,10 +62,10 @@ def sigterm_interrupts() -> Iterator[None]:
 
 @cache
 def stop_with_launcher(grace: float) -> None:
-    """Stop this process when the process that started it has died.
+    """Stop this process when its parent process has died.
 
-    A thread watches the parent; one is enough for all runs of this process. It sends SIGTERM, so
-    that a checkpoint is written, and ends the process if that takes too long.
+    One thread for all runs of this process monitors the parent. It sends SIGTERM, so that a
+    checkpoint is written, and ends the process if this takes too long.
 
     Args:
         grace: Seconds from the signal to the end of the process.
@@ -83,7 +83,7 @@ def stop_with_launcher(grace: float) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Do what Ctrl-C does at this moment, also where a shell has it ignored."""
+    """Run the current handler of Ctrl-C, or raise `KeyboardInterrupt` if it is disabled."""
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler):
         raise KeyboardInterrupt

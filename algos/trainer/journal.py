@@ -1,19 +1,19 @@
-"""The journal of a run: finished episodes, kept safe until a checkpoint holds what they taught.
+"""Saves finished episodes in the journal of a run until a checkpoint covers their step.
 
 ::
 
-    journal/run.json                    the run's settings
+    journal/run.json                    the settings of the run
     journal/step_000012/
-        episodes_0.jsonl, images/       episodes as process 0 finished them (`visenv.episodes`)
-        kept_0_of_1.json                in the end: which of them it learns from
+        episodes_0.jsonl, images/       finished episodes of process 0 (`visenv.episodes`)
+        kept_0_of_1.json                written at the end of the step: the selected groups
 
-A run that is killed and goes on from its last checkpoint takes the steps since then again. What the
-journal holds of them is read, not played: no finished episode is lost, and as a step's episodes lie
-under its number and go with it, none is used for another. Aborted ones are not kept: the run that
-goes on tries them again.
+A run that was killed continues from its last checkpoint and repeats the steps after it. Episodes of
+these steps that are in the journal are read and not played again, so no finished episode is lost.
+The episodes of a step have a folder of their own, which is deleted with the step, so no episode is
+used in another step. Aborted episodes are not saved; the resumed run plays them again.
 
-A line that cannot be read (half of one, of a run that was killed while it wrote) stands for an
-episode that was not finished.
+A line that cannot be read (for example an incomplete line of a run that was killed) is ignored, and
+its episode is played again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,19 @@ from visenv.old_names import with_new_names
 from visenv.types import Episode, Group
 
 _SYNC_SECONDS = 1.0
-"""A power cut loses at most this much; a killed process loses nothing that was added."""
+"""Maximum time between two syncs to disk, in seconds.
+
+A power cut loses at most the episodes of this time. A killed process loses no added episode.
+"""
 
 
 class JournalEntries(NamedTuple):
-    """Holds what a journal knows of one step.
+    """Holds the entries of a journal for one step.
 
     Attributes:
-        episodes: By group and member.
-        kept: The groups the step learns from; None where that was not decided yet, or one of their
-            episodes is not there.
+        episodes: The episodes by group and member.
+        kept: The selected groups of the step; None if the selection was not complete, or one of
+            their episodes is missing.
     """
 
     episodes: Mapping[tuple[int, int], Episode]
@@ -54,21 +57,20 @@ class EpisodeJournal:
     """Reads and extends the journal of one run.
 
     Args:
-        folder: Where it lies.
-        run: What the run was told, JSON-like; a journal of a run that was told otherwise is
-            refused.
+        folder: The folder of the journal.
+        run: The settings of the run, JSON-like; a journal with other settings is refused.
         rank: The number of this process, from 0.
-        count: How many processes take part in the run.
-        exact: Whether a step is read only where it was played to its end; otherwise it is played
-            again as a whole. A model that samples in batches rounds differently in batches of
-            another shape (by 1e-7), so a step that is half read and half played is not to the bit
-            the one that was killed; one that is read whole is, and one that is played whole is.
+        count: The number of processes of the run.
+        exact: Whether only complete steps are read; an incomplete step is then played again as a
+            whole. The rounding of a model that samples in batches depends on the shape of the batch
+            (by 1e-7). A step that is partly read and partly played is therefore not bitwise equal
+            to the interrupted step. A step that is completely read or completely played is.
 
     Attributes:
-        exact: The same.
+        exact: The value of the argument.
 
     Raises:
-        RunError: If the journal is of another run.
+        RunError: If the journal belongs to another run.
     """
 
     def __init__(
@@ -97,14 +99,14 @@ class EpisodeJournal:
                 partial.write_text(json.dumps(run, indent=2), encoding="utf-8")
         elif with_new_names(json.loads(path.read_text(encoding="utf-8"))) != run:
             raise RunError(
-                f"{self._folder} holds episodes of a run with other settings (run.json says which)."
-                " Give the old ones to continue it, or another run name to start a new run."
+                f"{self._folder} holds episodes of a run with other settings (see its run.json). "
+                "Use the old settings to continue it, or another name to start a new run."
             )
 
     def read(self, step: int) -> JournalEntries:
         """Return the episodes of a step from all processes, and the groups that it keeps.
 
-        What `exact` forbids to use is removed.
+        Episodes that must not be used with `exact` are removed.
         """
         own = self._episodes(step)
         _cut(own)
@@ -118,26 +120,27 @@ class EpisodeJournal:
         return JournalEntries(episodes, kept)
 
     def add(self, step: int, episode: Episode) -> Future[None]:
-        """Keep a finished episode, unless it was aborted; written by another thread.
+        """Save a finished episode in another thread; aborted episodes are not saved.
 
         Returns:
-            Done when it is safe; holds the `OSError` of a full disk.
+            A future that is done when the episode is on disk. Its exception is an `OSError` if, for
+            example, the disk is full.
         """
         written = self._writer.submit(self._write, self._episodes(step), episode)
         self._pending.setdefault(step, []).append(written)
         return written
 
     def finish(self, step: int, kept: Mapping[int, Group]) -> Future[None]:
-        """Note what the step learns from: groups by number.
+        """Save the numbers and episodes of the selected groups of the step.
 
         Returns:
-            Done when that is safe, and every episode of the step.
+            A future that is done when the selection and every episode of the step are on disk.
         """
         keys = [[(number, each.member) for each in group] for number, group in kept.items()]
         return self._writer.submit(self._decide, step, keys)
 
     def prune(self, step: int) -> None:
-        """Remove the first `step` steps: a checkpoint holds what they taught."""
+        """Remove the first `step` steps, which a checkpoint covers."""
         for folder in self._folder.glob("step_*"):
             if int(folder.name.removeprefix("step_")) < step:
                 shutil.rmtree(folder)
@@ -175,7 +178,7 @@ class EpisodeJournal:
 
 
 def _cut(path: Path) -> None:
-    """Cut off half a line at the end, so that the next one does not continue it."""
+    """Remove an incomplete line at the end, so that the next line does not continue it."""
     if path.exists():
         content = path.read_bytes()
         os.truncate(path, content.rfind(b"\n") + 1)

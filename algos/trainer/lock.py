@@ -1,4 +1,4 @@
-"""The lock of a run's folder."""
+"""Locks the folder of a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from visenv.errors import RunError
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder, which is made if it is not there, for this process.
+    """Lock the folder of a run for this process, and create it if necessary.
 
     The operating system releases the lock of a process that dies.
 
     Raises:
-        RunError: If another process holds the folder.
+        RunError: If another process has locked the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "run.lock", blocking=False)

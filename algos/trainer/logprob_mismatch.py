@@ -1,7 +1,8 @@
-"""Measures how well sampler and trainer agree on the probabilities of sampled tokens.
+"""Measures the difference between the log-probabilities of sampler and trainer.
 
-The two run the same weights, maybe in different engines with different rounding. A sampler that
-reads other tokens, images or weights than the trainer shows here first.
+Sampler and trainer compute with the same weights, possibly in different engines with different
+rounding. If the sampler reads other tokens, images or weights than the trainer, the difference is
+large.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from visenv.errors import SamplerError
 from .distributed import DistributedContext
 
 _FEWEST = 64
-"""Tokens below which `LogprobMismatch.require` does not judge: the mean of a few is noise."""
+"""The minimum number of tokens for `LogprobMismatch.require`, because small means are noisy."""
 
 
 @dataclass
 class LogprobMismatch:
-    """Sums differences over tokens that were sampled with the present weights."""
+    """Sums differences over tokens that were sampled with the current weights."""
 
     tokens: float = 0.0
     distance: float = 0.0
@@ -32,9 +33,9 @@ class LogprobMismatch:
         """Compare log-probabilities.
 
         Args:
-            trainer: ``[segments, length]``, in nats.
-            sampler: The same shape; NaN where none was reported.
-            fresh: bool, the same shape: sampled with the present weights.
+            trainer: Those of the trainer, ``[segments, length]``, in nats.
+            sampler: Those of the sampler, in the same shape; NaN for unknown values.
+            fresh: bool, in the same shape: whether a token was sampled with the current weights.
         """
         compared = fresh & ~sampler.isnan()
         difference = (trainer.detach().double() - sampler.double())[compared]
@@ -48,13 +49,14 @@ class LogprobMismatch:
         self.squares += float(ratio.square().sum())
 
     def measures(self, processes: DistributedContext) -> dict[str, float]:
-        """Return the measures over all processes; nothing if no token could be compared.
+        """Return the metrics over all processes; an empty mapping if no token could be compared.
 
         Returns:
-            ``sampler/distance``, the mean of ``|log p_trainer - log p_sampler|``, and
-            ``sampler/largest`` of them; ``sampler/ratio``, the mean of ``p_trainer / p_sampler``
-            (1 in expectation), and ``sampler/effective``, the effective sample size of weighting
-            with it, as a share of the tokens: ``(Σ w)² / (n Σ w²)``.
+            ``sampler/distance``, the mean of ``|log p_trainer - log p_sampler|``;
+            ``sampler/largest``, their maximum; ``sampler/ratio``, the mean of the weights
+            ``w = p_trainer / p_sampler``, whose expected value is 1; ``sampler/effective``, the
+            effective sample size with these weights as a share of the tokens,
+            ``(Σ w)² / (n Σ w²)``.
         """
         all_of_them = processes.gather(self)
         tokens = sum(each.tokens for each in all_of_them)
@@ -70,15 +72,15 @@ class LogprobMismatch:
         }
 
     def require(self, processes: DistributedContext, limit: float | None) -> None:
-        """Check that the sampler samples with the trainer's weights; all processes do so together.
+        """Check that the sampler uses the weights of the trainer. All processes make this call.
 
         Args:
-            processes: Those that measured.
-            limit: Largest ``sampler/distance``, in nats; None is no limit. Fewer than 64 tokens
-                over all processes are not judged.
+            processes: The processes of the run.
+            limit: The maximum ``sampler/distance``, in nats; None sets no limit. Fewer than 64
+                tokens over all processes are not checked.
 
         Raises:
-            SamplerError: If the distance is larger.
+            SamplerError: If the distance exceeds the limit.
         """
         if limit is None:
             return
@@ -87,7 +89,7 @@ class LogprobMismatch:
         if compared >= _FEWEST and distance > limit:
             raise SamplerError(
                 "the sampler and the trainer disagree on the tokens that were sampled with the "
-                f"present weights: sampler/distance is {distance:.3g} nats, max_sampler_distance "
+                f"current weights: sampler/distance is {distance:.3g} nats, max_sampler_distance "
                 f"{limit:g}. The sampler holds other weights, or reads other tokens or images; "
-                "docs/training.md says where to look."
+                'see "When training diverges" in docs/training.md.'
             )

@@ -1,4 +1,4 @@
-"""The steps of a run, made by every one of its processes: play, learn, send, save."""
+"""Takes the steps of a run in every process: play, update, send weights, save."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ _TORCH, _MINIBATCHES = 3, 4
 
 Revive = Callable[[], Awaitable[None]]
 MakeEpisodeSource = Callable[[Shard, Revive], EpisodeSource]
-"""Gets this process's share, and how to restart its engine."""
+"""Creates the source from the share of this process and a function that restarts its engine."""
 
 
 class TrainingLoop:
-    """Runs a `Trainer` once, from where the run begins or is resumed.
+    """Runs a `Trainer` once, from the start of the run or from its latest checkpoint.
 
     Args:
-        policy: What learns.
-        algorithm: What the loss is.
-        config: How long, how fast, and what is saved.
-        folder: The run's folder.
-        engine: What samples, if not the policy itself.
-        make_episode_source: Makes what gives this process's episodes.
-        resume: Whether to go on from the newest checkpoint.
-        processes: Who takes part.
+        policy: The policy that is trained.
+        algorithm: The algorithm.
+        config: The settings of the run.
+        folder: The folder of the run.
+        engine: The engine that samples; None if the policy itself samples.
+        make_episode_source: A function that creates the episode source of this process.
+        resume: Whether to continue from the latest checkpoint.
+        processes: The processes of the run.
         stage: The name of the phase, which is written to ``metrics.jsonl``; ``""`` writes none.
         reference: The reference of the KL term; by default a frozen copy of the policy.
-        held_out: What the policy is evaluated on during training; None evaluates nothing.
-        callbacks: Called in their order.
-        trackers: Names of trackers.
+        held_out: The settings of evaluations during training; None makes no evaluations.
+        callbacks: The callbacks, which are called in this order.
+        trackers: The names of trackers.
 
     Attributes:
-        step: Steps taken.
+        step: The number of steps that were taken.
 
     Raises:
-        RunError: If a checkpoint does not fit.
+        RunError: If a checkpoint does not belong to the run.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class TrainingLoop:
         self._processes = processes
         self._guard = DivergenceCheck(config.optimization.max_grad_norm_ratio)
         if engine is not None and config.rollouts.sleep:
-            engine.sleep()  # reference and optimizer need its memory; the first `send` wakes it
+            engine.sleep()  # frees memory for reference and optimizer; the first `send` wakes it
         self._reference = (
             ReferencePolicy(folder / "reference", policy, reference, processes)
             if algorithm.needs_reference
@@ -157,26 +157,26 @@ class TrainingLoop:
             )
 
     def _restore(self, resume: bool) -> None:
-        if not resume and self._processes.first:  # of a run that was killed before its first step
+        if not resume and self._processes.first:  # left by a run that was killed in its first step
             shutil.rmtree(self._folder / "journal", ignore_errors=True)
-        # The first process decides: another may have come when the folder was there already.
+        # The first process decides, because it may have written to the folder before others look.
         latest = self._processes.broadcast(self._checkpoints.latest if resume else None)
         if latest is not None:
             self.step = self._checkpoints.load(latest)
         if self._reference is None or (resume and self._reference.restore(self.step)):
             return
         if self.step:
-            raise RunError(f"{self._folder} holds no reference to go on with; begin another run.")
+            raise RunError(f"{self._folder} has no reference to resume from; start a new run.")
         self._reference.begin(self._backend)
 
     # -------------------------------------------------------------------------- the steps
 
     def run(self) -> None:
-        """Take the steps that are left.
+        """Take the remaining steps.
 
         Raises:
-            RunError: If every episode of a step was aborted, the sampling engine is lost, or
-                another process is.
+            RunError: If every episode of a step was aborted, or the sampling engine or another
+                process was lost.
             DivergedError: If a loss or gradient cannot be used; the step is saved.
             SamplerError: If the sampler holds other weights than the trainer; the step is saved.
             EpisodeError: If a reward is not finite; the step is saved.
@@ -187,7 +187,7 @@ class TrainingLoop:
             with self._observing() as observers, self._interrupts() as received:
                 self._sync.send()
                 observers.begin()
-                self._evaluate_due(observers)  # killed before an evaluation that was due
+                self._evaluate_due(observers)  # the run may have been killed before an evaluation
                 self._stop_together(received)
                 should_stop = False
                 while self.step < steps and not should_stop:
@@ -246,28 +246,28 @@ class TrainingLoop:
             self._save_due(groups, observers)
 
     def _evaluate_due(self, observers: Observers) -> None:
-        """Evaluate the policy if it is due after the present step."""
+        """Evaluate the policy if an evaluation is due after the current step."""
         if self._evaluator is not None and self._evaluator.due(self.step):
             observers.evaluated(self._evaluator.evaluate(self.step))
 
     def _interrupts(self) -> AbstractContextManager[list[int]]:
-        """Return a context that collects interrupts, where several processes stop together."""
+        """Return a context that collects interrupts if several processes must stop together."""
         return nullcontext([]) if self._processes.count == 1 else collected_interrupts()
 
     def _stop_together(self, received: Sequence[int]) -> None:
-        """Stop if any process has received an interrupt: all processes then stop at this place.
+        """Stop all processes at this point if any process has received an interrupt.
 
         Raises:
-            KeyboardInterrupt: If one has.
+            KeyboardInterrupt: If a process has received an interrupt.
         """
         if any(self._processes.gather(bool(received))):
             raise KeyboardInterrupt
 
     def _learn(self, groups: Sequence[Group]) -> dict[str, float]:
-        """Change the weights by this process's groups and those of the others."""
+        """Update the weights with the groups of all processes."""
         step = self.step + 1
         everyones = [group for each in self._processes.gather(groups) for group in each]
-        self._sync.sleep()  # not before all have played: they may share an engine
+        self._sync.sleep()  # after all processes have played: they may share an engine
         own = {id(episode) for group in groups for episode in group}
         try:
             require_finite_rewards(everyones)
@@ -280,7 +280,7 @@ class TrainingLoop:
             rng = np.random.default_rng(self._stream(_MINIBATCHES))
             with self._sync.changing():
                 metrics = self._updater.update(given, rate, rng) | {"learning_rate": rate}
-        except (DivergedError, EpisodeError) as error:  # a `SamplerError` too
+        except (DivergedError, EpisodeError) as error:  # includes `SamplerError`
             raise self._inspected(error, groups) from error
         self._sync.send()
         parts = measure_by_env_and_kind(
@@ -293,7 +293,7 @@ class TrainingLoop:
     def _inspected(
         self, error: DivergedError | EpisodeError, groups: Sequence[Group]
     ) -> DivergedError | EpisodeError:
-        """Return the error, with the place where a person finds the step in which it happened."""
+        """Save the step, and return the error with the path of the saved episodes."""
         step = self.step + 1
         path = save_step(
             self._folder / "diverged", step, groups, self._updater.latest, self._processes
@@ -313,7 +313,7 @@ class TrainingLoop:
     # ------------------------------------------------------------------------- saving
 
     def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
-        """Save what this step has to, the last step everything."""
+        """Save what is due after this step; after the last step, everything is due."""
         saving, last = self._config.saving, self.step == self._config.steps
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)

@@ -1,4 +1,4 @@
-"""The metrics of a step, and the file that keeps them."""
+"""Computes the metrics of a step, and writes them to a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from visenv.types import Episode, Group, ToolCalled
 
 
 def measure(groups: Sequence[Group]) -> dict[str, float]:
-    """Return means over the episodes of a step; aborted ones are only counted.
+    """Return means over the episodes of a step; aborted episodes are only counted.
 
     Returns:
         ``reward``; ``terms/…`` by name (means over the episodes to which the term applies);
-        ``metrics/…`` by name; ``tools/…`` (`tool_metrics`);
-        ``episodes/aborted`` (a count),
-        ``episodes/truncated`` (a share), ``episodes/turns`` and ``episodes/tokens`` (sampled);
-        ``groups/zero_std``, the share of groups of several in which all got one reward.
+        ``metrics/…`` by name; ``tools/…`` (`tool_metrics`); ``episodes/aborted`` (a count);
+        ``episodes/truncated`` (a share); ``episodes/turns`` and ``episodes/tokens`` (sampled
+        tokens); ``groups/zero_std``, the share of groups with several members in which all rewards
+        are equal.
     """
     whole = [[each for each in group if each.status != "aborted"] for group in groups]
     episodes = [episode for group in whole for episode in group]
@@ -41,16 +41,17 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
 def measure_by_env_and_kind(
     groups: Sequence[Group], env_of: Callable[[Group], str]
 ) -> dict[str, float]:
-    """Return `measure` of the groups of each environment and of each kind of sample.
+    """Return the metrics of `measure` for each environment and each kind of sample.
 
     Args:
-        groups: Of the whole step, those of all processes.
-        env_of: Returns the name of a group's environment; ``""`` where the run has only one.
+        groups: The groups of all processes in the step.
+        env_of: A function that returns the name of the environment of a group; ``""`` if the run
+            has only one.
 
     Returns:
-        ``env/<environment>/<measure>``, and by kind ``env/<environment>/kind/<kind>/<measure>``; in
-        a run of one environment only the latter, as ``kind/<kind>/<measure>``. Samples without a
-        kind count in no kind.
+        ``env/<environment>/<metric>``, and by kind ``env/<environment>/kind/<kind>/<metric>``. In a
+        run with one environment, only ``kind/<kind>/<metric>``. Samples without a kind belong to no
+        kind.
     """
     parts: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
@@ -58,7 +59,7 @@ def measure_by_env_and_kind(
         prefix = f"env/{env}/" if env else ""
         if env:
             parts[prefix].append(group)
-        # An episode that was aborted before it knew its sample has no kind; the others have one.
+        # An episode that was aborted before it had a sample has no kind; the others have one.
         if kind := next((episode.kind for episode in group if episode.kind), ""):
             parts[f"{prefix}kind/{kind.replace(' ', '_')}/"].append(group)
     return {
@@ -88,15 +89,16 @@ def advantages_by_tool(
 ) -> dict[str, float]:
     """Return the mean advantage of episodes by the outcome of their tool calls.
 
-    Groundlight's figure 3 (arXiv 2506.14821) accumulates them over the steps of a run.
+    Figure 3 of Groundlight (arXiv 2506.14821) accumulates these means over the steps of a run.
 
     Args:
-        groups: Of the whole step.
-        advantages: Of each episode of each group, ``[]`` or one for each turn, which are averaged.
+        groups: All groups of the step.
+        advantages: The advantages of each episode of each group: ``[]``, or one for each turn,
+            which are averaged.
 
     Returns:
-        ``advantage/no_tool`` (no call), ``advantage/tool_ok`` (a call gave a result) and
-        ``advantage/tool_failed`` (none did); an outcome that no episode has is left out.
+        ``advantage/no_tool`` (no call), ``advantage/tool_ok`` (at least one call succeeded) and
+        ``advantage/tool_failed`` (all calls failed). An outcome without episodes is left out.
     """
     found: dict[str, list[float]] = defaultdict(list)
     for group, given in zip(groups, advantages, strict=True):
@@ -118,8 +120,8 @@ _LARGEST = ("longest_seconds", "stalest", "waited_seconds")
 def reduced(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Combine the reports of several processes (`EpisodeSource.report`) into one.
 
-    Counts and rates add up; shares and times of an episode are averaged; of what the step waits
-    for, the largest counts.
+    Counts and rates are summed, shares and times of an episode are averaged, and the maximum of
+    times for which the step waits is used.
     """
     values: dict[str, list[float]] = defaultdict(list)
     for report in reports:
@@ -135,15 +137,15 @@ def _reduce(name: str, values: Sequence[float]) -> float:
 
 
 class MetricsLog:
-    """Writes a file of metrics, one JSON object a line.
+    """Writes a file of metrics with one JSON object in each line.
 
     Args:
         path: The file, for example ``metrics.jsonl``.
-        step: Steps taken; what an earlier process wrote of later steps is dropped.
-        stage: The name of the phase, written in each object; ``""`` writes none.
+        step: The number of steps that were taken; lines of later steps are removed.
+        stage: The name of the phase, which is written in each object; ``""`` writes none.
 
     Attributes:
-        steps: The steps that the file has an object of.
+        steps: The steps that the file contains.
     """
 
     def __init__(self, path: Path, step: int, stage: str = "") -> None:
@@ -166,7 +168,7 @@ class MetricsLog:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the whole lines of the file; a run that was killed may leave half of one."""
+    """Return the complete lines of the file; a run that was killed may leave an incomplete one."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -1,9 +1,10 @@
-"""Micro-batches: the forward passes of an optimizer step, as many on every process.
+"""Divides an optimizer step into micro-batches, the same number on every process.
 
-Where several processes share a model, each must run the same parts of it equally often, or they
-wait for one another for ever. So a process with fewer micro-batches runs one more on a filler, and
-one whose micro-batch shows no image, where others' do, adds the filler to it. A filler is a segment
-of this very step, weighted with 0; it stays in the graph, for the sake of its backward pass.
+If several processes share a model, each must run the same parts of the model equally often.
+Otherwise they wait for each other forever. A process with fewer micro-batches therefore runs
+additional ones with a *filler*. A process whose micro-batch contains no image, while those of other
+processes do, adds the filler to it. A filler is a segment of the same step with the weight 0. It
+stays in the graph because of its backward pass.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .distributed import DistributedContext
 
 
 class DummySegment(NamedTuple):
-    """A segment that is only run."""
+    """Holds a filler: a segment that is computed but has no weight in the loss."""
 
     segment: Segment
     images: Mapping[str, Visual]
@@ -31,11 +32,11 @@ class DummySegment(NamedTuple):
 
 
 class MicroBatch(NamedTuple):
-    """Holds what one forward pass reads.
+    """Holds the segments of one forward pass.
 
     Attributes:
-        own: Segments that count.
-        filler: One that does not, or None.
+        own: The segments that are trained on.
+        filler: The filler, or None.
     """
 
     own: Sequence[TrainingSegment]
@@ -52,7 +53,7 @@ class MicroBatch(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """Holds what a process sends to the others: its number of micro-batches, its best filler."""
+    """Holds the number of micro-batches and the best filler of a process, for the others."""
 
     batches: int
     lacks_images: bool
@@ -68,10 +69,10 @@ def micro_batches(
     """Return the micro-batches of this process; every process gets the same number.
 
     Args:
-        policy: Splits them.
+        policy: The policy, which divides the segments.
         credited: The segments of this process.
-        budget: Of one forward pass.
-        processes: All of them make this call together.
+        budget: The limits of one forward pass.
+        processes: The processes of the run, which all make this call.
     """
     indices = policy.split([each.segment for each in credited], budget) if credited else []
     parts = [[credited[index] for index in part] for part in indices]
@@ -101,7 +102,7 @@ def _shows_images(part: Sequence[TrainingSegment]) -> bool:
 
 
 def _candidate(credited: Sequence[TrainingSegment]) -> DummySegment | None:
-    """Return the best filler; a segment without a sampled token has no backward pass."""
+    """Return the best filler; it needs a sampled token, otherwise it has no backward pass."""
     fillers = [DummySegment(each.segment, each.images) for each in credited]
     usable = [each for each in fillers if each.segment.loss_mask.any()]
     return min(usable, key=lambda each: each.cost, default=None)

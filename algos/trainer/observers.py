@@ -1,4 +1,4 @@
-"""Notifies what watches a run: the display, the metrics file, trackers and callbacks."""
+"""Notifies the observers of a run: the display, the metrics file, trackers and callbacks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .trackers import Trackers
 
 
 class Observers:
-    """Notifies everything that watches a run; a context manager.
+    """Notifies all observers of a run. It is a context manager.
 
-    The display, the files and the trackers belong to the first process, callbacks to every process.
+    Only the first process has a display, files and trackers. Every process calls its callbacks.
 
     Args:
         label: The name of the algorithm.
-        episodes: Episodes of this process in a step.
+        episodes: The number of episodes of this process in a step.
         stage: The name of the phase, which is written to ``metrics.jsonl``; ``""`` writes none.
-        trackers: Names of trackers.
+        trackers: The names of trackers.
         state: The state of the run.
-        callbacks: Called in their order.
-        processes: The processes that take part.
+        callbacks: The callbacks, which are called in this order.
+        processes: The processes of the run.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Observers:
         self._open.close()
 
     def begin(self) -> None:
-        """Notify that the run begins or is resumed."""
+        """Notify that the run starts or is resumed."""
         for callback in self._callbacks:
             callback.on_train_begin(self._state)
 
     def episode(self, episode: Episode) -> None:
-        """Notify that an episode of the present step has ended."""
+        """Notify that an episode of the current step has ended."""
         self._display.episode(episode)
 
     def step(self, metrics: Mapping[str, float], groups: Sequence[Group]) -> None:
@@ -95,7 +95,7 @@ class Observers:
         self._trackers.log_example(self._state.step, f"examples/{name}", episode)
 
     def evaluated(self, evaluated: EvaluationResult) -> None:
-        """Notify that the policy was evaluated after the present step."""
+        """Notify that the policy was evaluated after the current step."""
         step = self._state.step
         if self._processes.first:
             self._trackers.log(step, evaluated.metrics)
@@ -113,7 +113,7 @@ class Observers:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether a callback of any process wants the run to end."""
+        """Return whether a callback of any process has requested the end of the run."""
         if not self._callbacks:
             return False
         return any(self._processes.gather(self._state.should_stop))

@@ -1,13 +1,13 @@
-"""The state of the optimizer in a checkpoint, in shards that any number of processes can read.
+"""Saves the state of the optimizer in shards that any number of processes can read.
 
 ::
 
-    optimizer/shard_00000_of_00002.pt    what process 0 of 2 held
+    optimizer/shard_00000_of_00002.pt    the elements of process 0 of 2
 
-A shard says which elements of which parameters it holds: their float32 weights, and what the
-optimizer keeps for each weight (AdamW: two moments). A process that goes on copies the elements
-that it holds itself from all shards. So the number of processes and the stage of ZeRO may be others
-than those that wrote the checkpoint, and no value is computed anew.
+A shard contains, for each parameter, the indices of its elements, their float32 weights, and the
+optimizer state of each weight (AdamW: two moments). A process of a resumed run copies the elements
+that it holds from all shards. The number of processes and the ZeRO stage may therefore differ from
+those that wrote the checkpoint, and all values are copied exactly.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _WEIGHTS = "weights"
 
 
 class Slot(NamedTuple):
-    """The elements of one parameter that this process holds.
+    """Describes the elements of one parameter that this process holds.
 
     Attributes:
         name: The name of the parameter in its module.
-        start: The first of the elements, in the flattened parameter.
-        length: How many they are, at least 1.
-        master: The tensor that holds them in float32; the optimizer's state has it as a key.
-        offset: The first of the elements, in the flattened `master`.
+        start: The index of the first element in the flattened parameter.
+        length: The number of elements, at least 1.
+        master: The float32 tensor that contains the elements. It is a key of the optimizer state.
+        offset: The index of the first element in the flattened `master`.
     """
 
     name: str
@@ -44,25 +44,25 @@ class Slot(NamedTuple):
     offset: int
 
     def values_in(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the elements, as a view ``[length]``, in a tensor of the shape of `master`."""
+        """Return the elements in a tensor of the shape of `master`, as a view ``[length]``."""
         return tensor.detach().view(-1)[self.offset : self.offset + self.length]
 
 
 def save_shard(
     folder: Path, slots: Sequence[Slot], optimizer: torch.optim.Optimizer, rank: int, count: int
 ) -> None:
-    """Write what this process holds.
+    """Write the shard of this process.
 
     Args:
-        folder: The folder of all shards; it is made if it is not there.
-        slots: What this process holds.
+        folder: The folder of all shards, which is created if necessary.
+        slots: The elements that this process holds.
         optimizer: The optimizer, whose state has the `Slot.master` as keys.
         rank: The number of this shard, from 0.
         count: The number of shards.
 
     Raises:
-        ConfigurationError: If the optimizer keeps a tensor that is neither one number nor has one
-            value for each weight.
+        ConfigurationError: If the optimizer state contains a tensor that is neither a number nor
+            has one value for each weight.
     """
     folder.mkdir(parents=True, exist_ok=True)
     parameters = {slot.name: _entry(slot, optimizer.state.get(slot.master, {})) for slot in slots}
@@ -76,16 +76,16 @@ def load_shards(
     optimizer: torch.optim.Optimizer,
     sizes: Mapping[str, int],
 ) -> None:
-    """Read what this process holds from the shards of all processes that wrote a checkpoint.
+    """Read the elements of this process from all shards of a checkpoint.
 
     Args:
         folder: The folder of the shards.
-        slots: What this process holds; it is overwritten.
-        optimizer: The optimizer; it has not taken a step yet.
+        slots: The elements that this process holds, which are overwritten.
+        optimizer: The optimizer, which has not taken a step yet.
         sizes: The number of elements of every trained parameter, by name.
 
     Raises:
-        RunError: If a shard is missing or cannot be read, or the shards are of other parameters.
+        RunError: If a shard is missing or cannot be read, or the shards contain other parameters.
     """
     shards = _read(folder)
     own = {slot.name: slot for slot in slots}
@@ -99,12 +99,12 @@ def load_shards(
     if different:
         name = min(different)
         raise RunError(
-            f"{folder} does not fit what is trained here: {len(different)} of {len(sizes)} "
-            f"parameters differ; {name} has {sizes.get(name, 0)} weights here and {found[name]} "
-            "there. The model, LoRA and freeze_vision must be those of the run."
+            f"{folder} does not fit the trained model: {len(different)} of {len(sizes)} "
+            f"parameters differ; {name} has {sizes.get(name, 0)} weights in the model and "
+            f"{found[name]} in the checkpoint. Use the model, LoRA and freeze_vision of that run."
         )
     for group in optimizer.param_groups:
-        if shards[0]["step"] is not None:  # some optimizers count steps in their groups
+        if shards[0]["step"] is not None:  # some optimizers store the step in their groups
             group["step"] = shards[0]["step"]
 
 
@@ -116,15 +116,16 @@ def _entry(slot: Slot, state: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in numbers.items():
         if isinstance(value, torch.Tensor) and value.numel() != 1:
             raise ConfigurationError(
-                f"The optimizer keeps {key!r} of shape {list(value.shape)} for weights of shape "
-                f"{list(slot.master.shape)}. Checkpoints hold numbers, and tensors with one value "
-                "for each weight: use AdamW."
+                f"The optimizer state {key!r} has the shape {list(value.shape)} for weights of the "
+                f"shape {list(slot.master.shape)}. Checkpoints support numbers, and tensors with "
+                "one value for each weight: use AdamW."
             )
     return {
         "start": slot.start,
         "length": slot.length,
-        # A copy: of a view, the whole tensor beneath would be written. Keys are interned, so that
-        # the file of a resumed run has the same bytes: pickle refers to equal objects by number.
+        # The values are cloned because torch.save writes the whole storage of a view. Keys are
+        # interned, so that a resumed run writes the same bytes: pickle refers to an object that
+        # occurs again by a number.
         "values": {
             intern(key): slot.values_in(value).to("cpu", copy=True) for key, value in values.items()
         },
@@ -166,5 +167,5 @@ def _read(folder: Path) -> list[Any]:
         return [
             torch.load(path, map_location="cpu", weights_only=True, mmap=True) for path in paths
         ]
-    except Exception as error:  # broken bytes lead torch.load anywhere
+    except Exception as error:  # damaged files can raise any exception in torch.load
         raise RunError(f"The checkpoint {folder.parent} cannot be read: {error}") from error

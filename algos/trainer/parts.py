@@ -1,4 +1,4 @@
-"""What DeepSpeed holds in parts: modules (ZeRO-3), and the optimizer's state (every stage)."""
+"""Handles state that DeepSpeed shards: modules (ZeRO-3), and optimizer state (every stage)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .optimizer_shards import Slot
 
 
 class PartedModule:
-    """A module that DeepSpeed is about to take over, to be given back as it was found.
+    """Remembers the original state of a module that DeepSpeed wraps, to restore it later.
 
     Args:
-        module: The module; its weights are whole, or in parts already.
+        module: The module, whose weights may already be sharded.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -22,9 +22,9 @@ class PartedModule:
         self._was_in_parts = is_in_parts(module)
 
     def release(self, engine: Any) -> None:
-        """End DeepSpeed's engine, and make its weights what they were: whole, or in parts.
+        """End the engine of DeepSpeed, and restore the weights: complete, or sharded.
 
-        Whole weights wait in main memory until the engine has given its own back.
+        Complete weights are held in main memory until the engine has released its own.
         """
         parameters = [*self._module.parameters()]
         plain: dict[int, torch.nn.Parameter] = {}
@@ -41,14 +41,14 @@ class PartedModule:
 
 
 def is_in_parts(module: torch.nn.Module) -> bool:
-    """Return whether DeepSpeed holds the weights of a module in parts."""
+    """Return whether DeepSpeed has sharded the weights of a module."""
     return any(hasattr(parameter, "ds_id") for parameter in module.parameters())
 
 
 def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> None:
-    """Put plain dictionaries and, where there are some, plain parameters in place of DeepSpeed's.
+    """Replace the dictionaries of DeepSpeed, and the parameters in `plain`, by plain ones.
 
-    What was one object stays one.
+    Parameters that were the same object remain the same object.
     """
     for part in module.modules():
         part._parameters = {  # noqa: SLF001 - DeepSpeed replaced it
@@ -58,13 +58,13 @@ def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> N
 
 
 def frozen_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return DeepSpeed's configuration of a frozen module, made from that of the trained one."""
+    """Return the DeepSpeed configuration of a frozen module, from that of the trained module."""
     zero = config["zero_optimization"]
     kept = {name: zero[name] for name in ("stage", "offload_param") if name in zero}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "bf16": dict(config.get("bf16", {"enabled": False})),
-        # No weight stays whole: `load_weights` writes into the parts.
+        # Every weight is sharded, because `load_weights` writes into the shards.
         "zero_optimization": {**kept, "stage3_param_persistence_threshold": 0},
     }
 
@@ -79,9 +79,9 @@ def optimizer_slots(engine: Any) -> list[Slot]:
 
 
 def _slot_of_whole(zero: Any, name: str, parameter: Any) -> Slot | None:
-    """ZeRO-1 and 2: a process holds an interval of all parameters of a group in a row."""
-    mapping = parameter._hp_mapping  # noqa: SLF001 - nothing public says where it begins
-    if mapping is None:  # other processes hold all of it
+    """Return the slot of ZeRO-1 and 2, in which a process holds an interval of each group."""
+    mapping = parameter._hp_mapping  # noqa: SLF001 - there is no public name
+    if mapping is None:  # other processes hold all elements
         return None
     own, kept = mapping.lp_fragment_address, mapping.hp_fragment_address
     master = zero.single_partition_of_fp32_groups[mapping.param_group_index]
@@ -89,7 +89,7 @@ def _slot_of_whole(zero: Any, name: str, parameter: Any) -> Slot | None:
 
 
 def _slot_in_parts(zero: Any, name: str, parameter: Any) -> Slot | None:
-    """ZeRO-3: the parts of a parameter are of one size; what fills up the last one is left out."""
+    """Return the slot of ZeRO-3, where all shards of a parameter have one size, without padding."""
     group, offset, size = zero.grad_position[zero.get_param_id(parameter)]
     start = torch.distributed.get_rank() * size
     length = min(size, parameter.ds_numel - start)

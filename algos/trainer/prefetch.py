@@ -1,4 +1,4 @@
-"""Micro-batches made ready in another thread, while the one before them is computed."""
+"""Prepares the next micro-batch in another thread while the current one is computed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Made = TypeVar("Made")
 
 
 def prefetched(make: Callable[[Item], Made], items: Sequence[Item]) -> Generator[Made]:
-    """Yield ``make(item)`` for each item, in their order.
+    """Yield ``make(item)`` for each item, in order.
 
-    While the caller works with one, the next is made by another thread; none is made earlier than
-    that, so that at most two exist. Close the iterator where it is not read to its end
-    (`contextlib.closing`): the thread then ends.
+    While the caller uses one value, another thread computes the next one, so at most two values
+    exist. If the iterator is not read to its end, close it (`contextlib.closing`) to end the
+    thread.
 
     Args:
-        make: Makes what is yielded. It shares no state with what the caller does meanwhile.
-        items: What it is made from; a single one is made on the caller's own thread.
+        make: The function that computes a value. It must not share mutable state with the caller.
+        items: The arguments of `make`; a single item is computed in the thread of the caller.
 
     Raises:
-        Exception: Whatever `make` raises, in the place of what it would have made.
+        Exception: An exception of `make`, when its value is requested.
     """
     if len(items) < 2:
         yield from map(make, items)
@@ -40,11 +40,11 @@ def prefetched(make: Callable[[Item], Made], items: Sequence[Item]) -> Generator
 
 
 def pinned(collated: Any) -> Any:
-    """Return a collated micro-batch in pinned memory, which copies to a GPU need not wait for.
+    """Return a collated micro-batch in pinned memory, from which copies to a GPU are asynchronous.
 
     Args:
-        collated: What `TrainablePolicy.collate` gave. It is returned as it is where there is no
-            GPU, or where it has no method ``pin_memory`` (the convention of PyTorch's DataLoader).
+        collated: The output of `TrainablePolicy.collate`. It is returned unchanged if there is no
+            GPU, or if it has no method ``pin_memory`` (the convention of PyTorch's DataLoader).
     """
     if not torch.cuda.is_available() or not hasattr(collated, "pin_memory"):
         return collated

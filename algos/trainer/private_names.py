@@ -1,4 +1,4 @@
-"""The private names of PyTorch, accelerate and DeepSpeed that the trainer uses."""
+"""Lists the private names of PyTorch, accelerate and DeepSpeed that the trainer uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROCESS_NAMES: Final = (
         "removes it, because transformers shards every model that is loaded while it exists",
     ),
 )
-"""Checked by `DistributedContext`, for every run."""
+"""Names that `DistributedContext` checks in every run."""
 
 TRACKER_NAMES: Final = members(
     "accelerate.tracking:",
@@ -31,7 +31,7 @@ TRACKER_NAMES: Final = members(
     "TrackioTracker",
     "WandBTracker",
 )
-"""Checked by `check_trackers`, when a trainer is made."""
+"""Names that `check_trackers` checks when a trainer is created."""
 
 ZERO_NAMES: Final = (
     PrivateName(
@@ -87,4 +87,4 @@ ZERO_NAMES: Final = (
     PrivateName("deepspeed.utils:logger", "silences the report of a refused step"),
     PrivateName("torch.nn:Module._parameters", "restores plain parameters at the end of a run"),
 )
-"""Checked by the DeepSpeed backend."""
+"""Names that the DeepSpeed backend checks."""

@@ -1,8 +1,8 @@
-"""The reference of a KL term: a frozen policy, kept on disk so that a resumed run has it too.
+"""Holds the reference of a KL term: a frozen policy that is saved for resumed runs.
 
 ::
 
-    reference/step_000000/     the weights after so many steps, as `TrainablePolicy.save` writes
+    reference/step_000000/     the weights after this step, as written by `TrainablePolicy.save`
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .distributed import DistributedContext
 
 
 class ReferencePolicy:
-    """A frozen policy; every process makes the same calls.
+    """Holds the frozen reference policy. Every process makes the same calls.
 
-    Make it before the backend of the trained policy, whose weights may be in parts afterwards.
+    Create it before the backend of the trained policy, which may shard the weights.
 
     Args:
         folder: The folder of the references of a run.
         policy: The policy that is trained.
-        start: The reference at the start of a run; its weights are changed by `renew`. By default
-            it is a frozen copy of `policy`.
-        processes: The processes that take part.
+        start: The reference at the start of a run, whose weights `renew` changes. By default it is
+            a frozen copy of `policy`.
+        processes: The processes of the run.
 
     Attributes:
         policy: The frozen policy.
@@ -48,7 +48,7 @@ class ReferencePolicy:
         self._processes = processes
 
     def begin(self, backend: TrainingBackend) -> None:
-        """Write the reference of a run that begins."""
+        """Write the reference at the start of a run."""
         if self._given:
             with backend.reading(self.policy):
                 self._write(0, self.policy)
@@ -56,12 +56,13 @@ class ReferencePolicy:
             self.renew(0, backend)
 
     def restore(self, step: int) -> bool:
-        """Load the reference of a run that goes on after `step` steps.
+        """Load the reference of a run that is resumed after `step` steps.
 
-        References that the stopped run wrote later are deleted: the run will write them again.
+        References that the stopped run wrote later are deleted, because the run will write them
+        again.
 
         Returns:
-            Whether the folder holds such a reference.
+            Whether the folder contains such a reference.
         """
         kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
         if not kept:
@@ -71,7 +72,7 @@ class ReferencePolicy:
         return True
 
     def renew(self, step: int, backend: TrainingBackend) -> None:
-        """Copy the weights of the trained policy, as they are after `step` steps."""
+        """Copy the weights of the trained policy after `step` steps to the reference."""
         with backend.reading():
             written = self._write(step, self._trained)
         self.policy.load_weights(written)
@@ -89,7 +90,7 @@ class ReferencePolicy:
         return final
 
     def saved(self, step: int) -> None:
-        """Delete the references that no run can go back to, as step `step` has a checkpoint."""
+        """Delete the references that are not needed after the checkpoint of step `step`."""
         kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
         self._keep_only(kept[-1])
 

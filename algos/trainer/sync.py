@@ -1,7 +1,7 @@
-"""Keeping a sampling engine on the present weights, and alive.
+"""Sends the current weights to a sampling engine, and restarts the engine if it dies.
 
-An engine that takes adapters is sent the weights beneath a LoRA adapter once, and again if it has
-lost them; after each step it is sent the adapter alone.
+An engine that supports adapters receives the base weights of a LoRA model once, and again if it has
+lost them. After each step it receives only the adapter.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from .distributed import DistributedContext
 class WeightSync:
     """Sends the weights of a policy to the engine that samples for it.
 
-    Every process has an engine, or a share in one, and all make the same calls; `revive` alone is
-    each one's own.
+    Every process has an engine or uses a shared one. All processes make the same calls, except for
+    `revive`, which a process can call alone.
 
     Args:
-        engine: Of this process; None where the policy samples itself, and nothing is to be done.
-        policy: Whose weights are sent.
-        backend: Of this policy.
-        processes: Who takes part.
-        rollouts: Whether the engine sleeps in between, and how often it may be restarted.
+        engine: The engine of this process; None if the policy itself samples, so that no weights
+            are sent.
+        policy: The policy whose weights are sent.
+        backend: The backend of this policy.
+        processes: The processes of the run.
+        rollouts: The settings of rollouts, which include sleeping and the number of restarts.
     """
 
     def __init__(
@@ -49,11 +50,11 @@ class WeightSync:
         self._processes = processes
         self._sleeps = rollouts.sleep
         self._restarts = rollouts.engine_restarts
-        self._sent = False  # whether every engine was sent whole weights
+        self._sent = False  # whether every engine has received complete weights
         self._changing = threading.Lock()
 
     def changing(self) -> AbstractContextManager[Any]:
-        """Return a context for changing weights: an engine that dies in it waits for new ones."""
+        """Return a context for updating weights, in which an engine that dies is not restarted."""
         return self._changing
 
     def sleep(self) -> None:
@@ -62,37 +63,37 @@ class WeightSync:
             self._engine.sleep()
 
     def send(self) -> None:
-        """Have the engine sample with the present weights; one that died is restarted.
+        """Send the current weights to the engine, which is restarted if it has died.
 
         Raises:
-            RunError: If it failed more often than it may.
+            RunError: If the engine failed more often than `RolloutConfig.engine_restarts`.
         """
         if self._engine is None:
             return
         if self._sleeps:
-            torch.cuda.empty_cache()  # the engine may be another process, which cannot use it
+            torch.cuda.empty_cache()  # an engine in another process cannot use cached memory
             self._engine.wake()
         while failures := self._send_all(self._engine):
             if self._restarts == 0:
                 raise RunError(
-                    "The sampling engine failed too often to go on; the last time: " + failures[0]
+                    "The sampling engine failed too often; the last error: " + failures[0]
                 )
             self._restarts -= 1
 
     async def revive(self) -> None:
-        """Restart the engine if it has died in the midst of sampling.
+        """Restart the engine if it has died while sampling.
 
         Raises:
-            PolicyError: If it cannot be done: the engine failed too often, or other processes hold
-                parts of the weights and are not asked; the next `send` tries again then.
+            PolicyError: If the engine failed too often, or if other processes hold parts of the
+                weights, which only the next `send` can gather.
         """
         if self._engine is None or not self._engine.stale:
             return
         if self._backend.partitioned:
-            raise PolicyError("The engine died; it gets weights again when all processes send.")
+            raise PolicyError("The engine died; it receives weights again in the next update.")
         with self._changing:
             if self._restarts == 0:
-                raise PolicyError("The sampling engine failed too often to start it again.")
+                raise PolicyError("The sampling engine failed too often to be restarted.")
             self._restarts -= 1
             policy = self._policy
             adapter = policy.adapter() if self._engine.takes_adapters else None
@@ -100,7 +101,10 @@ class WeightSync:
             _load(self._engine, weights, adapter, policy.version)
 
     def _all_weights(self, *, merge: bool) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the weights once all engines interrupted their turns: processes may share one."""
+        """Yield the weights after all engines have interrupted their turns.
+
+        All engines must be interrupted, because processes may share an engine.
+        """
         self._processes.wait()
         yield from self._policy.named_weights(self._backend.whole, merge=merge)
 
@@ -115,14 +119,14 @@ class WeightSync:
             _load(engine, weights, adapter, self._policy.version)
         except PolicyError as error:
             failure = str(error)
-        for _ in weights or ():  # those left: all processes gather all of them, or wait for ever
+        for _ in weights or ():  # all processes must gather all weights, or they wait forever
             pass
         failures = [each for each in self._processes.gather(failure) if each is not None]
         self._sent = not failures
         return failures
 
     def _lacks_weights(self, engine: EnginePolicy[Any]) -> bool:
-        """Whether the engine of any process needs the weights beneath an adapter."""
+        """Return whether the engine of any process needs the base weights of an adapter."""
         return any(self._processes.gather(engine.stale or not self._sent))
 
 
@@ -132,7 +136,7 @@ def _load(
     adapter: Adapter | None,
     version: int,
 ) -> None:
-    """Send weights, or an adapter with or without the weights that it changes."""
+    """Send weights, or an adapter with or without its base weights."""
     if adapter is not None:
         engine.load_adapter(adapter, version, weights)
     elif weights is not None:

@@ -1,4 +1,4 @@
-"""Experiment trackers, through accelerate: TensorBoard, Weights & Biases, Trackio and MLflow."""
+"""Logs to TensorBoard, Weights & Biases, Trackio and MLflow by the trackers of accelerate."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from visenv.types import Episode, Pixels, all_images
 from .private_names import TRACKER_NAMES
 
 PROJECT = "visenv"
-"""The project, or experiment, that runs belong to."""
+"""The name of the project (MLflow: experiment) of all runs."""
 
 _IMAGE_HEIGHT = 192
-"""Height of the images of example episodes, pixels."""
+"""Height of the images of example episodes, in pixels."""
 
 
 def _tensorboard(folder: Path, step: int) -> GeneralTracker:
@@ -41,7 +41,7 @@ def _wandb(folder: Path, step: int) -> GeneralTracker:
 
 
 def _trackio(folder: Path, step: int) -> GeneralTracker:
-    name = f"{_run_name(folder)}-{_run_id(folder)[:8]}"  # Trackio knows a run by its name
+    name = f"{_run_name(folder)}-{_run_id(folder)[:8]}"  # Trackio identifies a run by its name
     return TrackioTracker(PROJECT, name=name, resume="allow")
 
 
@@ -58,15 +58,15 @@ TRACKERS: dict[str, Callable[[Path, int], GeneralTracker]] = {
     "trackio": _trackio,
     "mlflow": _mlflow,
 }
-"""Makes a tracker for a run's folder and the number of steps taken, by name."""
+"""Functions by name that create a tracker from the folder of a run and the number of its steps."""
 
 
 def check_trackers(names: Sequence[str]) -> None:
     """Check that each tracker is known and that its package is installed.
 
     Raises:
-        UnknownNameError: If there is no such tracker; names the nearest.
-        ConfigurationError: If its package is not installed.
+        UnknownNameError: If there is no such tracker. The message suggests a name.
+        ConfigurationError: If the package of a tracker is not installed.
     """
     check_private_names(TRACKER_NAMES)
     for name in names:
@@ -79,13 +79,13 @@ def check_trackers(names: Sequence[str]) -> None:
 class Trackers:
     """Sends metrics and example episodes to trackers.
 
-    Accounts, servers and modes are set by the trackers' own environment variables, for example
+    Accounts, servers and modes are set by the environment variables of the trackers, for example
     ``WANDB_MODE=offline`` or ``MLFLOW_TRACKING_URI``.
 
     Args:
         names: Keys of `TRACKERS`.
-        folder: The run's folder; TensorBoard writes to ``tensorboard/`` in it.
-        step: Steps taken; TensorBoard's files forget what was logged of later steps.
+        folder: The folder of the run; TensorBoard writes to its folder ``tensorboard/``.
+        step: The number of steps that were taken; TensorBoard drops values of later steps.
     """
 
     def __init__(self, names: Sequence[str], folder: Path, step: int) -> None:
@@ -107,7 +107,7 @@ class Trackers:
 
         Args:
             step: The step, counted from 1.
-            name: What the episode is an example of, for example ``"examples/train"``.
+            name: The name of the example, such as ``"examples/train"``.
             episode: The episode.
         """
         text, picture = transcript(episode), image_strip(episode)
@@ -145,7 +145,7 @@ def _run_name(folder: Path) -> str:
 
 
 def _run_id(folder: Path) -> str:
-    """Return the id of the run, drawn when it is first needed and kept in its folder."""
+    """Return the id of the run, which is drawn once and saved in its folder."""
     path = folder / "tracker_id"
     if not path.exists():
         path.write_text(uuid4().hex, encoding="utf-8")
@@ -167,7 +167,7 @@ def transcript(episode: Episode) -> str:
 
 
 def image_strip(episode: Episode) -> Pixels | None:
-    """Return the images of an episode side by side, uint8 ``[192, width, 3]``; None without one."""
+    """Return the images of an episode side by side, uint8 ``[192, width, 3]``, or None."""
     import cv2
 
     shown = all_images(message for turn in episode.turns for message in turn.messages)

@@ -1,4 +1,4 @@
-"""The trainer: what a person makes and calls."""
+"""Defines `Trainer`, the entry point for training."""
 
 from __future__ import annotations
 
@@ -25,49 +25,51 @@ from .trackers import check_trackers
 
 
 class Trainer:
-    """Trains a policy with an algorithm, in a folder of its own.
+    """Trains a policy with an algorithm, and writes the results to a folder.
 
     ::
 
         Trainer(policy, GRPO(), config, folder="runs/first").train(make_env)
 
-    The folder gets ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
+    The folder contains ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
     ``checkpoints/step_000123/``, and with `held_out` also ``evaluations.jsonl`` and ``best/``. A
-    run that was stopped by Ctrl-C, SIGTERM or a kill goes on with ``resume=True`` from its last
-    checkpoint as if nothing had happened: on a CPU to the bit.
+    run that was stopped by Ctrl-C, SIGTERM or a kill continues from its last checkpoint with
+    ``resume=True``. On a CPU, the results are bitwise the same as without the interruption.
 
-    Started by ``accelerate launch --config_file configs/…`` the same program trains on several
-    processes: each plays its share of the groups, all change one set of weights, as replicas or
-    held in parts by DeepSpeed, and the first writes. What is played does not depend on how many
-    there are. Each process makes the policy on its own device.
+    With ``accelerate launch --config_file configs/…`` the same program trains in several processes.
+    Each process plays its share of the groups, and all processes update one set of weights, which
+    each process holds completely or DeepSpeed shards. The first process writes the files. The
+    number of processes does not change which episodes are played. Each process creates the policy
+    on its own device.
 
     The global random state of torch is seeded again for every step.
 
     Args:
-        policy: What learns.
-        algorithm: What the loss is: ours, or your own class with two methods.
-        config: How long, how fast, and what is saved.
-        folder: The run's folder, made if it is not there; all processes see it.
-        resume: Whether to continue what the folder holds.
-        sampler: An engine that samples in the policy's place; it is sent the weights after each
+        policy: The policy that is trained.
+        algorithm: The algorithm: one of visenv, or your own class with two methods.
+        config: The settings of the run.
+        folder: The folder of the run, which is created if necessary; all processes must see it.
+        resume: Whether to continue the run in the folder.
+        sampler: An engine that samples instead of the policy, and receives the weights after each
             step. Every process has its own.
-        executor: Where environments run; by default here, on the event loop.
+        executor: Determines where environments run; by default in this process, on the event loop.
         stage: The name of the phase, which is written to ``metrics.jsonl``.
         reference: The frozen reference of the KL term (`TrainablePolicy.copy_frozen`); by default a
-            copy of `policy` as it is when a run begins. A resumed run reads it from its folder.
-        held_out: The policy is evaluated on these samples during training: scores go to
-            ``evaluations.jsonl`` and the trackers, the best weights to ``best/``.
-        callbacks: Called in their order, on every process.
-        trackers: Where metrics and example episodes go beside the folder's files: "tensorboard",
-            "wandb", "trackio", "mlflow".
+            copy of `policy` at the start of the run. A resumed run reads it from its folder.
+        held_out: The settings of evaluations during training. Scores are written to
+            ``evaluations.jsonl`` and the trackers, and the best weights to ``best/``.
+        callbacks: The callbacks, which every process calls in this order.
+        trackers: The trackers that receive metrics and example episodes: "tensorboard", "wandb",
+            "trackio", "mlflow".
 
     Attributes:
-        step: Steps taken.
+        step: The number of steps that were taken.
 
     Raises:
         ConfigurationError: If a tracker is unknown or not installed, or a reference is given to an
             algorithm that has no KL term.
-        RunError: If the folder holds a run and `resume` is off, or is missing and `resume` is on.
+        RunError: If the folder contains a run and `resume` is False, or is missing and `resume` is
+            True.
     """
 
     def __init__(
@@ -102,20 +104,22 @@ class Trainer:
         check_trackers(self._trackers)
         if reference is not None and not algorithm.needs_reference:
             raise ConfigurationError("A reference was given, but the algorithm has no KL term.")
-        if is_first():  # another may come when the first has begun to write
+        if is_first():  # other processes may check after the first one has started to write
             _check_folder(self.folder, resume)
 
     def train(self, make_env: Callable[[], Env] | Mixture) -> None:
-        """Play and learn until `TrainerConfig.steps` steps are taken.
+        """Train until `TrainerConfig.steps` steps are taken.
 
         Args:
-            make_env: Makes one environment, for example ``lambda: gym.make("visenv/…")``, or a
-                mixture of several.
+            make_env: A function that creates an environment, for example
+                ``lambda: gym.make("visenv/…")``, or a mixture of several environments.
 
         Raises:
-            RunError: If a checkpoint does not fit, every episode of a step was aborted, the
-                sampler failed too often, another process was lost, or trains in the folder.
-            DivergedError: If a loss or gradient is not finite, or leaps; the step is saved.
+            RunError: If a checkpoint belongs to another run, every episode of a step was aborted,
+                the sampler failed too often, another process was lost, or another run uses the
+                folder.
+            DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
+                is saved.
             EpisodeError: If a reward is not finite; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
@@ -131,7 +135,7 @@ class Trainer:
                 executor=self.executor,
                 retries=rollouts.episode_retries,
                 revive=revive,
-                # With an engine of its own, a run is not repeatable to the bit anyway.
+                # A run with a separate engine is not bitwise reproducible.
                 deterministic=self.sampler is None,
             )
             collectors.append(collector)
@@ -157,18 +161,19 @@ class Trainer:
         )
 
     def fit(self, episodes: Sequence[Episode], batch_size: int) -> None:
-        """Learn from given episodes until `TrainerConfig.steps` steps are taken.
+        """Train on given episodes until `TrainerConfig.steps` steps are taken.
 
         Args:
-            episodes: With segments (`TrainablePolicy.encode`); each pass takes them in a new order.
-                The same on every process.
-            batch_size: Episodes in a step.
+            episodes: The episodes, with segments (`TrainablePolicy.encode`), equal on every
+                process. Each epoch has a new random order.
+            batch_size: The number of episodes in a step.
 
         Raises:
-            ConfigurationError: If there are none, or they have no segments.
-            RunError: If a checkpoint does not fit, another process was lost, or trains in the
-                folder.
-            DivergedError: If a loss or gradient is not finite, or leaps; the step is saved.
+            ConfigurationError: If there are no episodes, or an episode has no segments.
+            RunError: If a checkpoint belongs to another run, another process was lost, or another
+                run uses the folder.
+            DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
+                is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
         self._run(lambda share, _: OfflineSource(episodes, batch_size, self.config.seed, share))
@@ -178,7 +183,7 @@ class Trainer:
             held.enter_context(sigterm_interrupts())
             if is_first():
                 held.enter_context(locked(self.folder))
-                # Another process may have trained since this trainer was made.
+                # Another process may have trained in the folder after this trainer was created.
                 _check_folder(self.folder, self._resume)
             self._run_loop(make_episode_source)
 
@@ -202,7 +207,7 @@ class Trainer:
             )
         except BaseException:
             if self.sampler is not None and self.config.rollouts.sleep:
-                self.sampler.wake()  # the loop put it to sleep, and no `send` will come
+                self.sampler.wake()  # the loop put the engine to sleep, and `send` is not called
             raise
         try:
             loop.run()
@@ -215,5 +220,5 @@ def _check_folder(folder: Path, resume: bool) -> None:
         raise RunError(f"There is no run {folder} to resume.")
     if not resume and (folder / "metrics.jsonl").exists():
         raise RunError(
-            f"{folder} holds a run already. Continue it with --resume, or give another name."
+            f"{folder} holds a run already. Continue it with --resume, or use another name."
         )

@@ -1,4 +1,4 @@
-"""The update: credited segments in, optimizer steps taken, the same for every algorithm."""
+"""Takes the optimizer steps of a training step, in the same way for every algorithm."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Metrics = dict[str, float]
 
 
 class _Minibatch(NamedTuple):
-    """The segments of one optimizer step that are this process's, and the size of all of it."""
+    """Holds the segments of this process in one optimizer step, and the size of the whole step."""
 
     own: list[TrainingSegment]
     size: TokenCounts
 
 
 class _Ready(NamedTuple):
-    """A micro-batch with what its forward passes read: of the policy, and of the reference."""
+    """Holds a micro-batch with its collated inputs for the policy and the reference."""
 
     part: MicroBatch
     collated: Any
@@ -44,20 +44,20 @@ class _Ready(NamedTuple):
 
 
 class Updater:
-    """Changes a policy's weights.
+    """Updates the weights of a policy.
 
     Args:
-        policy: Whose weights change.
-        algorithm: What the loss is.
-        optimization: How the weights change.
-        backend: Of this policy.
-        processes: Who takes part; all of them make the same calls.
-        guard: Refuses steps.
-        reference: The frozen policy of a KL term, where the algorithm needs one.
+        policy: The policy that is trained.
+        algorithm: The algorithm that computes the loss.
+        optimization: The settings of the optimizer.
+        backend: The backend of the policy.
+        processes: The processes of the run, which all make the same calls.
+        guard: The divergence check, which can refuse steps.
+        reference: The frozen policy of the KL term, if the algorithm needs one.
 
     Attributes:
-        latest: What the latest optimizer step read: segments, each with its log-probabilities
-            float32 ``[length]``, padded right.
+        latest: The segments of the latest optimizer step, each with its log-probabilities, float32
+            ``[length]``, padded on the right.
     """
 
     def __init__(
@@ -85,25 +85,25 @@ class Updater:
     ) -> dict[str, float]:
         """Take all optimizer steps for the segments of one step of the run.
 
-        A step whose gradient is exactly 0, for example because no episode was better than another,
-        leaves weights and optimizer alone.
+        An optimizer step whose gradient is exactly 0, for example because all rewards are equal,
+        does not change the weights and the optimizer.
 
         Args:
             given: The segments.
-            learning_rate: Of this step of the run.
-            rng: Draws the minibatches, the same on every process.
+            learning_rate: The learning rate of this step of the run.
+            rng: The generator that draws the mini-batches, equal on every process.
 
         Returns:
-            ``loss``, ``grad_norm`` (before clipping) and the algorithm's metrics, each the mean
-            over the optimizer steps; ``skipped``, the share of them that had no gradient; where
-            there is an importance correction, ``importance_effective``, the share of the sample
-            that counts: ``importance² / importance_square``; and `LogprobMismatch.measures`.
+            ``loss``, ``grad_norm`` (before clipping) and the metrics of the algorithm, as means
+            over the optimizer steps; ``skipped``, the share of optimizer steps without a gradient;
+            with an importance correction, ``importance_effective``, the effective share of the
+            sample, ``importance² / importance_square``; and `LogprobMismatch.measures`.
 
         Raises:
-            DivergedError: If a loss or a gradient is not finite, or the norm leaps; the weights
-                keep their last good values.
-            SamplerError: If the sampler holds other weights than the trainer; nothing has changed.
-            ConfigurationError: If tokens without log-probabilities are to be used more than once.
+            DivergedError: If a loss or a gradient is not finite, or the gradient norm jumps. The
+                weights keep the values of the previous optimizer step.
+            SamplerError: If the sampler holds other weights than the trainer; no weight is changed.
+            ConfigurationError: If tokens without log-probabilities would be used more than once.
         """
         optimization = self._optimization
         own = given.own
@@ -127,7 +127,7 @@ class Updater:
     def _minibatches(
         self, own: Sequence[TrainingSegment], sizes: Sequence[TokenCounts], rng: np.random.Generator
     ) -> Iterator[_Minibatch]:
-        """Split the step into mini-batches of whole groups, whose shared prefixes are read once."""
+        """Divide the step into mini-batches of whole groups, so that groups can share prefixes."""
         for _ in range(self._optimization.num_epochs):
             for part in np.array_split(
                 rng.permutation(len(sizes)), self._optimization.num_minibatches
@@ -145,7 +145,7 @@ class Updater:
     def _optimize(
         self, minibatch: _Minibatch, learning_rate: float, agreement: LogprobMismatch | None
     ) -> Metrics:
-        """Take one optimizer step; return loss, gradient norm and metrics over all processes."""
+        """Take one optimizer step, and return loss, gradient norm and metrics of all processes."""
         parts = micro_batches(self._policy, minibatch.own, self._budget, self._processes)
         shares: list[Metrics] = [{"loss": 0.0}]
         self.latest = []
@@ -171,7 +171,7 @@ class Updater:
         return totals | {"grad_norm": norm, "skipped": float(norm == 0)}
 
     def _ready(self, part: MicroBatch) -> _Ready:
-        """Make a micro-batch ready for the policy, and for the reference if there is one."""
+        """Collate a micro-batch for the policy, and for the reference if there is one."""
         ready = self._ready_for_policy(part)
         if self._reference is None:
             return ready
@@ -196,7 +196,7 @@ class Updater:
         return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
 
     def _score(self, ready: _Ready) -> tuple[TokenScores, torch.Tensor]:
-        """Return the scores of the segments, and a 0 from the filler, for the graph."""
+        """Return the scores of the segments, and a 0 that keeps the filler in the graph."""
         scores = self._backend(ready.collated)
         if ready.part.filler is None:
             return scores, scores.logprobs.new_zeros(())
@@ -210,12 +210,13 @@ class Updater:
         size: TokenCounts,
         reference: torch.Tensor | None,
     ) -> Batch:
-        logprobs = scores.logprobs  # [segments, length], as all that follow
+        logprobs = scores.logprobs  # [segments, length], as all tensors below
         sampling = _padded([each.segment.logprobs for each in part], logprobs)
         old = sampling
         if self._optimization.old_logprobs == "trainer":
             old = _padded([_known(each.old_logprobs) for each in part], logprobs)
-        # Where the engine gave none: this is the first use, so the weights are those.
+        # Tokens without log-probabilities are used for the first time, so the current weights are
+        # those that sampled them.
         old = torch.where(old.isnan(), logprobs.detach(), old)
         return Batch(
             logprobs=logprobs,
@@ -230,9 +231,9 @@ class Updater:
         )
 
     def _reference_logprobs(self, ready: _Ready) -> torch.Tensor | None:
-        """Return what the reference says of a micro-batch's own segments.
+        """Return the log-probabilities of the segments of a micro-batch under the reference.
 
-        A filler is read too: where the reference is in parts, all processes must run it as often.
+        A filler is computed too, because all processes must run a sharded reference equally often.
         """
         if self._reference is None:
             return None
@@ -242,7 +243,7 @@ class Updater:
     def _with_old_logprobs(
         self, own: Sequence[TrainingSegment], agreement: LogprobMismatch
     ) -> list[TrainingSegment]:
-        """Return the segments with their log-probabilities under the present weights."""
+        """Return the segments with their log-probabilities under the current weights."""
         known: dict[int, NDArray[np.float32]] = {}
         parts = micro_batches(self._policy, own, self._budget, self._processes)
         with closing(prefetched(self._ready_for_policy, parts)) as made:
@@ -281,9 +282,9 @@ def _added(shares: Sequence[Metrics]) -> Metrics:
 def _require_logprobs(own: Sequence[TrainingSegment]) -> None:
     if any(np.isnan(each.segment.logprobs).any() for each in own):
         raise ConfigurationError(
-            "These episodes hold no log-probabilities, so a second optimizer step could not tell "
-            "how far the policy has moved: set num_epochs and num_minibatches to 1, or "
-            "old_logprobs to 'trainer'."
+            "These episodes have no log-probabilities, so the ratio of a second optimizer step "
+            "cannot be computed: set num_epochs and num_minibatches to 1, or old_logprobs to "
+            "'trainer'."
         )
 
 

@@ -1,9 +1,8 @@
-"""DeepSpeed's ZeRO stages 1 to 3 as a `TrainingBackend`: optimizer, gradients, weights in parts.
+"""Implements ZeRO stages 1 to 3 of DeepSpeed as a `TrainingBackend`.
 
-Read from DeepSpeed 0.19.8: `engine.backward` reduces the gradients of each micro-batch,
-`engine.step` changes the weights at the boundary that `set_gradient_accumulation_boundary` marked;
-an optimizer step whose norm is not finite is skipped and cleaned up by DeepSpeed itself, which is
-how a step is refused here.
+In DeepSpeed 0.19.8, `engine.backward` reduces the gradients of each micro-batch, and `engine.step`
+updates the weights at the boundary that `set_gradient_accumulation_boundary` marked. DeepSpeed
+skips an optimizer step whose norm is not finite. This backend uses this behavior to refuse a step.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from .parts import PartedModule, frozen_config, is_in_parts, optimizer_slots
 from .private_names import ZERO_NAMES
 
 _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_batch_size_per_gpu")
-"""What a run decides, whatever a configuration says."""
+"""Options of DeepSpeed that the run sets, and that a configuration must not contain."""
 
 
 class ZeroBackend(TrainingBackend):
-    """Holds a part of optimizer state and gradients in every process, in stage 3 of weights too.
+    """Shards optimizer state and gradients over the processes, and in stage 3 also weights.
 
-    The module must call its parts equally often on all processes, whatever it is given.
+    The module must call its submodules equally often on all processes, for any input.
 
     Args:
-        policy: Whose weights change.
-        optimization: How they change; its clipping is DeepSpeed's.
-        processes: Who takes part.
+        policy: The policy that is trained.
+        optimization: The settings of the optimizer; DeepSpeed clips the gradients.
+        processes: The processes of the run.
 
     Raises:
-        ConfigurationError: If DeepSpeed's configuration does not fit the run, or the installed
+        ConfigurationError: If the configuration of DeepSpeed contradicts the run, or the installed
             DeepSpeed lacks a private name that is used here.
     """
 
@@ -99,16 +98,17 @@ class ZeroBackend(TrainingBackend):
     def backward(self, loss: torch.Tensor) -> None:
         """Compute gradients, which DeepSpeed averages over processes.
 
-        accelerate's own `backward` would also take the optimizer step, before the norm is known.
+        The method `backward` of accelerate would also take the optimizer step, before the norm is
+        known.
         """
         self._engine.backward(loss * self._processes.count)
 
     @override
     def step(self, accept: Accept) -> float:
         self._accept = accept
-        self._norm = math.nan  # what it stays where DeepSpeed finds infinities before any norm
+        self._norm = math.nan  # remains NaN if DeepSpeed finds infinities before it computes a norm
         level = deepspeed.utils.logger.level
-        deepspeed.utils.logger.setLevel(logging.ERROR)  # it would call a refusal an overflow
+        deepspeed.utils.logger.setLevel(logging.ERROR)  # hides its report of an overflow
         try:
             self._engine.step()
         finally:
@@ -116,7 +116,7 @@ class ZeroBackend(TrainingBackend):
         return self._norm
 
     def _guard(self) -> None:
-        """Ask `accept` between the norm and the update; a refused norm is made an invalid one."""
+        """Call `accept` between the norm and the update, and replace a refused norm by NaN."""
         optimizer = self._engine.optimizer
         name = "_get_norm_groups" if self.partitioned else "scaled_global_norm"
         compute: Callable[..., Any] = getattr(optimizer, name)
@@ -147,9 +147,9 @@ class ZeroBackend(TrainingBackend):
     @override
     @contextmanager
     def playing(self, player: Policy[Any]) -> Iterator[None]:
-        """Hold all weights on every device, without a hook that would take them away again.
+        """Gather all weights on every device, without the hooks that would shard them again.
 
-        Where an engine samples, nothing is gathered.
+        If an engine samples, nothing is gathered.
         """
         if not self.partitioned or player is not self._policy:
             yield
@@ -170,7 +170,7 @@ class ZeroBackend(TrainingBackend):
     def hold(self, reference: TrainablePolicy[Any]) -> None:
         """Hold the reference, which is partitioned in stage 3.
 
-        A reference that is the trained model without its adapters is held with that.
+        A reference that is the trained model without its adapters is held with the trained model.
         """
         own = {id(parameter) for parameter in self._engine.module.parameters()}
         parameters = reference.module.parameters()
@@ -192,12 +192,12 @@ class ZeroBackend(TrainingBackend):
     @override
     @contextmanager
     def reading(self, policy: TrainablePolicy[Any] | None = None) -> Iterator[None]:
-        """In stage 3, bring one weight after the other into the first process's main memory."""
+        """Copy, in stage 3, one weight after another to the main memory of the first process."""
         held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
         module = (policy or self._policy).module
         for parameter in module.parameters() if is_in_parts(module) else ():
             with self.whole([parameter]):
-                # The whole weight; outside the block `parameter.data` is a partition or empty, [0].
+                # The complete weight; outside the block `parameter.data` is a shard or empty, [0].
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:
                 held.append((parameter, parameter.data, copy))
@@ -226,52 +226,53 @@ class ZeroBackend(TrainingBackend):
         self._policy.load_weights(policy)
         load_shards(folder, optimizer_slots(self._engine), optimizer.optimizer, self.sizes())
         if self.partitioned:
-            optimizer.checkpoint_event_epilogue()  # small weights are also kept whole
+            optimizer.checkpoint_event_epilogue()  # updates the complete copies of small weights
 
     @override
     def close(self) -> None:
-        """Release the backend; a module that was loaded in partitions stays partitioned."""
+        """Release the backend; a module that was loaded in shards remains sharded."""
         for engine, module in (*self._held.values(), (self._engine, self._module)):
             module.release(engine)
         self._held.clear()
         self._processes.accelerator.free_memory()
-        self._config.update(self._told)  # the next run of this process may decide otherwise
+        self._config.update(self._told)  # the next run of this process may have other settings
 
 
 def _configure(config: dict[str, Any], optimization: OptimizationConfig) -> int:
-    """Make DeepSpeed's configuration say what `OptimizationConfig` says; the ZeRO stage.
+    """Write the settings of `OptimizationConfig` into DeepSpeed's, and return the ZeRO stage.
 
     Raises:
-        ConfigurationError: If it says otherwise, or what cannot be done.
+        ConfigurationError: If the configuration contradicts these settings or is not supported.
     """
     stage = config.get("zero_optimization", {}).get("stage")
     if stage not in (1, 2, 3):
         raise ConfigurationError(
-            f"zero_optimization.stage must be 1, 2 or 3, got {stage!r}; for replicas launch "
-            "without DeepSpeed."
+            f"zero_optimization.stage must be 1, 2 or 3, got {stage!r}; for data parallelism "
+            "without sharding, launch without DeepSpeed."
         )
     if config.get("bf16", {}).get("enabled") is True:
         if stage == 1:
             raise ConfigurationError(
-                "ZeRO-1 is refused with bf16: DeepSpeed has another optimizer for it. Take stage 2."
+                "ZeRO-1 is refused with bf16, for which DeepSpeed has another optimizer. Use stage "
+                "2."
             )
-        # The gradients of many micro-batches are added up; in bf16 small ones would be lost.
+        # Gradients of many micro-batches are summed; in bf16, small gradients would be lost.
         config.setdefault("data_types", {}).setdefault("grad_accum_dtype", "fp32")
     offload = config["zero_optimization"].get("offload_optimizer") or {}
     if offload.get("device") == "nvme":
         raise ConfigurationError(
-            "An optimizer on NVMe is refused: checkpoints read its state in memory. Offload it to "
-            '"cpu".'
+            "An optimizer on NVMe is refused, because checkpoints read its state from memory. "
+            'Offload it to "cpu".'
         )
     if config.get("fp16", {}).get("enabled") is True:
         raise ConfigurationError(
-            "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."
+            "fp16 is refused, because its loss scaling skips steps silently. Use bf16 or float32."
         )
-    # What each micro-batch holds and when a step is due is decided step by step.
+    # The run determines the micro-batches and the optimizer steps.
     for name, value in zip(_DECIDED, (optimization.max_grad_norm, 1, 1), strict=True):
         if config.get(name, "auto") not in ("auto", value):
             raise ConfigurationError(
-                f"DeepSpeed's {name} is {config[name]!r}, but this run decides it, here {value}: "
+                f"DeepSpeed's {name} is {config[name]!r}, but this run sets it to {value}: "
                 'leave it out of the configuration, or write "auto".'
             )
         config[name] = value

@@ -1,7 +1,7 @@
-"""A MkDocs hook: the API reference, one page for each module or package of the library.
+"""Adds the API reference to the site, with one page for each module or package (MkDocs hook).
 
-mkdocstrings writes the pages from the docstrings. The list follows the folders, so that a new
-module has a page.
+mkdocstrings generates the pages from the docstrings. The list of pages is read from the folders, so
+a new module gets a page automatically.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ GROUPS = {
     "algos": "visenv.algos",
 }
 LEFT_OUT = {"cli", "viewer", "envs", "policies", "algos", "recipes"}
-"""What is described elsewhere: commands by `--help`, the parts in groups of their own."""
+"""Modules without a page in the group of the core.
+
+`--help` describes the commands. The packages envs, policies and algos have groups of their own.
+"""
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -34,7 +37,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages."""
+    """Add the pages to the files of the site."""
     index = ["# API reference", "Generated from the docstrings of the code."]
     for folder, title in GROUPS.items():
         rows = ["| module | what it is for |", "|---|---|"]
@@ -46,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def _modules(folder: str) -> Iterator[tuple[str, Path]]:
-    """Yield the modules and packages directly in a folder: their names, and their files."""
+    """Yield the name and the file of each module and package directly in a folder."""
     package = "visenv" if folder == "visenv" else f"visenv.{folder}"
     for path in sorted((ROOT / folder).iterdir()):
         found = path / "__init__.py" if path.is_dir() else path
@@ -57,7 +60,7 @@ def _modules(folder: str) -> Iterator[tuple[str, Path]]:
 
 
 def _page(name: str, path: Path) -> str:
-    """Return the page: a package with its public modules, each with what it defines."""
+    """Return the page of a module, or of a package with its public modules."""
     parts = [f"# `{name}`", f"::: {name}\n    options:\n      show_root_heading: false"]
     if path.name == "__init__.py":
         for module in sorted(path.parent.rglob("*.py")):

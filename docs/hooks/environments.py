@@ -1,7 +1,7 @@
-"""A MkDocs hook: the page of each environment, and the gallery.
+"""Adds a page for each environment, and the gallery, to the site (MkDocs hook).
 
-The pages are made when the site is built: `visenv.cards` plays episodes and writes the same text as
-`visenv card`.
+The pages are generated when the site is built: `visenv.cards` plays episodes and writes the same
+text as `visenv card`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = get_plugin_logger("environments")
 SECTION = "Environments"
 
 EPISODES = {"visenv/Libero-v0": 1}
-"""Episodes of environments that are too slow for the default: LIBERO's simulator."""
+"""Numbers of episodes of environments whose simulator is too slow for the default (LIBERO)."""
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -45,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def _page(card: EnvCard) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the files of a page: its text, the animated picture and the picture of the gallery."""
+    """Yield the files of a page: the text, the animated picture and the picture of the gallery."""
     name, picture = _short(card.env_id), ""
     if card.episode is not None:
         picture = f"![An episode of {card.env_id} played by the oracle]({name}.webp)"

@@ -1,4 +1,4 @@
-"""A MkDocs hook: links to files of the repository outside docs/ lead to copies in the site.
+"""Copies files outside docs/ to which pages link into the site (MkDocs hook).
 
 A link therefore works on the site, on a code host and in a checkout, and the site needs no address
 of a code host. A text file becomes a page, a notebook the page of its cells, a folder the list of
@@ -25,7 +25,7 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".yaml": "yaml"
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Set the address of the repository, if pyproject.toml has one."""
+    """Set the address of the repository, if pyproject.toml contains one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.repo_url = project.get("urls", {}).get("Repository")
 
@@ -48,7 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite the links that leave docs/."""
+    """Rewrite the links to files outside docs/."""
     source = page.file.src_uri
 
     def rewritten(match: re.Match[str]) -> str:
@@ -61,11 +61,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _target(page: str, link: str) -> str | None:
-    """Return the page or file of the site that a relative link means, or None if there is none.
+    """Return the page or file of the site to which a relative link leads, or None if there is none.
 
     Args:
         page: The page with the link, relative to the folder of pages.
-        link: The link, relative to the place of the page in the repository.
+        link: The link, relative to the folder of the page in the repository.
     """
     place = page.removeprefix(f"{FOLDER}/") if page.startswith(f"{FOLDER}/") else f"docs/{page}"
     path = posixpath.normpath(posixpath.join(posixpath.dirname(place), link))

@@ -1,4 +1,4 @@
-"""visenv inside TRL: its trainer with our episodes, or our tools in its own loop."""
+"""Connects visenv to TRL: to its trainer with episodes, or to its own loop with tools."""
 
 from .export import to_trl
 from .factory import environment_factory, native_reward

@@ -1,4 +1,4 @@
-"""Our episodes as rows of TRL."""
+"""Converts episodes to rows of TRL."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..stream import cut
 
 
 def to_trl(episode: Episode) -> dict[str, Any]:
-    """Return an episode as one row of what TRL's ``rollout_func`` returns, with its images.
+    """Return an episode as one row of the output of TRL's ``rollout_func``, with its images.
 
     Frames that the policy did not see are not exported.
 
     Args:
-        episode: Played by a policy that deals in tokens, and not aborted.
+        episode: An episode with segments that was not aborted.
 
     Returns:
-        ``prompt_ids``, ``completion_ids``, ``logprobs`` (NaN where the engine gave none) and
-        ``env_mask`` (1 for what the policy sampled), lists of one length but the first;
-        ``images``, one `Image` for each run of placeholders of both together; ``env_reward``.
+        ``prompt_ids``; ``completion_ids``, ``logprobs`` (NaN if the engine reported none) and
+        ``env_mask`` (1 for sampled tokens), which have the same length; ``images``, one `Image` for
+        each run of placeholders in prompt and completion; ``env_reward``.
 
     Raises:
-        ConfigurationError: If the episode was aborted, has no tokens, or replaced its context: a
-            row of TRL is one stream of tokens. Also if it holds a video.
+        ConfigurationError: If the episode was aborted, has no tokens, contains a video, or has
+            several segments, because a row of TRL is one token sequence.
     """
     if episode.status == "aborted":
-        raise ConfigurationError(f"An aborted episode is no training data: {episode.failure}")
+        raise ConfigurationError(f"An aborted episode is not training data: {episode.failure}")
     if len(episode.segments) != 1:
         raise ConfigurationError(
-            f"A row of TRL is one stream of tokens; this episode of {episode.env_id} has "
-            f"{len(episode.segments)}. Environments that replace their context are trained by "
-            "visenv's own trainer or by verl's."
+            f"A row of TRL is one token sequence; this episode of {episode.env_id} has "
+            f"{len(episode.segments)}. Environments that replace their context can be trained by "
+            "visenv's own trainer or by verl."
         )
     stream = cut(episode.segments[0], {image.sha256: image for image in episode.images})
     return {
@@ -47,10 +47,10 @@ def to_trl(episode: Episode) -> dict[str, Any]:
 
 
 def blank(filler: int) -> dict[str, Any]:
-    """Return a row without effect on training, in place of an aborted episode.
+    """Return a row without effect on training, which replaces an aborted episode.
 
     Args:
-        filler: Any token that is not an image's.
+        filler: The id of any token that is not an image token.
     """
     return {
         "prompt_ids": [filler],

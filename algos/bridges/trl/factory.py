@@ -1,4 +1,4 @@
-"""visenv environments for TRL's own rollout loop (``environment_factory``)."""
+"""Provides visenv environments for TRL's own rollout loop (``environment_factory``)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _NO_TOOLS = {"reset", "get_reward", "episode"}
 
 
 class NativeEnvironment:
-    """Base of what `environment_factory` makes; TRL takes its public methods but `reset` as tools.
+    """Defines the base class of the classes that `environment_factory` returns.
+
+    TRL uses all public methods of such a class, except `reset`, as tools.
 
     Attributes:
-        turns: Turns in an episode: the value for TRL's ``max_tool_calling_iterations`` is one less.
-        episode: The episode being played.
+        turns: The number of turns of an episode. Set TRL's ``max_tool_calling_iterations`` to
+            ``turns - 1``.
+        episode: The current episode.
     """
 
     turns: ClassVar[int]
@@ -33,21 +36,21 @@ class NativeEnvironment:
         self.episode = NativeEpisode(self._make_env)
 
     def reset(self, **row: Any) -> Any:
-        """Start the episode that a row names; content blocks to append to its prompt.
+        """Start the episode of a row, and return content blocks to append to its prompt.
 
         Raises:
-            ConfigurationError: If the row names none.
+            ConfigurationError: If the row contains no seed.
         """
         if "seed" not in row:
             raise ConfigurationError(
-                "A row has no seed: make the data set with rows(), so that all members of a group "
-                "play one sample."
+                "A row has no seed: create the data set with rows(), so that all members of a "
+                "group play one sample."
             )
         return self.episode.begin(int(row["seed"]), row.get("index"))
 
 
 def environment_factory(env_id: str, **options: Any) -> type[NativeEnvironment]:
-    """Return a class whose methods are an environment's tools, for TRL's ``environment_factory``.
+    """Return a class whose methods are the tools of an environment, for TRL.
 
     ::
 
@@ -60,23 +63,23 @@ def environment_factory(env_id: str, **options: Any) -> type[NativeEnvironment]:
             environment_factory=factory,
         )
 
-    It has no ``get_reward``, to which TRL shows nothing of what the model wrote last, the answer:
-    `native_reward` is shown all of it.
+    The class has no ``get_reward``, because TRL does not pass the last turn, which contains the
+    answer, to this method. `native_reward` receives all turns.
 
     Args:
-        env_id: An environment that speaks by JSON tool calls: the ARM family.
-        **options: Of the environment.
+        env_id: The id of an environment with JSON tool calls (the ARM family).
+        **options: The options of the environment.
 
     Raises:
-        ConfigurationError: If the environment speaks otherwise, so that TRL could not parse it.
+        ConfigurationError: If the environment has another grammar, which TRL cannot parse.
     """
     make_env = partial(gym.make, env_id, **options)
     env = make_env()
     base = env.unwrapped
     if not isinstance(base, VisEnv) or not isinstance(base.grammar, ToolCallGrammar):
         raise ConfigurationError(
-            f"{env_id} does not speak by JSON tool calls, the only ones that TRL's own loop can "
-            "parse and answer: play it with VisenvGRPOTrainer."
+            f"{env_id} has no JSON tool calls, the only format that TRL's own loop can parse: use "
+            "VisenvGRPOTrainer."
         )
     if clash := _NO_TOOLS & {*base.tools}:
         raise ConfigurationError(f"A tool of {env_id} has a name that TRL reserves: {clash}.")
@@ -94,8 +97,8 @@ def native_reward(
     environments: Sequence[NativeEnvironment],
     **_: Any,
 ) -> list[float | None]:
-    """Return the reward of each rollout; None where it was aborted, so that TRL leaves it out."""
-    # The deferred terms of all episodes are started before one of them is waited for.
+    """Return the reward of each rollout, or None for aborted rollouts, which TRL leaves out."""
+    # The deferred terms of all episodes are started before the function waits for any of them.
     for environment, completion in zip(environments, completions, strict=True):
         environment.episode.finish(completion)
     return [environment.episode.reward() for environment in environments]

@@ -1,4 +1,4 @@
-"""Our messages as TRL's: plain for its logs and reward functions, with images for its prompts."""
+"""Converts messages to TRL's format for logs, reward functions and prompts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from visenv.types import Episode, Image, Message
 
 
 def opening(episode: Episode) -> list[dict[str, Any]]:
-    """Return what was shown before the first turn, with each image as a marker."""
+    """Return the messages before the first turn, with a marker for each image."""
     first = episode.turns[0].messages if episode.turns else (Message("user", ("",)),)
     return _plain(first)
 
 
 def conversation(episode: Episode) -> list[dict[str, Any]]:
-    """Return the policy's turns and what was shown between them, with each image as a marker."""
+    """Return the turns of the policy and the messages between them, with image markers."""
     messages: list[dict[str, Any]] = []
     for number, turn in enumerate(episode.turns):
         messages += _plain(turn.messages) if number else []
@@ -26,7 +26,7 @@ def conversation(episode: Episode) -> list[dict[str, Any]]:
 
 
 def to_pil(image: Image) -> PIL.Image.Image:
-    """Return the image as TRL's processors take it."""
+    """Return the image in the format of TRL's processors."""
     return PIL.Image.fromarray(image.pixels)
 
 

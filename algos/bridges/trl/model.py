@@ -1,4 +1,4 @@
-"""A policy's model, made to be read by TRL as it is read by the policy."""
+"""Adapts the model of a policy, so that TRL computes the same log-probabilities as the policy."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ from visenv.errors import ConfigurationError
 from visenv.policy import TrainablePolicy
 
 _NEVER = -1e4
-"""The logit of a banned token. Its probability is 0, and yet TRL can subtract its log-probabilities
-under two models, which it does where the environment spoke, before it masks the result: a larger
-number would leave noise there whose exponential is infinite."""
+"""The logit of a banned token, whose probability is then 0.
+
+TRL subtracts the log-probabilities of such tokens under two models in the messages of the
+environment, before it masks them. With a value of larger magnitude, the rounding error of the
+difference could be so large that its exponential is infinite.
+"""
 
 
 def parts(policy: TrainablePolicy[Any]) -> tuple[Any, Any]:
-    """Return the model of transformers that a policy runs, and its `Codec`.
+    """Return the transformers model of a policy, and its `Codec`.
 
     Raises:
-        ConfigurationError: If the policy runs none.
+        ConfigurationError: If the policy has no transformers model.
     """
     run: Any = policy
     try:
         return run.network.model, run.codec
     except AttributeError as error:
         raise ConfigurationError(
-            "TRL trains models of transformers; pass a policy that runs one "
+            "TRL trains transformers models; pass a policy with such a model "
             f'(load("policy", "transformers")), not {type(policy).__name__}.'
         ) from error
 
 
 def ban(model: Any, banned: NDArray[np.bool_]) -> None:
-    """Give the head of a model a bias that leaves tokens no probability.
+    """Add a bias to the head of a model that sets the probability of banned tokens to 0.
 
-    TRL's loss reads the head's weight and bias and knows no list of banned tokens. The bias is no
-    parameter and is not saved: the checkpoint stays a stock one.
+    TRL's loss uses the weight and the bias of the head, and does not support banned tokens. The
+    bias is not a parameter and is not saved, so the checkpoint remains a standard one.
 
     Args:
         model: A causal language model of transformers, without a bias in its head.
@@ -53,13 +56,13 @@ def ban(model: Any, banned: NDArray[np.bool_]) -> None:
 
 
 class Attention:
-    """The attention of a policy's language model, of which there are two.
+    """Switches the language model of a policy between two attention implementations.
 
-    The policy has one of its own, which is faster for what the policy does and is set by no one
-    about padding. TRL pads on the left, and gets PyTorch's.
+    The policy has its own implementation, which is faster for its packed batches and does not
+    support padding. TRL pads on the left, so it uses the implementation of PyTorch.
 
     Args:
-        model: The model that both use.
+        model: The model that policy and TRL share.
     """
 
     def __init__(self, model: Any) -> None:
@@ -69,7 +72,7 @@ class Attention:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Use the policy's own attention inside the block, for sampling."""
+        """Use the attention of the policy inside the block, for sampling."""
         self._set(self._own)
         try:
             yield

@@ -1,8 +1,9 @@
-"""An episode whose turns are taken by TRL's own loop, tool call by tool call.
+"""Plays an episode whose turns are taken by TRL's own loop, one tool call after another.
 
-TRL parses what the model wrote, calls a method for each tool call, and stops at a turn without one.
-The environment wants whole turns: so each call is stepped as a turn that holds the call alone, and
-what TRL had kept back, the thoughts and the final answer, is handed in when the rollout is done.
+TRL parses the output of the model, calls a method for each tool call, and stops at a turn without a
+tool call. The environment expects complete turns. Each call is therefore stepped as a turn that
+contains only the call. The thoughts and the final answer, which TRL does not pass to tools, are
+added when the rollout has ended.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ Block = dict[str, Any]
 
 
 class NativeEpisode:
-    """Plays one episode after the other in one environment, for TRL.
+    """Plays one episode after another in one environment, for TRL.
 
-    The outermost environment ends an episode, and its rewards count. All reward terms are deferred,
-    because a call is stepped without the thought before it: what TRL kept back is put into the log
-    first. Rewards that are paid in each step, or that a wrapper changes, do not see the thought of
-    a call that ends the episode.
+    The outermost wrapper decides the end and the reward of an episode. All reward terms are
+    deferred until the thoughts have been added to the log, because a call is stepped without its
+    thought. Two kinds of rewards do not see the thought of a call that ends the episode: rewards
+    that are computed in each step, and rewards that a wrapper changes.
 
     Args:
-        make_env: Makes the environment, a `VisEnv` with `ToolCallGrammar`, wrapped or not.
+        make_env: A function that creates the environment, a `VisEnv` with `ToolCallGrammar`, with
+            or without wrappers.
     """
 
     def __init__(self, make_env: Callable[[], Env]) -> None:
@@ -51,10 +53,10 @@ class NativeEpisode:
         self.failure: Failure | None = None
 
     def begin(self, seed: int, index: int | None) -> list[Block]:
-        """Reset the environment, and return what it shows first as content blocks.
+        """Reset the environment, and return its first messages as content blocks.
 
-        A sample that cannot be read aborts the episode instead of the run. The environment is made
-        again after an episode that was aborted.
+        A sample that cannot be read aborts the episode instead of the run. The environment is
+        created again after an aborted episode.
         """
         if self.failure is not None:
             self._adapter.close()
@@ -81,13 +83,13 @@ class NativeEpisode:
         return shown if len(texts) < len(shown) else "".join(texts)
 
     def finish(self, completion: Sequence[Mapping[str, Any]]) -> None:
-        """Hand in all that the model wrote, and start what the reward waits for.
+        """Add the complete output of the model, and start the computation of the reward.
 
-        The last turn is stepped unless it was a tool call that has been. An episode that TRL ended
-        (its limit of calls or of tokens) is paid what its steps have paid so far.
+        The last turn is stepped, unless it was a tool call that was already stepped. The reward of
+        an episode that TRL ended by a limit of calls or tokens is the reward of its steps.
 
         Args:
-            completion: The messages of the rollout, as TRL hands them to reward functions.
+            completion: The messages of the rollout, as TRL passes them to reward functions.
         """
         said = [message for message in completion if message["role"] == "assistant"]
         calls = [(name, turn_text(message)) for message in said for name in _called(message)]
@@ -107,7 +109,7 @@ class NativeEpisode:
     def reward(self) -> float | None:
         """Return the reward of the finished episode, or None if it was aborted.
 
-        It waits for deferred reward terms.
+        The call waits for deferred reward terms.
         """
         if self._pending is not None:
             try:
@@ -136,7 +138,7 @@ class NativeEpisode:
         return result.messages
 
     def _complete(self, texts: Iterable[str]) -> None:
-        """Put what the turns really said in place of the calls alone: rewards read the log."""
+        """Replace the turns with only a call by the complete turns in the log of the episode."""
         left = iter(texts)
 
         def whole(event: Event) -> Event:
@@ -149,7 +151,7 @@ class NativeEpisode:
 
 
 def turn_text(message: Mapping[str, Any]) -> str:
-    """Return the turn as the model wrote it, from the parts that a response template made."""
+    """Return the text of a turn from the parts into which TRL's response template split it."""
     thought = message.get("reasoning_content")
     parts = [f"<think>{thought}</think>"] if thought is not None else []
     parts += [message["content"]] if message.get("content") else []
@@ -169,8 +171,8 @@ def _called(message: Mapping[str, Any]) -> list[str]:
 def _blocks(messages: Sequence[Message]) -> list[Block]:
     """Return messages as content blocks.
 
-    The chat template writes the tags around a tool's result itself. Text that looks like a control
-    token is broken by a blank: TRL's tokenization of the prompt would take it for one.
+    The chat template adds the tags around the result of a tool. Text that looks like a control
+    token is split by a space, because TRL would tokenize it as a control token.
     """
     parts = [part for message in messages for part in (*message.with_frames().parts, "\n\n")][:-1]
     blocks: list[Block] = []

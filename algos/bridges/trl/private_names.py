@@ -1,4 +1,4 @@
-"""The private names of TRL and transformers that the bridge to TRL uses."""
+"""Lists the private names of TRL and transformers that the bridge to TRL uses."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ TRAINER_NAMES: Final = (
         "reads which attention the policy uses from it",
     ),
 )
-"""Checked by `VisenvGRPOTrainer`."""
+"""Names that `VisenvGRPOTrainer` checks."""

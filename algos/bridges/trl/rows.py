@@ -1,4 +1,4 @@
-"""The data set TRL wants: rows that name the samples, one group to a row."""
+"""Creates the data set for TRL, in which each row determines the sample of a group."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def rows(
 ) -> Dataset:
     """Return one row for each group; all members of a group reset their environments to its row.
 
-    Without such a data set each member would draw a sample of its own, and the group would compare
+    Without such a data set, each member would draw another sample, and the group would compare
     answers to different questions.
 
     Args:
-        seeds: One for each row.
-        indices: Rows of the environment's finite source to play, one for each seed; without them
-            the seed picks the sample.
-        environment: Key of the environment, where TRL is given several by name.
+        seeds: The seeds, one for each row.
+        indices: The rows of the finite source of the environment, one for each seed; without them,
+            the seed selects the sample.
+        environment: The key of the environment, if TRL uses several environments by name.
 
     Returns:
-        Rows with ``prompt`` (an empty user message: the environment speaks first), ``seed``, and
-        ``index`` and ``environment`` where given.
+        Rows with ``prompt`` (an empty user message, because the environment adds the prompt),
+        ``seed``, and ``index`` and ``environment`` if they were given.
     """
     columns: dict[str, list[Any]] = {"seed": [int(seed) for seed in seeds]}
     count = len(columns["seed"])

@@ -1,7 +1,7 @@
-"""A tool of ours as a Python function of the kind that becomes a JSON schema in transformers.
+"""Converts a tool to a Python function from which transformers can generate a JSON schema.
 
-``transformers.utils.get_json_schema`` reads the signature, the type hints and a Google docstring;
-all three are made from the tool's pydantic model.
+``transformers.utils.get_json_schema`` reads the signature, the type hints and a Google docstring.
+All three are generated from the pydantic model of the tool.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from visenv.tools import Arguments, Tool
 def method_of(tool: Tool[Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method with the signature of the tool that accepts any arguments.
 
-    What does not fit the model is for the environment to refuse, in its own words; a signature that
-    Python checked would answer with Python's.
+    The environment refuses invalid arguments with its own message. If Python checked the signature,
+    the message would be that of Python.
 
     Args:
-        tool: Gives name, description and arguments.
-        call: What the method does: ``call(self, name, arguments)``.
+        tool: The tool, with its name, description and arguments.
+        call: The function that the method calls: ``call(self, name, arguments)``.
     """
 
     def method(self: Any, /, **arguments: Any) -> Any:
@@ -50,7 +50,7 @@ def method_of(tool: Tool[Any], call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plain(annotation: Any) -> Any:
-    """Return a type without pydantic's constraints, however deeply they are nested."""
+    """Return a type without the constraints of pydantic, also in nested types."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is None or origin is Literal:
         return annotation

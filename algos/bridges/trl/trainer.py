@@ -1,8 +1,9 @@
-"""TRL's GRPO trainer with episodes that visenv plays: any environment, images in any turn.
+"""Defines TRL's GRPO trainer with episodes that visenv plays.
 
-TRL keeps all that comes after sampling: rewards and their scaling, the loss, the reference model,
-the optimizer, logging, checkpoints. Two private methods of it are overridden, the only way that TRL
-leaves for images which an environment returns; so its version is pinned.
+It supports every environment, and images in any turn. TRL does everything after sampling: rewards
+and their scaling, the loss, the reference model, the optimizer, logging and checkpoints. Two of its
+private methods are overridden, because TRL has no public way to use images that an environment
+returns. Therefore only one version of TRL is supported.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ _LEFT_ALONE: Mapping[str, Any] = {
     "generation_kwargs": None,
     "mask_truncated_completions": False,
 }
-"""Options of TRL's own sampling, which does not take place, and one that takes every turn cut by a
-stop string for a truncated one."""
+"""Options that must keep their defaults.
+
+Most of them belong to TRL's own sampling, which is not used. One of them treats every turn that
+ends by a stop string as truncated.
+"""
 
 
 def environment_reward(episode: Sequence[Episode], **_: Any) -> list[float | None]:
-    """Return the reward of each episode, None for aborted ones, which TRL then leaves out."""
+    """Return the reward of each episode, or None for aborted episodes, which TRL leaves out."""
     return [None if each.status == "aborted" else each.reward for each in episode]
 
 
@@ -64,28 +68,28 @@ class VisenvGRPOTrainer(GRPOTrainer):
         )
         trainer.train()
 
-    The model that TRL trains is the policy's own. Turns are sampled without the form that an
-    environment may ask for (`FreePolicy`). An aborted episode is masked and left out of its
-    group's baseline; its row still counts where a loss is a mean over rows
-    (``loss_type="grpo"``). Reward functions get the `Episode` of each row as ``episode``.
+    TRL trains the model of the policy. Turns are sampled without the regular expressions of the
+    environment (`FreePolicy`). An aborted episode is masked and left out of the baseline of its
+    group; its row still counts if the loss is a mean over rows (``loss_type="grpo"``). Reward
+    functions receive the `Episode` of each row as ``episode``.
 
     Args:
-        policy: What learns: a model run by transformers.
-        make_env: Makes one environment.
-        args: TRL's configuration. Its options of sampling have no effect and are refused.
-        train_dataset: From `rows`.
-        sampler: An engine that plays in place of `policy` and is sent its weights; TRL's importance
-            correction for vLLM is then applied.
-        turn_tokens: Most tokens in a turn.
-        concurrency: Most episodes in flight.
-        executor: Where environments run; by default here, one call at a time.
-        retries: How often an aborted episode is played again.
-        reward_funcs: Added to the environment's reward, as TRL adds them.
-        **others: As `GRPOTrainer` takes them.
+        policy: The policy that is trained, with a transformers model.
+        make_env: A function that creates the environment.
+        args: The configuration of TRL. Options of TRL's sampling have no effect and are refused.
+        train_dataset: The data set, created by `rows`.
+        sampler: An engine that samples instead of `policy` and receives its weights; TRL's
+            importance correction for vLLM is then applied.
+        turn_tokens: The maximum number of sampled tokens in a turn.
+        concurrency: The maximum number of episodes that are played concurrently.
+        executor: Determines where environments run; by default in this process, one call at a time.
+        retries: The number of times that an aborted episode is played again.
+        reward_funcs: Reward functions that TRL adds to the reward of the environment.
+        **others: Other arguments of `GRPOTrainer`.
 
     Raises:
-        ConfigurationError: If this is not the version of TRL that was tested, or an option is set
-            that would have no effect.
+        ConfigurationError: If the version of TRL is not the tested one, or an option without effect
+            is set.
     """
 
     def __init__(
@@ -131,13 +135,13 @@ class VisenvGRPOTrainer(GRPOTrainer):
             retries=retries,
         )
         self._episodes: list[Episode] = []
-        # Under these two names TRL reads images which tools returned, and corrects for an engine.
+        # These two attributes make TRL use images of tools, and correct for a sampling engine.
         self.tools = [make_env]
         self.use_vllm = sampler is not None
 
     @override
     def train(self, *args: Any, **options: Any) -> Any:
-        """Train, as TRL does, and close the environments."""
+        """Train with TRL, then close the environments."""
         try:
             return super().train(*args, **options)
         finally:
@@ -145,7 +149,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
     @override
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """Play the episodes that the rows name; TRL scores what `_generate` returns."""
+        """Play the episodes of the rows; TRL scores the output of `_generate`."""
         self._episodes = self._play(inputs)
         played = zip(inputs, self._episodes, strict=True)
         shown = [row | {"prompt": opening(each), "episode": each} for row, each in played]
@@ -186,7 +190,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
     @contextmanager
     def _sampling(self) -> Iterator[None]:
-        """Give a context with gathered weights in evaluation mode, sent to the engine if any."""
+        """Gather the weights in evaluation mode inside the block, and send them to the engine."""
         from trl.models.utils import unwrap_model_for_generation
 
         trained = cast("torch.nn.Module", self.model)
@@ -209,7 +213,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         trained.train(training)
 
     def _note(self, episodes: Sequence[Episode]) -> None:
-        """Have TRL log what our own trainer logs."""
+        """Add the metrics of visenv's own trainer to TRL's log."""
         groups: dict[int, Group] = {}
         for episode in episodes:
             groups[episode.group] = [*groups.get(episode.group, ()), episode]
@@ -237,5 +241,5 @@ def _check_options(args: GRPOConfig, others: Mapping[str, Any]) -> None:
     ways = {"tools", "rollout_func", "environment_factory", "processing_class", "model"} & {*others}
     if ways:
         raise ConfigurationError(
-            f"VisenvGRPOTrainer plays the episodes and has the policy's model: leave out {ways}."
+            f"VisenvGRPOTrainer plays the episodes with the model of the policy: omit {ways}."
         )

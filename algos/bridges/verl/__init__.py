@@ -1,7 +1,7 @@
-"""visenv inside verl: an agent loop that plays our episodes through verl's own servers.
+"""Connects visenv to verl by an agent loop that plays episodes with verl's own servers.
 
-The loop is `visenv.algos.bridges.verl.loop.VisenvAgentLoop`, named in a file that verl reads
-(`agent_loop.yaml` is one); what is exported here needs no verl.
+The loop is `visenv.algos.bridges.verl.loop.VisenvAgentLoop`. Name it in a configuration file of
+verl, such as `agent_loop.yaml`. The functions of this package do not import verl.
 """
 
 from .export import to_verl

@@ -1,4 +1,4 @@
-"""Our episodes as verl's `AgentLoopOutput`."""
+"""Converts episodes to verl's `AgentLoopOutput`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ..stream import cut
 def to_verl(episode: Episode) -> list[dict[str, Any]]:
     """Return the fields of one ``AgentLoopOutput`` for each segment, without its ``metrics``.
 
-    An aborted episode has none: verl's V1 trainer leaves a rollout without outputs out of its
-    group, baseline included. Frames that the policy did not see are not exported.
+    The list is empty for an aborted episode, because verl's V1 trainer leaves a rollout without
+    outputs out of its group and baseline. Frames that the policy did not see are not exported.
 
     Args:
-        episode: Played by a policy that deals in tokens.
+        episode: An episode with segments.
 
     Returns:
-        ``prompt_ids`` and ``response_ids`` (placeholders expanded), ``response_mask`` (1 where the
-        policy sampled), ``response_logprobs`` (None where the engine gave none),
-        ``multi_modal_data``, ``reward_score`` (of the whole episode: verl credits every output of a
-        rollout with it), ``num_turns`` and ``extra_fields``: the reward of each turn as
-        ``turn_scores``, the reward's terms as ``reward_extra_info`` (NaN for one that does not
-        apply), and the weights that sampled.
+        ``prompt_ids`` and ``response_ids`` (with expanded placeholders), ``response_mask`` (1 for
+        sampled tokens), ``response_logprobs`` (None if the engine reported none),
+        ``multi_modal_data``, ``reward_score`` (of the whole episode, because verl assigns it to
+        every output of a rollout), ``num_turns`` and ``extra_fields``. The latter contains the
+        reward of each turn as ``turn_scores``, the reward terms as ``reward_extra_info`` (NaN for a
+        term that does not apply), and the versions of the sampling weights.
 
     Raises:
-        ConfigurationError: If a segment holds a video.
+        ConfigurationError: If a segment contains a video.
     """
     if episode.status == "aborted":
         return []
@@ -62,10 +62,10 @@ def _output(episode: Episode, segment: Segment, images: dict[str, Image]) -> dic
 
 
 def _numbers(terms: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the terms with NaN for one that does not apply: verl takes numbers alone."""
+    """Return the terms, with NaN for terms that do not apply, because verl needs numbers."""
     return {name: math.nan if value is None else value for name, value in terms.items()}
 
 
 def to_pil(image: Image) -> PIL.Image.Image:
-    """Return the image as verl's engines and processors take it."""
+    """Return the image in the format of verl's engines and processors."""
     return PIL.Image.fromarray(image.pixels)

@@ -1,4 +1,4 @@
-"""The agent loop: verl asks for a rollout, visenv plays an episode."""
+"""Defines the agent loop, which plays a visenv episode for each rollout of verl."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .export import to_verl
 from .policy import SECONDS, RowLengths, ServerPolicy
 from .private_names import LOOP_NAMES
 
-check_private_names(LOOP_NAMES)  # before they are imported
+check_private_names(LOOP_NAMES)  # before the names are imported
 
 from verl.experimental.agent_loop.agent_loop import (  # noqa: E402
     AgentLoopBase,
@@ -37,29 +37,29 @@ _log = logging.getLogger(__name__)
 
 
 class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
-    """Plays one episode through verl's servers.
+    """Plays one episode with verl's servers.
 
-    Name it, with its environment, in the file of ``agent_loop_config_path``; `agent_loop.yaml`
-    beside this module is one::
+    Name the class and its environment in the file of ``agent_loop_config_path``, as in
+    `agent_loop.yaml` in the folder of this module::
 
         - name: visenv
           _target_: visenv.algos.bridges.verl.loop.VisenvAgentLoop
           env_id: visenv/ZoomVQA-v0
           env_options: {preset: scenes}
 
-    Each worker of verl keeps the environments, in threads of their own, and one codec; the many
-    loops that verl makes share them. It gives a list of outputs, so it needs the V1 trainer
-    (``trainer.use_v1=True``, verl's default).
+    Each worker of verl has one set of environments, in threads, and one codec, which all loops of
+    the worker share. The loop returns a list of outputs, so it needs the V1 trainer
+    (``trainer.use_v1=True``, the default of verl).
 
     Args:
-        *args: As verl hands them to every agent loop.
-        env_id: What is played.
-        env_options: Of the environment.
-        turn_tokens: Most tokens in a turn.
-        timeout: Seconds for a reset or a step.
-        retries: How often an aborted episode is played again.
-        concurrency: Most episodes in flight in a worker.
-        **others: As verl hands them to every agent loop.
+        *args: The arguments that verl passes to every agent loop.
+        env_id: The id of the environment.
+        env_options: The options of the environment.
+        turn_tokens: The maximum number of sampled tokens in a turn.
+        timeout: The time limit of a reset or a step, in seconds.
+        retries: The number of times that an aborted episode is played again.
+        concurrency: The maximum number of episodes that a worker plays concurrently.
+        **others: The keyword arguments that verl passes to every agent loop.
 
     Raises:
         ConfigurationError: If the model has no image processor.
@@ -80,7 +80,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
     ) -> None:
         super().__init__(*args, **others)
         if getattr(self.processor, "image_processor", None) is None:
-            raise ConfigurationError("visenv's environments show images; this model takes none.")
+            raise ConfigurationError("This model has no image processor for visenv's images.")
         self._env_id = env_id
         self._env_options = OmegaConf.to_object(OmegaConf.create(dict(env_options or {})))
         self._turn_tokens = turn_tokens
@@ -88,17 +88,18 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         self._concurrency, self._retries = concurrency, retries
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
-        """Play the episode that a row names.
+        """Play the episode of a row.
 
         Args:
-            sampling_params: verl's, for all turns.
-            **row: Of the data set made from `rows`, and verl's ``session_id`` (the member).
+            sampling_params: The sampling parameters of verl, for all turns.
+            **row: A row of the data set that was created from `rows`, and verl's ``session_id``
+                (the member of the group).
 
         Returns:
-            An output for each context the policy spoke in; none for an aborted episode.
+            An output for each context of the episode; none for an aborted episode.
         """
         seconds: list[float] = []
-        SECONDS.set(seconds)  # every rollout is a task of its own, so this is its own too
+        SECONDS.set(seconds)  # every rollout is a separate task, so the variable is separate too
         started = time.perf_counter()
         episode = await self._collector(sampling_params).play(_place(row))
         if episode.status == "aborted":
@@ -108,7 +109,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         return [AgentLoopOutput(**fields, metrics=metrics) for fields in to_verl(episode)]
 
     def _collector(self, params: Mapping[str, Any]) -> Collector:
-        """Return the environments and the policy of this worker for these settings."""
+        """Return the collector of this worker for these sampling parameters."""
         known = self._collectors.setdefault(self.server_manager, {})
         named = [self._env_id, self._env_options, params]
         limits = [self._turn_tokens, self._timeout, self._concurrency, self._retries]
@@ -122,8 +123,8 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         theirs = type(codec.encoder)(self.processor.image_processor)
         if theirs.fingerprint != codec.encoder.fingerprint:
             raise ConfigurationError(
-                "verl's image processor is set otherwise than the checkpoint's own, so that images "
-                "would not fit their tokens: leave data.mm_processor_kwargs out."
+                "The settings of verl's image processor differ from those of the checkpoint, so "
+                "images would not match their tokens: remove data.mm_processor_kwargs."
             )
         room = RowLengths(self.rollout_config.prompt_length, self.rollout_config.response_length)
         return Collector(
@@ -139,7 +140,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
 def _place(row: Mapping[str, Any]) -> EpisodeSpec:
     named = row.get("extra_info") or {}
     if "seed" not in named:
-        raise ConfigurationError("A row names no seed: make verl's data set from rows().")
+        raise ConfigurationError("A row names no seed: create verl's data set with rows().")
     index = named.get("row")
     return EpisodeSpec(
         int(named["seed"]),

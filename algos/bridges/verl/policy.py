@@ -1,4 +1,4 @@
-"""A policy whose turns are sampled by verl's servers."""
+"""Defines a policy whose turns are sampled by verl's servers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 from .export import to_pil
 
 SECONDS: ContextVar[list[float]] = ContextVar("SECONDS")
-"""Where the rollout that is being played notes how long each of its turns was sampled."""
+"""The sampling times of the turns of the current rollout, in seconds."""
 
 
 class RowLengths(NamedTuple):
     """Holds the limits of a row of verl.
 
     Attributes:
-        prompt: Most tokens before the policy first speaks.
-        response: Most tokens from there on, the environment's included.
+        prompt: The maximum number of tokens before the first sampled token.
+        response: The maximum number of tokens from the first sampled token on, including those of
+            the environment.
     """
 
     prompt: int
@@ -36,16 +37,16 @@ class RowLengths(NamedTuple):
 
 
 class ServerPolicy(Policy[Any]):
-    """Samples through ``server_manager.generate``, token ids in, token ids out.
+    """Samples by ``server_manager.generate``, with token ids as input and output.
 
-    Placeholders are sent expanded, as verl's servers expect them. A form that an environment asks
-    for (`TurnRequest.regex`) is not enforced: verl scores every token among all.
+    Placeholders are sent expanded, as verl's servers expect them. `TurnRequest.regex` is not
+    enforced, because verl computes log-probabilities over all tokens.
 
     Args:
-        server: verl's server manager.
-        codec: Between messages and tokens, for the model that the servers run.
-        params: Further sampling parameters, as verl gives them to the agent loop.
-        room: What a row of verl holds.
+        server: The server manager of verl.
+        codec: The codec between messages and tokens of the model that the servers run.
+        params: Further sampling parameters, which verl passes to the agent loop.
+        room: The limits of a row of verl.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class ServerPolicy(Policy[Any]):
         self._codec = codec
         self._params = params
         self._room = room
-        # One id for each episode sends all its turns to the server that has its keys and values.
+        # All turns of an episode have one id, so they go to the server with its cached prefix.
         self._requests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     @override
@@ -69,7 +70,7 @@ class ServerPolicy(Policy[Any]):
         """Sample the next turn.
 
         Raises:
-            PolicyError: If there is no room left, or the server aborted the request.
+            PolicyError: If the row has no token left, or the server aborted the request.
         """
         codec, stream = self._codec, session.stream
         session.sample_at(sampling.temperature)
@@ -98,7 +99,7 @@ class ServerPolicy(Policy[Any]):
     async def _generate(
         self, session: Any, limit: int, stop: Sequence[str], temperature: float
     ) -> Any:
-        """Return what the servers sampled after the tokens of the session."""
+        """Return the output of the servers for the tokens of the session."""
         started = time.perf_counter()
         params = {**self._params, "temperature": temperature, "max_tokens": limit}
         images = [to_pil(image) for image in session.stream.images]
@@ -113,7 +114,7 @@ class ServerPolicy(Policy[Any]):
         if output.stop_reason in ("aborted", "abort"):
             raise PolicyError("The server aborted the request.")
         if self._codec.image_id in output.token_ids:
-            raise PolicyError("The server let the policy sample an image's placeholder.")
+            raise PolicyError("The server sampled the placeholder of an image.")
         return output
 
     def _left(self, stream: Any) -> int:
@@ -123,14 +124,14 @@ class ServerPolicy(Policy[Any]):
         left = self._room.response - (count - start)
         if start > self._room.prompt or left < 1:
             raise PolicyError(
-                f"The episode does not fit a row of verl: {start} tokens before the policy speaks "
-                f"(prompt_length {self._room.prompt}) and {count - start} after (response_length "
-                f"{self._room.response}). Images are never cut."
+                f"The episode does not fit a row of verl: {start} tokens before the first sampled "
+                f"token (prompt_length {self._room.prompt}) and {count - start} after it "
+                f"(response_length {self._room.response}). Images are never cut."
             )
         return left
 
     def _until_stop(self, tokens: Sequence[int], stops: Sequence[str]) -> list[int]:
-        """Return the tokens up to the end of a stop string; servers may sample a few more."""
+        """Return the tokens up to the end of a stop string; servers may sample further tokens."""
         spelling = self._codec.vocabulary.bytes
         wanted = [stop.encode() for stop in stops]
         longest = max(map(len, wanted), default=0)

@@ -1,4 +1,4 @@
-"""The private names of verl that the bridge to verl uses."""
+"""Lists the private names of verl that the bridge to verl uses."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ LOOP_NAMES: Final = (
         parameters=("token_ids", "log_probs", "stop_reason", "extra_fields"),
     ),
 )
-"""Checked before `VisenvAgentLoop` is defined, a subclass of verl's own class."""
+"""Names that are checked before `VisenvAgentLoop` is defined as a subclass of verl's class."""

@@ -1,4 +1,4 @@
-"""Rows of verl's data set: each names the sample that a group plays."""
+"""Creates the rows of verl's data set, which determine the samples of the groups."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def rows(
         datasets.Dataset.from_list(rows(range(10_000))).to_parquet("train.parquet")
 
     Args:
-        seeds: One for each row.
-        indices: Rows of the environment's finite source to play, one for each seed; without them
-            the seed picks the sample.
-        agent: Name of the agent loop in verl's ``agent_loop_config_path``, which says what
-            environment it plays.
+        seeds: The seeds, one for each row.
+        indices: The rows of the finite source of the environment, one for each seed; without them,
+            the seed selects the sample.
+        agent: The name of the agent loop in the file of verl's ``agent_loop_config_path``, which
+            also names the environment.
 
     Returns:
-        Rows with ``prompt`` (a stand-in: the environment speaks first), ``data_source``,
-        ``agent_name`` and ``extra_info`` (``index``, ``seed`` and, where given, ``row``).
+        Rows with ``prompt`` (a placeholder, because the environment provides the prompt),
+        ``data_source``, ``agent_name`` and ``extra_info`` (``index``, ``seed`` and, if given,
+        ``row``).
     """
     places = [{"seed": int(seed)} for seed in seeds]
     if indices is not None:

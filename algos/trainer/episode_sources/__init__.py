@@ -1,7 +1,7 @@
-"""Supplies the episodes of a step: played by the policy, played ahead, or taken from a list.
+"""Provides the episodes of a step: played on demand, played in advance, or read from a list.
 
-Which episodes a source gives for a step depends on the run's seed and the step alone, so that a
-resumed run needs no memory of the steps before.
+The episodes of a step depend only on the seed of the run and the number of the step. A resumed run
+therefore needs no state of earlier steps.
 """
 
 from .async_rollouts import AsyncRolloutSource

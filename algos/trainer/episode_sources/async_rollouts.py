@@ -1,4 +1,4 @@
-"""Episodes that are played ahead, while the trainer still learns from those of earlier steps."""
+"""Plays the episodes of later steps while the trainer updates the weights."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ _SECONDS_TO_CLOSE = 10.0
 
 
 class AsyncRolloutSource(EpisodeSource):
-    """Supplies episodes like `RolloutSource`, and samples in its own thread during the update.
+    """Plays episodes like `RolloutSource`, but in a separate thread and during the update.
 
-    Each step keeps to its own scenes, those that `RolloutSource` would give it, but begins up to
-    `max_staleness` steps early, so that all its tokens are sampled with weights of at most so many
-    steps before. A group that is older nevertheless (new weights did not reach the sampler) is
-    dropped and replaced. With 0 nothing is played ahead.
+    Each step plays the same samples as with `RolloutSource`, but its episodes start up to
+    `max_staleness` steps early, so the weights of all its tokens are at most that many steps old. A
+    group can be older if new weights did not reach the sampler. Such a group is dropped and
+    replaced. With `max_staleness` = 0, nothing is played in advance.
 
     Args:
-        collector: Plays, with a policy other than the one that learns: an engine that is sent
-            weights.
-        policy: What learns; its `version` tells how old tokens are.
-        groups: Groups in a step.
-        num_generations: Episodes in a group.
-        seed: The run's seed.
-        share: Which of a step's groups this process plays.
-        selection: Which of the groups played are kept; by default the first ones, as they are.
-        max_staleness: Most steps that weights may have taken since a token was sampled.
-        updates: Weight updates in a step, by which versions are counted.
-        steps: Steps of the run, none being begun after the last; None is no end.
+        collector: The collector, whose policy is an engine and not the trained policy itself.
+        policy: The policy that is trained; its `version` determines the age of tokens.
+        groups: The number of groups in a step.
+        num_generations: The number of episodes in a group.
+        seed: The seed of the run.
+        share: The share of the groups of a step that this process plays.
+        selection: The selection of the groups to keep; by default the first ones.
+        max_staleness: The maximum number of steps since a token was sampled.
+        updates: The number of weight updates in a step, by which versions are counted.
+        steps: The number of steps of the run, after which no step is started; None sets no end.
 
     Raises:
-        ConfigurationError: If the collector plays ahead with the weights that are being changed.
+        ConfigurationError: If the collector would sample with weights that are being updated.
     """
 
     def __init__(
@@ -71,8 +70,8 @@ class AsyncRolloutSource(EpisodeSource):
             raise ConfigurationError(f"max_staleness must be at least 0, got {max_staleness}.")
         if max_staleness and collector.policy is policy:
             raise ConfigurationError(
-                "Playing ahead samples while weights change, so it needs an engine of its own that "
-                "is sent them; set max_staleness to 0, or give one."
+                "With max_staleness, episodes are sampled while weights change, so a separate "
+                "engine is needed: set max_staleness to 0, or pass a sampler."
             )
         self.size = groups * num_generations
         self._policy = policy
@@ -91,10 +90,10 @@ class AsyncRolloutSource(EpisodeSource):
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Start the groups of the steps that may follow, then return the groups of this step.
+        """Start the groups of the next steps, then return the groups of this step.
 
         Raises:
-            RunError: If weights do not reach the sampler, so that every group is too old.
+            RunError: If every group is too old, because weights do not reach the sampler.
         """
         began = time.monotonic()
         self._policy.train_mode(False)
@@ -110,11 +109,11 @@ class AsyncRolloutSource(EpisodeSource):
 
     @override
     def report(self) -> dict[str, float]:
-        """Return the report of `RolloutSource`, the age of groups in steps, and the time waited.
+        """Return the report of `RolloutSource`, the age of groups in steps, and the waiting time.
 
-        ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
-        ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
-        the trainer waited for episodes.
+        ``rollout/staleness`` is the mean age of the groups, and ``rollout/stalest`` the largest.
+        ``rollout/stale`` is the number of dropped groups. ``rollout/waited_seconds`` is the time
+        that the trainer waited for episodes.
         """
 
         async def measured() -> dict[str, float]:
@@ -136,7 +135,7 @@ class AsyncRolloutSource(EpisodeSource):
         self._runs.clear()
 
     def _fresh(self, step: int, kept: SelectedGroups, on_episode: OnEpisode) -> list[Group]:
-        """Return the groups that are not too old, with new groups in place of those that are."""
+        """Return the groups with new groups in place of those that are too old."""
         fresh = self._young(kept.groups)
         missing = len(kept.groups) - len(fresh)
         if missing:
@@ -167,7 +166,7 @@ class AsyncRolloutSource(EpisodeSource):
 
 
 class _Run:
-    """A step that is being played in the other thread."""
+    """Represents a step that the other thread is playing."""
 
     def __init__(
         self,
@@ -188,20 +187,20 @@ class _Run:
         self._kept = thread.submit(play())
 
     def wait(self, on_episode: OnEpisode) -> SelectedGroups:
-        """Hear of each episode until the last has ended; raises what playing raised."""
+        """Call `on_episode` for each episode until the last one has ended; reraise exceptions."""
         for episode in iter(self._heard.get, None):
             on_episode(episode)
         return self._kept.result()
 
 
 class _LoopThread:
-    """An event loop in a thread of its own, begun when it is first needed."""
+    """Runs an event loop in a separate thread, which is started when it is first needed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Begin it over there."""
+        """Start a coroutine in the thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             run = self._loop.run_forever
@@ -210,7 +209,7 @@ class _LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Cancel everything; one that blocks the loop is left behind."""
+        """Cancel all coroutines; a coroutine that blocks the loop is abandoned."""
         if self._loop is None:
             return
         loop, self._loop = self._loop, None

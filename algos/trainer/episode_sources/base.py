@@ -1,4 +1,4 @@
-"""The contract of an episode source, and which of its episodes there is something to learn from."""
+"""Defines the contract of an episode source, and selects the episodes that can be trained on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OnEpisode = Callable[[Episode], None]
 OnExhausted = Literal["drop_member", "drop_group"]
-"""What happens to the group of an episode that was aborted in every attempt."""
+"""How the group of an episode that was aborted in every attempt is handled."""
 
 
 def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
@@ -29,29 +29,31 @@ def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Says which part of a step one process supplies; what all supply does not depend on it.
+    """Describes the part of a step that one process provides.
+
+    The union of all parts does not depend on the number of processes.
 
     Attributes:
         rank: The number of this process, from 0.
-        count: How many there are.
+        count: The number of processes.
     """
 
     rank: int = 0
     count: int = 1
 
     def of(self, total: int) -> range:
-        """Return this process's part of ``range(total)``; all parts in order are the whole."""
+        """Return the part of this process of ``range(total)``; all parts in order are the range."""
         return range(self.rank * total // self.count, (self.rank + 1) * total // self.count)
 
 
 class EpisodeSource(ABC):
-    """Gives the episodes of a step, or of this process's share of it.
+    """Provides the episodes of a step, or the share of this process.
 
     Attributes:
-        size: Episodes in a step, of all processes.
-        samples: Which sample each group plays; None if nothing is played.
-        journal: Keeps finished episodes for a run that is killed and resumed; None keeps none. Set
-            before the first step.
+        size: The number of episodes in a step, over all processes.
+        samples: The samples of the groups; None if no episodes are played.
+        journal: The journal, which saves finished episodes for a run that is killed and resumed;
+            None saves none. It is set before the first step.
     """
 
     size: int
@@ -60,31 +62,31 @@ class EpisodeSource(ABC):
 
     @abstractmethod
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Return the groups of that step, counted from 0, aborted episodes included."""
+        """Return the groups of a step (counted from 0), including aborted episodes."""
 
     def env_of(self, step: int, group: Group) -> str:
         """Return the name of the environment of a group of a step.
 
         Args:
-            step: The step, counted from 0; the present one.
-            group: One of its groups, of any process.
+            step: The current step, counted from 0.
+            group: A group of the step, of any process.
 
         Returns:
-            Its name in the mixture; ``""`` where there is only one environment.
+            The name of the environment in the mixture; ``""`` if there is only one environment.
         """
         return "" if self.samples is None else self.samples.env_of(step, group[0].group)
 
     def report(self) -> dict[str, float]:
-        """Return what was measured since the last report, by names that begin with ``rollout/``."""
+        """Return the metrics since the last report, with names that begin with ``rollout/``."""
         return {}
 
     def prune(self, step: int) -> None:
-        """Forget the first `step` steps: a checkpoint was taken after them."""
+        """Delete the data of the first `step` steps, after which a checkpoint was saved."""
         if self.journal is not None:
             self.journal.prune(step)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to give up
-        """Give up what is still going on."""
+        """Cancel all episodes that are being played."""
 
 
 def without_aborted(group: Group) -> list[Episode]:
@@ -93,10 +95,10 @@ def without_aborted(group: Group) -> list[Episode]:
 
 
 def trainable_episodes(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
-    """Return the episodes of a group that can be learned from.
+    """Return the episodes of a group that can be trained on.
 
-    They are those that were not aborted. None is returned if only one is left of a larger group, or
-    if the whole group is dropped for an aborted one.
+    These are the episodes that were not aborted. The list is empty if only one episode of a larger
+    group is left, or if `on_exhausted` drops the group because of an aborted episode.
     """
     left = without_aborted(group)
     if len(left) < len(group) and (on_exhausted == "drop_group" or len(left) == 1):
@@ -107,10 +109,10 @@ def trainable_episodes(group: Group, on_exhausted: OnExhausted = "drop_member") 
 def trainable_groups(
     groups: Sequence[Group], step: int, on_exhausted: OnExhausted = "drop_member"
 ) -> list[Group]:
-    """Return the episodes of each group that can be learned from, without empty groups.
+    """Return the episodes of each group that can be trained on, without empty groups.
 
     Raises:
-        RunError: If nothing is left to learn from.
+        RunError: If no episode is left.
     """
     kept: list[Group] = [
         left for group in groups if (left := trainable_episodes(group, on_exhausted))

@@ -1,4 +1,4 @@
-"""Episodes taken from a list: supervised learning, and anything else that is not played."""
+"""Provides episodes from a list, for supervised and other offline training."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from visenv.types import Episode, Group
 from .base import EpisodeSource, OnEpisode, Shard, random_stream
 
 _ORDER = 2
-"""Key of the orders' stream of random numbers."""
+"""Key of the random stream of the orders."""
 
 
 class OfflineSource(EpisodeSource):
-    """Takes episodes from a list, in a new random order each time all have been used.
+    """Provides episodes from a list, in epochs that each have a new random order.
 
     Args:
-        episodes: All of them, with segments.
-        size: Episodes in a step.
-        seed: The run's seed.
-        share: Which of a step's episodes this process takes.
+        episodes: All episodes, with segments.
+        size: The number of episodes in a step.
+        seed: The seed of the run.
+        share: The share of the episodes of a step that this process uses.
 
     Raises:
-        ConfigurationError: If there is nothing to take, or an episode has no segments.
+        ConfigurationError: If there are no episodes, or an episode has no segments.
     """
 
     def __init__(
@@ -38,11 +38,12 @@ class OfflineSource(EpisodeSource):
     ) -> None:
         if size < 1 or not episodes:
             raise ConfigurationError(
-                f"Expected episodes, and at least 1 in a step; got {len(episodes)} and {size}."
+                f"Expected episodes, and at least 1 in a step; got {len(episodes)} episodes, and "
+                f"{size} in a step."
             )
         if not all(episode.segments for episode in episodes):
             raise ConfigurationError(
-                "An episode has no segments to learn from; encode it first: policy.encode(episode)."
+                "An episode has no segments to train on; encode it first: policy.encode(episode)."
             )
         self.size = size
         self._episodes = episodes
@@ -52,7 +53,7 @@ class OfflineSource(EpisodeSource):
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Return this process's share of the next `size` episodes, each as a group of its own."""
+        """Return the share of this process of the next `size` episodes, each as a group."""
         places = [step * self.size + place for place in self._share.of(self.size)]
         count = len(self._episodes)
         orders = {epoch: self._order(epoch) for epoch in {place // count for place in places}}
@@ -63,7 +64,7 @@ class OfflineSource(EpisodeSource):
 
     @override
     def env_of(self, step: int, group: Group) -> str:
-        """Return the registered id; ``""`` where all episodes are of one environment."""
+        """Return the registered id; ``""`` if all episodes are of one environment."""
         return group[0].env_id if self._is_mixture else ""
 
     def _order(self, epoch: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Plays the groups of one step: all at once, others in place of those that teach nothing."""
+"""Plays the groups of one step concurrently, and replaces groups that give no gradient."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .samples import SampleOrder
 from .selection import GroupSelector, SelectionConfig
 
 Known = Mapping[tuple[int, int], Episode]
-"""Episodes by group and member."""
+"""Known episodes by group and member."""
 
 
 class SelectedGroups(NamedTuple):
-    """Holds what a step learns from.
+    """Holds the selected groups of a step.
 
     Attributes:
         groups: The groups.
-        begun: Groups begun so far, counted by this process.
+        begun: The number of groups that this process has started.
     """
 
     groups: list[Group]
@@ -33,20 +33,21 @@ class SelectedGroups(NamedTuple):
 
 
 class StepPlayer:
-    """Plays groups for any step, several steps at once if need be.
+    """Plays groups of any step, also of several steps concurrently.
 
     Args:
-        collector: Plays episodes.
-        groups: Groups in a step.
-        size: Episodes in a group.
-        samples: Which sample each group plays.
-        share: Which of a step's groups this process plays.
-        selection: Which of those are kept.
+        collector: The collector that plays episodes.
+        groups: The number of groups in a step.
+        size: The number of episodes in a group.
+        samples: The samples of the groups.
+        share: The share of the groups of a step that this process plays.
+        selection: The selection of the groups to keep.
 
     Attributes:
-        journal: Keeps finished episodes; None keeps none.
-        counts: Since they were last reported: ``groups`` played, ``zero_std``, those given up
-            because all their rewards were the same, and episodes ``replayed`` from the journal.
+        journal: The journal, which saves finished episodes; None saves none.
+        counts: Counts since the last report: ``groups`` that were played, ``zero_std`` groups that
+            were replaced because all their rewards are equal, and episodes that were ``replayed``
+            from the journal.
     """
 
     def __init__(
@@ -71,13 +72,13 @@ class StepPlayer:
     async def play(
         self, step: int, on_episode: OnEpisode, first: int = 0, wanted: int | None = None
     ) -> SelectedGroups:
-        """Play groups of a step, or read from the journal what was played of them already.
+        """Play groups of a step; episodes that are in the journal are read instead.
 
         Args:
-            step: Which step, counted from 0.
-            on_episode: Called as each episode ends.
-            first: How many groups were begun before, for more of them.
-            wanted: How many groups to keep; the share of a step by default.
+            step: The step, counted from 0.
+            on_episode: A function that is called when an episode ends.
+            first: The number of groups of the step that were started before.
+            wanted: The number of groups to keep; by default the share of this process.
         """
         known: Known = {}
         if self.journal is not None:
@@ -98,7 +99,7 @@ class StepPlayer:
     async def _choose(
         self, choice: GroupSelector, step: int, known: Known, on_episode: OnEpisode
     ) -> None:
-        """Play groups until it is decided which are kept; cancel the others."""
+        """Play groups until the groups to keep are decided, then cancel the others."""
         running: dict[asyncio.Task[Group], int] = {}
         async with _cancelling(running):
             while not choice.done:
@@ -110,14 +111,14 @@ class StepPlayer:
                     choice.end(running.pop(task), task.result())
 
     def _number(self, index: int) -> int:
-        """Return the number within the step of the group that this process starts at that place."""
+        """Return the number in the step of the group that this process starts as number `index`."""
         spare = index - len(self._own)
         if spare < 0:
             return self._own[index]
         return self._groups + spare * self._share.count + self._share.rank
 
     async def _group(self, step: int, number: int, known: Known, on_episode: OnEpisode) -> Group:
-        """Play what is not known of a group, until it is large enough; cancel the slowest."""
+        """Play the missing episodes of a group until it is complete; cancel the slowest ones."""
         sample = self._samples.choose(step, number)
         places = [
             EpisodeSpec(sample.seed, number, member, sample.row, sample.env)
@@ -143,7 +144,7 @@ class StepPlayer:
         episode = await self.collector.play(place, rank=step)
         if self.journal is not None:
             written = self.journal.add(step, episode)
-            if not self.journal.exact:  # otherwise half a step is of no use, nor is waiting for it
+            if not self.journal.exact:  # an exact journal does not use incomplete steps
                 await asyncio.wrap_future(written)
         on_episode(episode)
         return episode
@@ -154,7 +155,7 @@ class StepPlayer:
         return episode
 
     def report(self) -> dict[str, float]:
-        """Return what was measured and counted since the last report, by ``rollout/`` names."""
+        """Return the metrics and counts since the last report, by ``rollout/`` names."""
         measured = self.collector.stats.take() | {k: float(v) for k, v in self.counts.items()}
         self.counts.clear()
         return {f"rollout/{name}": value for name, value in measured.items()}
@@ -162,7 +163,7 @@ class StepPlayer:
 
 @asynccontextmanager
 async def _cancelling(tasks: Collection[asyncio.Task[Any]]) -> AsyncIterator[None]:
-    """Cancel, in the end, the tasks that are left, and wait until they have stopped."""
+    """Cancel the remaining tasks at the end, and wait until they have stopped."""
     try:
         yield
     finally:

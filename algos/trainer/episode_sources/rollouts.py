@@ -1,4 +1,4 @@
-"""Episodes that the policy plays when the step asks for them."""
+"""Plays the episodes of a step when the step requests them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .selection import SelectionConfig
 
 
 class RolloutSource(EpisodeSource):
-    """Plays episodes on fresh scenes, in groups, with the weights of the step.
+    """Plays groups of episodes on new samples, with the weights at the start of the step.
 
     Args:
-        collector: Plays.
-        policy: What learns, to switch it to sampling.
-        groups: Groups in a step.
-        num_generations: Episodes in a group.
-        seed: The run's seed.
-        share: Which of a step's groups this process plays.
-        selection: Which of the groups played are kept; by default the first ones, as they are.
+        collector: The collector that plays episodes.
+        policy: The policy that is trained, which is switched to sampling.
+        groups: The number of groups in a step.
+        num_generations: The number of episodes in a group.
+        seed: The seed of the run.
+        share: The share of the groups of a step that this process plays.
+        selection: The selection of the groups to keep; by default the first ones.
     """
 
     def __init__(
@@ -55,5 +55,5 @@ class RolloutSource(EpisodeSource):
 
     @override
     def report(self) -> dict[str, float]:
-        """Return how well the time was used (`Meter.take`), and counts of episodes."""
+        """Return the metrics of the collector (`Meter.take`), and counts of episodes."""
         return self._player.report()

@@ -1,4 +1,4 @@
-"""The order in which the rows of finite data sets are read."""
+"""Determines the order in which the rows of finite data sets are read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ROWS = 7
 
 
 class EnvRows(NamedTuple):
-    """Holds what the order of samples needs to know of an environment.
+    """Describes the data set of an environment for the order of samples.
 
     Attributes:
-        rows: Rows of its data set; None if the data are procedural.
+        rows: The number of rows of the data set; None if the data are procedural.
         metric: The metric whose mean is the pass rate.
     """
 
@@ -30,13 +30,13 @@ class EnvRows(NamedTuple):
 
 
 class RowOrder:
-    """Reads each finite data set of a mixture in epochs; in an epoch each row is read once.
+    """Orders the rows of each finite data set of a mixture in epochs.
 
-    Each epoch has an order of its own, a function of the seed.
+    An epoch contains each row once, in an order that depends on the seed and the epoch.
 
     Args:
         mixture: The environments.
-        seed: Decides the orders.
+        seed: The seed of the orders.
     """
 
     def __init__(self, mixture: Mixture, seed: int) -> None:
@@ -45,15 +45,15 @@ class RowOrder:
 
     @cached_property
     def tasks(self) -> dict[str, EnvRows]:
-        """Return the data sets and headline metrics by the name of the environment."""
+        """Return the data sets and headline metrics of the environments, by name."""
         return {name: _task(make_env()) for name, make_env in self._mixture.make_envs.items()}
 
     def row(self, env: str, place: int) -> int | None:
-        """Return the row that is read at a place; None if the environment's data are procedural.
+        """Return the row at a position of the order; None if the data are procedural.
 
         Args:
             env: The name of the environment in the mixture.
-            place: How many rows of the environment were read before, over all epochs.
+            place: The number of rows of the environment before this one, over all epochs.
         """
         rows = self.tasks[env].rows
         if rows is None:

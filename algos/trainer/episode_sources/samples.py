@@ -1,4 +1,4 @@
-"""Chooses the sample of each group of a run: the environment, and the row of a data set."""
+"""Selects the sample of each group of a run: the environment, and the row of a data set."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .base import random_stream
 from .rows import RowOrder
 
 SCENES = 1
-"""Key of the stream of the samples' seeds."""
+"""Key of the random stream of the seeds of samples."""
 
 _SPARE_ROWS = 8
-"""Key of the stream that draws the rows of spare groups."""
+"""Key of the random stream of the rows of spare groups."""
 
 DECAY = 0.9
-"""Share of a pass rate that a step keeps of the rate before it."""
+"""Weight of the previous pass rate in the running mean of a step."""
 
 UNKNOWN_RATE = 0.5
-"""The pass rate of an environment that was not played yet."""
+"""The pass rate of an environment that has not been played yet."""
 
 
 class SampleChoice(NamedTuple):
-    """The sample of one group.
+    """Describes the sample of one group.
 
     Attributes:
         seed: The seed of the group.
-        env: The name of its environment in the mixture.
-        row: The row of a finite data set; None if the seed makes the sample.
+        env: The name of the environment in the mixture.
+        row: The row of a finite data set; None if the sample is generated from the seed.
     """
 
     seed: int
@@ -44,22 +44,21 @@ class SampleChoice(NamedTuple):
 
 
 class SampleOrder:
-    """Chooses the samples of a run, as a pure function of the seed and of earlier pass rates.
+    """Selects the samples of a run, as a pure function of the seed and of earlier pass rates.
 
-    The environment of a group is drawn by the mixture's weights, or by its pass rates up to step
-    ``n - ahead - 1`` for step n, so that steps that are played ahead choose like others. A finite
-    data set is read in epochs, each in an order of its own; in an epoch each row is played once.
-    Groups that are played in place of others (`SelectionConfig.spare_groups`) draw their rows at
-    random.
+    The environment of a group is drawn by the weights of the mixture, or by pass rates. Step n uses
+    the pass rates up to step ``n - ahead - 1``, so that the choice is the same for steps that are
+    played in advance. A finite data set is read in epochs; an epoch contains each row once, in a
+    random order. Spare groups (`SelectionConfig.spare_groups`) draw their rows at random.
 
     Args:
         mixture: The environments.
-        groups: Groups in a step.
-        seed: The run's seed.
-        ahead: Steps that are played ahead at most.
+        groups: The number of groups in a step.
+        seed: The seed of the run.
+        ahead: The maximum number of steps that are played in advance.
 
     Attributes:
-        identity: What a checkpoint has to agree with, JSON-like.
+        identity: The settings that must equal those of a checkpoint, JSON-like.
     """
 
     def __init__(self, mixture: Mixture, groups: int, seed: int, ahead: int = 0) -> None:
@@ -74,20 +73,20 @@ class SampleOrder:
             0: dict.fromkeys(mixture.make_envs, UNKNOWN_RATE)
         }
         self._steps: dict[int, list[SampleChoice]] = {}
-        self._lock = RLock()  # steps that are played ahead are chosen in another thread
+        self._lock = RLock()  # another thread selects the samples of steps played in advance
 
     def choose(self, step: int, number: int) -> SampleChoice:
         """Return the sample of a group.
 
         Args:
             step: The step, counted from 0.
-            number: The number of the group in the step; from `groups` on it is a spare group.
+            number: The number of the group in the step; numbers from `groups` on are spare groups.
         """
         with self._lock:
             return self._choose(step, number)
 
     def env_of(self, step: int, number: int) -> str:
-        """Return the name of a group's environment; ``""`` if the mixture has only one."""
+        """Return the name of the environment of a group; ``""`` if the mixture has only one."""
         return self.choose(step, number).env if len(self._mixture.make_envs) > 1 else ""
 
     def _choose(self, step: int, number: int) -> SampleChoice:
@@ -101,7 +100,7 @@ class SampleOrder:
         return SampleChoice(seed, env, index)
 
     def observe(self, step: int, groups: Sequence[Group]) -> None:
-        """Update the pass rates by the episodes of all processes; the step is counted from 0."""
+        """Update the pass rates with the episodes of all processes in a step (from 0)."""
         values: dict[str, list[float]] = defaultdict(list)
         for episode in (episode for group in groups for episode in group):
             env = self.choose(step, episode.group).env
@@ -118,7 +117,7 @@ class SampleOrder:
             self._forget(step)
 
     def state(self, step: int) -> dict[str, Any]:
-        """Return what a checkpoint after `step` steps keeps, JSON-like."""
+        """Return the state for a checkpoint after `step` steps, JSON-like."""
         known = range(max(0, step - self._ahead), step + 1)
         with self._lock:
             return {
@@ -127,7 +126,7 @@ class SampleOrder:
             }
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Go on as after `step` steps, from what `state` returned then."""
+        """Restore the state after `step` steps, which `state` returned."""
         self._steps.clear()
         self._rows_before = {step: Counter(state["rows"])}
         self._rates = {int(number): rates for number, rates in state["rates"].items()}
@@ -135,7 +134,7 @@ class SampleOrder:
     # ------------------------------------------------------------------ one step
 
     def _step(self, step: int) -> list[SampleChoice]:
-        """Return the samples of the step's regular groups."""
+        """Return the samples of the groups of a step, without spare groups."""
         if step not in self._steps:
             taken = Counter(self._before(step))
             rates = self._rates_for(step)
@@ -149,7 +148,7 @@ class SampleOrder:
         return self._steps[step]
 
     def _before(self, step: int) -> Counter[str]:
-        """Return how many groups of each environment come before the step."""
+        """Return the number of groups of each environment before the step."""
         for earlier in range(max(known for known in self._rows_before if known <= step), step):
             self._step(earlier)
         return self._rows_before[step]
@@ -158,7 +157,7 @@ class SampleOrder:
         return self._rates[max(0, step - self._ahead)] if self._mixture.by_pass_rate else None
 
     def _forget(self, step: int) -> None:
-        """Drop what no coming step needs."""
+        """Delete the data that later steps do not need."""
         for kept in (self._steps, self._rows_before, self._rates):
             for old in [number for number in kept if number < step - self._ahead]:
                 del kept[old]

@@ -1,4 +1,4 @@
-"""Selects which of the played groups a step learns from."""
+"""Selects the groups that a step trains on."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .base import OnExhausted, trainable_episodes
 
 @dataclass(frozen=True)
 class SelectionConfig:
-    """Sets how groups are chosen; by default the first ones drawn are taken as they come out."""
+    """Holds the settings of the selection of groups; by default all groups are used."""
 
     dynamic_sampling: bool = False
-    """Whether groups in which all got the same reward, which teach nothing, are replaced by others
-    (dynamic sampling, DAPO)."""
+    """Whether groups in which all rewards are equal, which give no gradient, are replaced by other
+    groups (dynamic sampling, DAPO)."""
     spare_groups: int = 0
-    """Most groups played in a step in place of such ones, and of those that were aborted; where
-    they do not suffice, groups are taken as they are."""
+    """Maximum number of groups in a step that replace groups with equal rewards or aborted groups;
+    if they are not enough, such groups are kept."""
     early_groups: int = 0
-    """How many of the spare groups begin with the step, before it is known whether they are
-    needed; those that are not are cancelled."""
+    """Number of spare groups that start at the beginning of the step, before they are known to be
+    needed; groups that are not needed are cancelled."""
     spare_members: int = 0
-    """Episodes begun in each group beyond its size; the slowest are cancelled."""
+    """Number of additional episodes that are started in each group; the slowest are cancelled."""
     on_exhausted: OnExhausted = "drop_member"
-    """What happens when an episode was aborted in every attempt: ``"drop_member"`` leaves it out of
-    its group, ``"drop_group"`` leaves out the whole group. If long episodes fail more often than
-    short ones, groups without their failed members are biased. A spare member that takes the place
-    of a failed one keeps the group in both cases."""
+    """How an episode that was aborted in every attempt is handled: ``"drop_member"`` leaves it out
+    of its group, ``"drop_group"`` leaves out the whole group. If long episodes fail more often than
+    short ones, groups without their failed members are biased. With both values, a spare member can
+    replace a failed one."""
     ordered: bool = True
-    """Whether the first groups drawn are kept, not the first that end. What is kept then depends on
-    what was played alone, never on how long it took."""
+    """Whether the groups that were drawn first are kept, and not those that end first. The
+    selection then depends only on the episodes and not on their duration."""
 
     def __post_init__(self) -> None:
         if self.on_exhausted not in get_args(OnExhausted):
@@ -41,35 +41,37 @@ class SelectionConfig:
                 f"on_exhausted is one of {get_args(OnExhausted)}, got {self.on_exhausted!r}."
             )
         if min(self.spare_groups, self.early_groups, self.spare_members) < 0:
-            raise ConfigurationError(f"Numbers of spare groups and members begin at 0: {self}.")
+            raise ConfigurationError(
+                f"The numbers of spare groups and members must be at least 0: {self}."
+            )
         if self.early_groups > self.spare_groups:
             raise ConfigurationError(
-                f"early_groups are some of the spare_groups, got {self.early_groups} of "
+                f"early_groups must be at most spare_groups, got {self.early_groups} and "
                 f"{self.spare_groups}."
             )
         if self.dynamic_sampling and not self.spare_groups:
             raise ConfigurationError(
-                "With dynamic_sampling, groups are replaced by others: say how many with "
+                "With dynamic_sampling, groups are replaced by others: set their number by "
                 "spare_groups."
             )
         if self.ordered and self.spare_members:
             raise ConfigurationError(
-                "With spare_members the fastest of a group are kept, which depends on the clock; "
-                "say so with ordered=False."
+                "With spare_members, the fastest episodes of a group are kept, which depends on "
+                "time; confirm this by ordered=False."
             )
 
 
 class GroupSelector:
-    """Decides, group by group, what is kept and whether another has to begin.
+    """Decides which groups are kept and whether another group must start.
 
     Args:
-        wanted: Groups to keep.
-        selection: How.
-        first: Number of the first group.
+        wanted: The number of groups to keep.
+        selection: The settings of the selection.
+        first: The number of the first group.
 
     Attributes:
-        begun: Number of the group that would begin next.
-        zero_std: Groups given up because all their rewards were the same.
+        begun: The number of the next group.
+        zero_std: The number of groups that were replaced because all their rewards are equal.
     """
 
     def __init__(self, wanted: int, selection: SelectionConfig, first: int = 0) -> None:
@@ -104,19 +106,19 @@ class GroupSelector:
 
     @property
     def done(self) -> bool:
-        """Return whether the groups to keep are decided, whatever other groups end with."""
+        """Return whether the groups to keep are decided, independent of the other groups."""
         all_ended = len(self._ended) == self.begun - self._first
         return len(self._decided()) == self._wanted or (all_ended and self.begun >= self._last)
 
     def kept(self) -> dict[int, Group]:
-        """Return the groups of the step by number: good ones, others only at the limit."""
+        """Return the selected groups by number; unsuitable groups are used only at the limit."""
         good = self._decided()
         others = [number for number in sorted(self._ended) if number not in good]
         chosen = good + others[: self._wanted - len(good)]
         return {number: self._ended[number] for number in sorted(chosen)}
 
     def _decided(self) -> list[int]:
-        """Return the good groups that are kept whatever happens next."""
+        """Return the suitable groups that are kept independent of the other groups."""
         good = self._good
         if self._selection.ordered:
             undecided = (n for n in range(self._first, self.begun) if n not in self._ended)

@@ -159,7 +159,7 @@ def test_bug_over_there_is_raised_here() -> None:
 
 def test_weights_that_change_are_not_sampled_from() -> None:
     policy = toy.ToyPolicy()
-    with pytest.raises(ConfigurationError, match="needs an engine of its own"):
+    with pytest.raises(ConfigurationError, match="separate engine is needed"):
         ahead(Collector(toy.Echo, policy), policy)
     with pytest.raises(ConfigurationError, match="at least 0"):
         ahead(Collector(toy.Echo, policy), policy, max_staleness=-1)

@@ -99,5 +99,5 @@ def test_old_logprobs_has_two_values() -> None:
 
 
 def test_engine_that_sleeps_cannot_play_ahead() -> None:
-    with pytest.raises(ConfigurationError, match="leave sleep off, or max_staleness at 0"):
+    with pytest.raises(ConfigurationError, match="set sleep to False, or max_staleness to 0"):
         RolloutConfig(sleep=True, max_staleness=1)

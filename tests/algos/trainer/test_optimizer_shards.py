@@ -144,9 +144,9 @@ def test_missing_shard_one_too_many_and_broken_bytes_are_refused(tmp_path: Path)
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ({"a": 5, "b": 4}, "1 of 2 parameters differ; b has 4 weights here and 3 there"),
-        ({"a": 5}, "1 of 1 parameters differ; b has 0 weights here and 3 there"),
-        ({"a": 5, "b": 3, "c": 1}, "1 of 3 parameters differ; c has 1 weights here and 0 there"),
+        ({"a": 5, "b": 4}, "1 of 2 parameters differ; b has 4 weights in the model and 3 in"),
+        ({"a": 5}, "1 of 1 parameters differ; b has 0 weights in the model and 3 in"),
+        ({"a": 5, "b": 3, "c": 1}, "1 of 3 parameters differ; c has 1 weights in the model and 0"),
     ],
 )
 def test_shards_of_other_parameters_are_refused(
@@ -162,5 +162,5 @@ def test_state_that_cannot_be_shared_out_is_refused(tmp_path: Path) -> None:
 
     holder: Any = Holder(0, 8, steps=1)
     holder.optimizer.state[holder.master]["largest_by_block"] = torch.zeros(2)
-    with pytest.raises(ConfigurationError, match=r"'largest_by_block' of shape \[2\]"):
+    with pytest.raises(ConfigurationError, match=r"'largest_by_block' has the shape \[2\]"):
         holder.save(tmp_path, 0, 1)

@@ -125,10 +125,10 @@ def test_groups_are_taken_as_they_come_by_default() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"spare_groups": -1}, "begin at 0"),
-        ({"early_groups": 1}, "some of the spare_groups, got 1 of 0"),
-        ({"dynamic_sampling": True}, "say how many with spare_groups"),
-        ({"spare_members": 2}, "say so with ordered=False"),
+        ({"spare_groups": -1}, "must be at least 0"),
+        ({"early_groups": 1}, "must be at most spare_groups, got 1 and 0"),
+        ({"dynamic_sampling": True}, "set their number by spare_groups"),
+        ({"spare_members": 2}, "confirm this by ordered=False"),
         ({"on_exhausted": "drop"}, "one of .'drop_member', 'drop_group'., got 'drop'"),
     ],
 )

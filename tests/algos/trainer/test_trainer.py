@@ -483,9 +483,9 @@ class _Poisoned(GRPO):
 @pytest.mark.parametrize(
     ("algorithm", "said"),
     [
-        (_Misshapen(), r"_Misshapen\.advantages must give .* \[\] or \[2\]"),
-        (_Short(), r"_Short\.advantages must give, for each group.*\[4, 4, 4\].*\[3, 3, 3\]"),
-        (_Poisoned(), r"_Poisoned\.advantages must give finite numbers"),
+        (_Misshapen(), r"_Misshapen\.advantages must return .* \[\] or \[2\]"),
+        (_Short(), r"_Short\.advantages must return, for each group.*\[4, 4, 4\].*\[3, 3, 3\]"),
+        (_Poisoned(), r"_Poisoned\.advantages must return finite numbers"),
     ],
 )
 def test_users_algorithm_is_told_what_it_must_give(

@@ -1,6 +1,6 @@
-"""Turn over one of four cards, then name its color.
+"""Defines an environment in which a policy turns over one of four cards and names its color.
 
-The import registers the environment, so that plain Gymnasium finds it too::
+The import registers the environment, so that plain Gymnasium also finds it::
 
     gym.make("visenv_cards:cards/Cards-v0")
 """

@@ -1,4 +1,4 @@
-"""An algorithm: on-policy RL with the baseline of least variance (OPO, arXiv 2505.23585)."""
+"""Defines an algorithm: on-policy RL with the optimal baseline (OPO, arXiv 2505.23585)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.types import Group
 
 
 class OPO(Algorithm):
-    """REINFORCE with the length-weighted mean reward of the group as its baseline."""
+    """Implements REINFORCE with the length-weighted mean reward of the group as baseline."""
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:

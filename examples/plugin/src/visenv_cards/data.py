@@ -1,4 +1,4 @@
-"""A data set: deals in ``decks.jsonl``, each with four ``cards`` and the number ``asked``."""
+"""Loads a data set of deals from ``decks.jsonl``, with ``cards`` and the number ``asked``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .world import CARDS, COLORS, CardsTruth, deal
 
 
 class Decks(RowSource):
-    """Deals that were written down.
+    """Loads deals from a file.
 
     Args:
         folder: The folder with ``decks.jsonl``.

@@ -1,4 +1,4 @@
-"""The environment: its tool, its turns, its reward."""
+"""Defines the environment, with its tool and its reward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .world import CARDS, COLORS, CardsTruth, CardTable
 
 
 class CardNumber(Arguments):
-    """The arguments of the tool; its JSON schema is made from this class."""
+    """Defines the arguments of the tool, from which its JSON schema is generated."""
 
     number: Annotated[int, Field(ge=1, le=CARDS, description="which card to turn over")]
 
@@ -80,7 +80,7 @@ class Cards(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Let each turn begin with a thought."""
+        """Return a request in which each turn begins with a thought."""
         return TurnRequest("<think>", self.grammar.stop)
 
     @override
@@ -98,7 +98,7 @@ class Cards(VisEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return any color."""
+        """Return a random color."""
         return str(rng.choice(list(COLORS)))
 
     @override

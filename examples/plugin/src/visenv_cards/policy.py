@@ -1,4 +1,4 @@
-"""A policy: it turns over the card that the question asks for, and reads its color."""
+"""Defines a policy that turns over the card of the question and reads its color."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .world import COLORS
 
 
 class CardSession(Session):
-    """An episode, with its own random numbers."""
+    """Holds the random generator of an episode."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         super().__init__()
@@ -22,10 +22,10 @@ class CardSession(Session):
 
 
 class CardCounter(Policy[CardSession]):
-    """Plays by rules, and answers wrongly now and then.
+    """Plays by rules, and gives a random answer in a share of the episodes.
 
     Args:
-        mistakes: Share of episodes with a random answer, 0 to 1.
+        mistakes: The share of episodes with a random answer, 0 to 1.
     """
 
     def __init__(self, mistakes: float = 0.0) -> None:
@@ -35,7 +35,7 @@ class CardCounter(Policy[CardSession]):
 
     @override
     def open(self, seed: int) -> CardSession:
-        """Begin an episode."""
+        """Start an episode."""
         return CardSession(np.random.default_rng(seed))
 
     @override

@@ -1,4 +1,4 @@
-"""The ground truth of a deal, and the procedural source."""
+"""Defines the ground truth of a deal and the procedural source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CARDS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class CardsTruth(GroundTruth):
-    """Ground truth of a deal.
+    """Holds the ground truth of a deal.
 
     Attributes:
         cards: The colors of the cards, from the left.
@@ -26,7 +26,7 @@ class CardsTruth(GroundTruth):
 
 
 class CardTable:
-    """Deals four cards face down; the question is about one of them."""
+    """Generates deals of four face-down cards, and a question about one of them."""
 
     ground_truth = CardsTruth
 

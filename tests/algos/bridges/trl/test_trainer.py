@@ -380,7 +380,7 @@ def test_trainer_refuses_other_ways_to_play_and_other_policies(
 ) -> None:
     with pytest.raises(ConfigurationError, match="tools"):
         _trainer(policy, config(), pictures.Pictures, tools=[print])
-    with pytest.raises(ConfigurationError, match="runs one"):
+    with pytest.raises(ConfigurationError, match="TRL trains transformers models"):
         _trainer(load("policy", "oracle")(), config(), pictures.Pictures)
 
 

@@ -288,7 +288,7 @@ def test_image_processor_of_another_kind_is_refused(
     made = worker(pictures_id())
     made.loops.processor.image_processor.image_mean = [0.1, 0.2, 0.3]
     asyncio.run(made.play(seed=1, members=1))
-    assert "set otherwise than the checkpoint's own" in caplog.text
+    assert "image processor differ from those of the checkpoint" in caplog.text
     assert made.queue.statuses == ["running", "failure"]
 
 
@@ -298,7 +298,7 @@ def test_model_without_vision_is_refused(
     made = worker(pictures_id())
     made.loops.processor, made.loops.hf_model_type = None, None
     asyncio.run(made.play(seed=1, members=1))
-    assert "this model takes none" in caplog.text
+    assert "This model has no image processor" in caplog.text
     assert made.queue.statuses == ["running", "failure"]
 
 
