@@ -40,8 +40,8 @@ class Scorer:
         deterministic: Whether the answer of a backend in this process must not depend on the batch.
             This has no effect on a server.
         cache_dir: Folder of a persistent cache on disk; None means a cache in memory only. Scorers
-            and processes may share a folder. **options: Options of the backend and of
-            `ServiceLimits`, JSON-like.
+            and processes may share a folder.
+        **options: Options of the backend and of `ServiceLimits`, JSON-like.
 
     Attributes:
         options: The options, with the backend's defaults.
