@@ -49,7 +49,7 @@ GENRES = {
 
 
 class ReportsLibrary:
-    """Implements `Library` with a document for every seed: ``report-31`` is made from its name alone.
+    """Implements `Library` with a document for every seed: ``report-31`` is made from its name.
 
     The documents used last are cached: 64 with their text and drawing, and 128 MiB of rendered
     pages. The library can be pickled, without its caches.
