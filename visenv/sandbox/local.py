@@ -241,6 +241,6 @@ def refusal(hello: ServerHello, isolation: str) -> str:
     return (
         f"This machine cannot run untrusted code safely{wanted}. Required are a "
         f"{probe.SECCOMP}, {probe.PRIVILEGES}, and either a {probe.NAMESPACES} or "
-        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. Run `visenv doctor` for more. "
-        "LocalBackend(unsafe=True) runs programs without the missing layers."
+        f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. Run `visenv doctor` "
+        "for details. LocalBackend(unsafe=True) runs programs without the missing layers."
     )

@@ -140,7 +140,7 @@ def test_page_that_cannot_be_decoded_says_which(root: Path) -> None:
     ("files", "problem"),
     [
         (["a_0.png", "a_1.png"], "numbered from 0"),
-        (["a_2024.png"], "no document: 1 of the pages up to 2024"),
+        (["a_2024.png"], "not a document: only 1 of the pages up to 2024"),
         (["a_1.png", "a_01.png"], "two files for page 1"),
     ],
 )
@@ -170,7 +170,7 @@ def test_empty_subfolder_is_no_document(root: Path) -> None:
     (root / "empty").mkdir()
     with pytest.raises(DataError, match="'empty' is not a document"):
         FolderLibrary(root).document("empty")
-    with pytest.raises(DataError, match="no document"):
+    with pytest.raises(DataError, match="not a document"):
         PageImages("none", {})
 
 
