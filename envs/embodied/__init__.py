@@ -139,9 +139,7 @@ def make_eb_alfred(
     check_choice("simulator", simulator, ("house", "thor"))
     if simulator == "house":
         if player or interpreter or host_limits:
-            raise ConfigurationError(
-                'player, interpreter and host_limits belong to simulator="thor".'
-            )
+            raise ConfigurationError('player, interpreter and host_limits need simulator="thor".')
         return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
     check_choice("player_server", player_server, ("wsgi", "fifo"))
     thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
@@ -203,7 +201,7 @@ def make_eb_habitat(
     if simulator == "house":
         if assets or interpreter or host_limits:
             raise ConfigurationError(
-                'assets, interpreter and host_limits belong to simulator="habitat".'
+                'assets, interpreter and host_limits need simulator="habitat".'
             )
         return _make_eb(EBHabitat, dialect, data, _house, preset, settings)
     habitat = HabitatOptions(assets, interpreter, host_limits or {})
@@ -253,7 +251,7 @@ def _make_eb(
     if isinstance(data, str) and data.startswith(f"{published}:"):
         raise ConfigurationError(
             f"data={data!r} are the published tasks, which need {_PLAYERS[published]}; "
-            'House cannot play them. Use data="procedural".'
+            'House cannot run them. Use data="procedural".'
         )
     defaults = EmbodiedOptions()._asdict()
     options = EmbodiedOptions(

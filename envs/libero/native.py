@@ -77,7 +77,9 @@ class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         row = np.asarray(action, np.float64)
         if row.shape != (ACTION_SIZE,) or not np.all(np.abs(row) <= 1):
-            raise ValueError(f"An action is {ACTION_SIZE} numbers from -1 to 1, got {action!r}.")
+            raise ValueError(
+                f"An action must be {ACTION_SIZE} numbers from -1 to 1, got {action!r}."
+            )
         text = json.dumps({"values": [row.tolist()]})
         observation, reward, terminated, truncated, info = self.env.step(text)
         return self._observe(observation), float(reward), terminated, truncated, info

@@ -108,7 +108,9 @@ def make(
 def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]) -> Source:
     if data != "procedural":
         if scenes:
-            raise ConfigurationError("scenes changes procedural scenes; a data set has none.")
+            raise ConfigurationError(
+                "scenes needs procedural data; a data set has no procedural scenes."
+            )
         return open_data(data) if isinstance(data, str) else data
     if preset.world is None:
         raise ConfigurationError(

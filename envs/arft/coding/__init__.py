@@ -70,7 +70,6 @@ def coding_source(
         return DistortedRows(open_data(data), PLANS["train"] if plan is None else plan, seed)
     if plan is not None:
         raise ConfigurationError(
-            f"The images of {name or type(data).__name__} are distorted already: leave out "
-            "problems."
+            f"The images of {name or type(data).__name__} are already distorted: omit problems."
         )
     return open_data(data) if isinstance(data, str) else data

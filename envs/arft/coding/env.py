@@ -80,7 +80,7 @@ class ArftCoding(ArftEnv):
         if len(sample.images) != 1 or not sample.answers:
             raise DataError(
                 f"Sample {sample.id!r} has {len(sample.images)} images and {len(sample.answers)} "
-                "answers; ArftCoding needs one image, and an answer at least."
+                "answers; ArftCoding needs one image and at least one answer."
             )
         image = self.store.images[LATEST] = sample.images[0]
         facts = prompts.file_size(image.size)

@@ -165,7 +165,7 @@ def write_passages(source: RowSource, path: Path) -> int:
             file.write(json.dumps({"title": passage.title, "text": passage.text}) + "\n")
             count += 1
         if not count:
-            raise DataError(f"The rows of {source.folder} carry no paragraphs.")
+            raise DataError(f"The rows of {source.folder} contain no paragraphs.")
     return count
 
 

@@ -81,7 +81,7 @@ def search_source(
         return EntitiesWorld(world, hops=hops, **chosen)
     if hops is not None or worlds is not None:
         raise ConfigurationError(
-            "hops and worlds choose among procedural questions: leave them out for a data set."
+            "hops and worlds are only for procedural questions: omit them for a data set."
         )
     return open_data(data) if isinstance(data, str) else data
 

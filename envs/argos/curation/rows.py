@@ -71,7 +71,7 @@ class SampleEnv:
         if base.preset.coordinates != "pixels":
             self.env.close()
             raise ConfigurationError(
-                "Traces have coordinates in pixels, which the models read off the overlays; leave "
+                "Traces have coordinates in pixels, which the models read from the overlays; leave "
                 'out coordinates="relative1000" and preset="qwen3".'
             )
         self.base = base
@@ -174,7 +174,7 @@ def _point(found: object) -> DrawnPoint:
         raise DataError(f"no point: {found!r:.80}") from error
     numbers = point[:3]
     if not all(is_number(each) and each == int(each) for each in numbers) or point.image < 1:
-        raise DataError(f"a point has whole numbers, got {found!r:.80}")
+        raise DataError(f"a point must have whole numbers, got {found!r:.80}")
     if not isinstance(point.label, str):
-        raise DataError(f"a point has a label, got {found!r:.80}")
+        raise DataError(f"a point must have a label, got {found!r:.80}")
     return point

@@ -48,7 +48,7 @@ class ScriptedTeacher(Policy[Session]):
     def __init__(self, expert_rate: float = 1.0, miss: float = 0.0) -> None:
         if not (0 <= expert_rate <= 1 and 0 <= miss <= 1):
             raise ConfigurationError(
-                f"expert_rate and miss are from 0 to 1, got {expert_rate!r} and {miss!r}."
+                f"expert_rate and miss must be from 0 to 1, got {expert_rate!r} and {miss!r}."
             )
         self.advice_request = DemonstrationRequest(expert_rate=expert_rate, guess=True)
         self._miss = miss
@@ -66,7 +66,7 @@ class ScriptedTeacher(Policy[Session]):
             PolicyError: If the request contains no demonstration.
         """
         if not isinstance(session.advice, str):
-            raise PolicyError("ScriptedTeacher writes what the environment advises, and got none.")
+            raise PolicyError("ScriptedTeacher needs advice from the environment, and got none.")
         text = _TAG.sub(r"\3 at (\1, \2)", session.advice)
         times = dict(_ANNOUNCED.findall(_said(session.messages)))
         if times:

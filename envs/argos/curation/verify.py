@@ -114,14 +114,14 @@ def _accuracy(row: Row) -> float:
         return _number(terms, ACCURACY)
     metrics = row.get("metrics")
     if not isinstance(metrics, Mapping):
-        raise DataError("an episode has metrics")
+        raise DataError("an episode must have metrics")
     return _number(metrics, ACCURACY)
 
 
 def _reward(row: Row) -> float:
     turns = row.get("turns")
     if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise DataError("an episode has turns")
+        raise DataError("an episode must have turns")
     return sum(_number(turn, "reward") for turn in turns)
 
 

@@ -70,7 +70,7 @@ def _facts(answer: str) -> list[str]:
             items = [answer]
     facts = [fact for fact in map(words, items) if fact.strip()]
     if not facts:
-        raise DataError(f"the answer {answer!r:.80} has no word that could be looked for")
+        raise DataError(f"the answer {answer!r:.80} has no word to search for")
     return facts
 
 

@@ -151,7 +151,7 @@ def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise DataError(f"images must be a list of names, got {names!r:.200}")
     if not names and not _is_about_document(row):
-        raise DataError("no image, and no response is judged without it")
+        raise DataError("the row has no image")
     try:
         return [image_file(folders, name) for name in names[:1]]
     except DataError:
@@ -167,7 +167,7 @@ def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise DataError(f"preds must be a list of texts, got {given!r:.200}")
     if len(given) != RESPONSES[tag]:
-        raise DataError(f"{len(given)} preds where {tag} has {RESPONSES[tag]}")
+        raise DataError(f"{len(given)} preds, but {tag} has {RESPONSES[tag]}")
     return given
 
 

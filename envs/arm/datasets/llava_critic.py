@@ -141,7 +141,7 @@ def _two_scores(verdict: str) -> _Judgment:
         raise DataError(f"the verdict does not begin with two scores: {verdict[:80]!r}")
     first, second = map(float, found.groups())
     if first == second:
-        raise DataError(f"a draw: {first:g} and {second:g}")
+        raise DataError(f"the verdict is a draw: {first:g} and {second:g}")
     return _Judgment(1 if first > second else 2)
 
 

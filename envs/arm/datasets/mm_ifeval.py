@@ -110,11 +110,11 @@ def _sample(row: Mapping[str, Any]) -> Sample:
     tag = text_of(row, "tag")
     constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
     if tag == "C-Level" and not constraints:
-        raise DataError("C-Level without constraints")
+        raise DataError("a C-Level row must have constraints")
     answer = row.get("answer")
     answers = (answer,) if tag == "P-Level" and isinstance(answer, str) and answer else ()
     if tag == "P-Level" and not answers:
-        raise DataError(f"P-Level without an answer: {answer!r:.80}")
+        raise DataError(f"a P-Level row must have an answer, got {answer!r:.80}")
     asked = "instruction" if row.get("instruction") else "question"
     truth = InstructionTruth(constraints=constraints)
     return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, truth)

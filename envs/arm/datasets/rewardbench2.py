@@ -126,7 +126,9 @@ def _best_of_4(row: Mapping[str, Any], subset: str) -> Sample:
     identity = id_of(row)
     chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
     if (len(chosen), len(rejected)) != (1, 3):
-        raise DataError(f"{len(chosen)} chosen and {len(rejected)} rejected, not 1 and 3")
+        raise DataError(
+            f"{len(chosen)} chosen and {len(rejected)} rejected responses, expected 1 and 3"
+        )
     candidates = [*chosen, *rejected]
     place = place_of_chosen(identity)
     candidates[0], candidates[place] = candidates[place], candidates[0]
@@ -145,7 +147,9 @@ def _ties(row: Mapping[str, Any]) -> list[Sample]:
         raise DataError(f"the id of a tie must be ref:<n> or tied:<n>, got {identity!r:.80}")
     chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
     if row.get("num_correct", len(chosen)) != len(chosen):
-        raise DataError(f"num_correct is {row['num_correct']!r}, and {len(chosen)} are chosen")
+        raise DataError(
+            f"num_correct is {row['num_correct']!r}, but {len(chosen)} responses are chosen"
+        )
     responses = [*chosen, *rejected]
     return [
         judging_sample(

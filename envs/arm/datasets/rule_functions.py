@@ -29,7 +29,7 @@ def check_of(function: Any) -> ConstraintCheck:
     try:
         check = find_check(str(function.get("func")))
     except UnknownNameError as error:
-        raise DataError(f"no rule function of ours: {error}") from error
+        raise DataError(f"unknown rule function: {error}") from error
     names, given = list(check.arguments.model_fields), function.get("params") or []
     if isinstance(given, list):
         if len(given) != len(names):

@@ -85,7 +85,7 @@ class DocumentPages(ArmEnv):
         """
         if not self.document():
             task = type(self).__name__
-            raise DataError(f"Sample {self.sample.id!r} names no document; {task} needs one.")
+            raise DataError(f"Sample {self.sample.id!r} has no document; {task} needs one.")
         document: Document = library_of(self.source).document(self.document())
         return document
 

@@ -62,7 +62,9 @@ class LiberoSimulator:
         key = (int(task["init"]), int(task["settle"]))
         self._start_key = key
         if not 0 <= key[0] < len(self._inits):
-            raise ValueError(f"There are {len(self._inits)} initial states, not number {key[0]}.")
+            raise ValueError(
+                f"There are {len(self._inits)} initial states; there is no number {key[0]}."
+            )
         if key in self._starts:
             state.load(self.env, self._starts[key])
             self._starts.move_to_end(key)
@@ -212,7 +214,7 @@ class LiberoSimulator:
         benchmark, number = self._suite(world["suite"]), int(world["task"])
         if not 0 <= number < benchmark.n_tasks:
             raise ValueError(
-                f"{world['suite']} has {benchmark.n_tasks} tasks, not number {number}."
+                f"{world['suite']} has {benchmark.n_tasks} tasks; there is no number {number}."
             )
         bddl = benchmark.get_task_bddl_file_path(number)
         make = TASK_MAPPING[get_problem_info(bddl)["problem_name"]]
@@ -244,7 +246,7 @@ class LiberoSimulator:
     def _settle(self, start: Any, steps: int) -> None:
         state.load(self.env, self._built)
         if start.shape != self._inits[0].shape:
-            raise ValueError(f"A state of this task has {self._inits.shape[1]} numbers.")
+            raise ValueError(f"A state of this task must have {self._inits.shape[1]} numbers.")
         self._set_state(start)
         for _ in range(steps):
             self.step(SETTLING)

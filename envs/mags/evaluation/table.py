@@ -101,9 +101,9 @@ class PaperTable:
         for method in self.methods:
             name, equals, file = method.partition("=")
             if not equals:
-                raise ConfigurationError(f"A method is name=file, got {method!r}.")
+                raise ConfigurationError(f"A method must be name=file, got {method!r}.")
             if name in files:
-                raise ConfigurationError(f"There are two methods {name!r}.")
+                raise ConfigurationError(f"Two methods have the name {name!r}.")
             files[name] = Path(file)
         unknown = [name for name in self.extract if name not in files]
         if unknown:

@@ -58,7 +58,9 @@ class SceneDifficulty:
             )
         fewest, most = self.signs
         if not 1 <= fewest <= most <= len(FRAMES):
-            raise ConfigurationError(f"A scene has 1 to {len(FRAMES)} signs, got {self.signs}.")
+            raise ConfigurationError(
+                f"A scene must have 1 to {len(FRAMES)} signs, got {self.signs}."
+            )
         if not self.kinds or (most < 2 and "relation" in self.kinds):
             raise ConfigurationError("kinds must not be empty; a relation needs 2 signs.")
         for kind in self.kinds:

@@ -202,7 +202,11 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
         ({"scenes": {"frames": ["rde"]}}, UnknownNameError, "red"),
         ({"scenes": {"frames": 3}}, ConfigurationError, "frames: Input should be a valid tuple"),
         ({"scenes": {"difficulty": "high"}}, ConfigurationError, "difficulty: Input should be"),
-        ({"scenes": {"grain": 1}, "data": "textvqa:x"}, ConfigurationError, "a data set has none"),
+        (
+            {"scenes": {"grain": 1}, "data": "textvqa:x"},
+            ConfigurationError,
+            "scenes needs procedural data",
+        ),
         ({"data": "textvq:/nowhere"}, UnknownNameError, "textvqa"),
         ({"data": "textvqa:/nowhere"}, DataError, "nowhere"),
     ],

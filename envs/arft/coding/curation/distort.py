@@ -140,7 +140,7 @@ def plan_lines(
     count = len(listed) if count is None else count
     if count < 1 or (rows is not None and count > rows):
         raise ConfigurationError(
-            f"{count} samples cannot be made of {rows or 'any number of'} rows."
+            f"{count} samples cannot be made from {rows or 'any number of'} rows."
         )
     return [
         row_line(

@@ -62,7 +62,9 @@ def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]
         DataError: If it does not have one image, or the region to crop is unknown.
     """
     if len(sample.images) != 1:
-        raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; one is distorted.")
+        raise DataError(
+            f"Sample {sample.id!r} has {len(sample.images)} images; it must have one."
+        )
     image = sample.images[0]
     truth = coding_truth(
         problems,
@@ -112,7 +114,7 @@ def _region(sample: Sample) -> Region:
     """Return the target's box with a margin, in thousandths."""
     box, size = sample.truth_as(QuestionTruth).target_box, sample.images[0].size
     if box is None:
-        raise DataError(f"Sample {sample.id!r} does not say where to crop: it has no target_box.")
+        raise DataError(f"Sample {sample.id!r} cannot be cropped, because it has no target_box.")
     grown: list[float] = []
     for edge, side in enumerate((-1, -1, 1, 1)):
         axis = edge % 2

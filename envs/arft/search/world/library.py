@@ -101,7 +101,7 @@ class WorldEngine:
     def __init__(self, preset: str = "default", seed: int = 0) -> None:
         self._genre = genre(preset)
         if not (type(seed) is int and 0 <= seed < SEEDS):
-            raise ConfigurationError(f"A world's seed is 0 to {SEEDS - 1}, got {seed!r}.")
+            raise ConfigurationError(f"The seed of a world must be 0 to {SEEDS - 1}, got {seed!r}.")
         self.preset = preset
         self.seed = seed
         self.name = f"world:{preset}:{seed}"

@@ -119,5 +119,5 @@ class ConstraintWorld:
             if check(name, made.response, made.arguments, self.dialect) == keeps:
                 return made
         raise DataError(
-            f"Found no text on which {name} says {keeps} in the dialect {self.dialect}."
+            f"Found no text for which {name} returns {keeps} in the dialect {self.dialect}."
         )

@@ -67,7 +67,7 @@ class HabitatWorld:
         truth = sample.truth_as(HouseTruth)
         if truth.dialect not in DIALECTS:
             raise ConfigurationError(
-                f'simulator="habitat" plays tasks in the dialects {", ".join(DIALECTS)}, got '
+                f'simulator="habitat" supports tasks in the dialects {", ".join(DIALECTS)}, got '
                 f"{truth.dialect!r}."
             )
         return HabitatSimulation(truth, self.session, self.side)
@@ -147,7 +147,7 @@ class HabitatSimulation(HouseSimulation):
             state = self.read(reply.facts)
             frame = reply.frames[CAMERA] if self._side else None
             if frame is not None and frame.shape[:2] != (self._side, self._side):
-                raise ValueError(f"a frame of {frame.shape}")
+                raise ValueError(f"unexpected shape of a frame: {frame.shape}")
         except (KeyError, TypeError, ValueError) as error:
             raise self._session.fail(f"its report cannot be used: {error!r:.200}.") from error
         self.state, self.steps = state, steps
@@ -168,9 +168,9 @@ def _checked(facts: Mapping[str, Any], conditions: int) -> tuple[str, int]:
     code, steps, met, success = (facts[name] for name in ("code", "steps", "met", "success"))
     are_stages = isinstance(met, list) and len(met) == conditions
     if not are_stages or any(type(each) is not bool for each in (*met, success)):
-        raise ValueError(f"success {success!r:.40} and stages {met!r:.80}")
+        raise ValueError(f"invalid success {success!r:.40} or stages {met!r:.80}")
     if code not in (OK, *REASONS) or type(steps) is not int:
-        raise ValueError(f"code {code!r:.40} and steps {steps!r:.40}")
+        raise ValueError(f"invalid code {code!r:.40} or steps {steps!r:.40}")
     return code, steps
 
 

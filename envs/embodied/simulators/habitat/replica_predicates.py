@@ -88,5 +88,5 @@ def put_at(obj: Any, receptacle: Any, sim_info: Any) -> None:
             there.
     """
     if receptacle.name not in sim_info.receptacles:
-        raise ValueError(f"Nothing is placed at {receptacle.name}.")
+        raise ValueError(f"Nothing can be placed at {receptacle.name}.")
     put_on(obj, receptacle, sim_info)

@@ -202,7 +202,9 @@ class ServedHouse(Simulator):
         """
         code = getattr(self.state, verb)(name)
         if code != OK:
-            raise RuntimeError(f"The planning domain allows {verb} {name}, House says {code!r}.")
+            raise RuntimeError(
+                f"The planning domain allows {verb} {name}, but House returns {code!r}."
+            )
 
     def candidates(self, kind: str) -> list[str]:
         """Return the objects of a type: first the one in view, then from left to right."""

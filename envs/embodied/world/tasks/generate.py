@@ -99,7 +99,7 @@ def make_task(seed: int, options: TaskOptions) -> HouseTask:
             continue
         if task is not None:
             return task
-    raise RuntimeError(f"{options} leave no task {kind!r} in {_ATTEMPTS} attempts.")
+    raise RuntimeError(f"{options} allow no task {kind!r} in {_ATTEMPTS} attempts.")
 
 
 def draw_type(seed: int, options: TaskOptions) -> tuple[np.random.Generator, str, str]:

@@ -336,7 +336,7 @@ def test_built_samples_are_played_by_name(
     env = make_coding(data=f"mat_coding:{tmp_path}")
     env.reset(options={"index": 0})
     assert sum(float(env.step(oracle(env))[1]) for _ in range(3)) == pytest.approx(2.0)
-    with pytest.raises(ConfigurationError, match="distorted already"):
+    with pytest.raises(ConfigurationError, match="already distorted"):
         make_coding(data=f"mat_coding:{tmp_path}", problems=["dark"])
 
 
@@ -374,7 +374,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
         ({"problems": []}, ConfigurationError, "at least one"),
         ({"problems": ["none+dark"]}, ConfigurationError, "alone"),
         ({"data": "texvqa:/nowhere"}, UnknownNameError, "textvqa"),
-        ({"data": [], "problems": ["dark"]}, ConfigurationError, "distorted already"),
+        ({"data": [], "problems": ["dark"]}, ConfigurationError, "already distorted"),
         ({"render_mode": "humane"}, ConfigurationError, "render_mode"),
     ],
 )

@@ -345,6 +345,6 @@ def test_paragraphs_become_a_corpus_each_once(tmp_path: Path) -> None:
 def test_set_without_paragraphs_makes_no_corpus(tmp_path: Path) -> None:
     row = {"id": "test_0", "question": "Who?", "golden_answers": ["A"]}
     source = Bamboogle(write(tmp_path, "test.jsonl", row))
-    with pytest.raises(DataError, match="carry no paragraphs"):
+    with pytest.raises(DataError, match="contain no paragraphs"):
         write_passages(source, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()

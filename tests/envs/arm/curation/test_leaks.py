@@ -42,7 +42,7 @@ def test_whether_a_text_states_an_answer(text: str, answer: str, expected: bool)
 
 @pytest.mark.parametrize("answer", ["", "?!", "the", "A", "[]", "['', 'an']"])
 def test_answer_without_a_word_cannot_be_looked_for(answer: str) -> None:
-    with pytest.raises(DataError, match="no word that could be looked for"):
+    with pytest.raises(DataError, match="no word to search for"):
         states("the text", answer)
 
 

@@ -160,7 +160,7 @@ def test_ids_of_every_type(folder: Path) -> None:
         ({"rm_tag": None}, "no rm_tag"),
         ({"preds": "ab"}, "preds must be a list of texts"),
         ({"preds": ["a", 2]}, "preds must be a list of texts"),
-        ({"preds": ["a", "b", "c"]}, "3 preds where pair_rm has 2"),
+        ({"preds": ["a", "b", "c"]}, "3 preds, but pair_rm has 2"),
         ({"gt": 3}, "a number from 1 to 2, got 3"),
         ({"gt": 0}, "a number from 1 to 2, got 0"),
         ({"gt": -1}, "a number from 1 to 2, got -1"),

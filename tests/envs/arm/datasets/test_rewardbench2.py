@@ -168,7 +168,7 @@ def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, proble
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (row("tied:2", "Ties", num_correct=2), "num_correct is 2, and 1 are chosen"),
+        (row("tied:2", "Ties", num_correct=2), "num_correct is 2, but 1 responses are chosen"),
         (row("tie-2", "Ties"), "must be ref:<n> or tied:<n>"),
         (row("ref:2", "Ties", rejected=[]), "rejected must be a list of texts"),
     ],

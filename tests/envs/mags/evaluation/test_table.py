@@ -133,7 +133,7 @@ def test_gains_are_shown_only_with_the_baseline() -> None:
 
 def test_methods_that_cannot_be_told_apart_are_refused() -> None:
     judge = f"rules:{__name__}:graded"
-    with pytest.raises(ConfigurationError, match="two methods 'Ours'"):
+    with pytest.raises(ConfigurationError, match="Two methods have the name 'Ours'"):
         PaperTable(judge, ("Ours=a.jsonl", "Ours=b.jsonl")).run()
     with pytest.raises(ConfigurationError, match=r"got \['Direct'\]"):
         PaperTable(judge, ("Ours=a.jsonl",), ("Direct",)).run()

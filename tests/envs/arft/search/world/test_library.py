@@ -38,7 +38,7 @@ def test_engine_is_a_name_and_a_seed() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 10**9, 1.5, True, "1"])
 def test_seeds_that_no_world_has(seed: object) -> None:
-    with pytest.raises(ConfigurationError, match="A world's seed is 0 to"):
+    with pytest.raises(ConfigurationError, match="The seed of a world must be 0 to"):
         WorldEngine("tiny", seed)  # type: ignore[arg-type]
 
 
