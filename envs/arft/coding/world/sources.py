@@ -62,9 +62,7 @@ def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]
         DataError: If it does not have one image, or the region to crop is unknown.
     """
     if len(sample.images) != 1:
-        raise DataError(
-            f"Sample {sample.id!r} has {len(sample.images)} images; it must have one."
-        )
+        raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; it must have one.")
     image = sample.images[0]
     truth = coding_truth(
         problems,
