@@ -78,9 +78,13 @@ class DemonstrationConfig:
     episodes: int = 0
     """Number of episodes that the oracle plays."""
     expert_rate: float = 1.0
-    """Share of these episodes in which the oracle uses the tools; in others it does not look."""
+    """Share of these episodes in which the oracle uses the tools and answers correctly; in the
+    others it answers without looking."""
     guess: bool = False
-    """Whether an oracle that does not look guesses an answer instead of giving up."""
+    """Whether the answer in those other episodes is a guess; by default the oracle gives up."""
+    look: bool = False
+    """Whether the oracle uses the tools in those other episodes too, and only its answer is
+    careless."""
     files: tuple[Path, ...] = ()
     """Files of saved episodes, in addition to those of the oracle."""
     samples_of: str = ""

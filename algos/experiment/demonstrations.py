@@ -66,7 +66,9 @@ def find_demonstrations(
 def _of_oracle(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    oracle = load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
+    oracle = load("policy", "oracle")(
+        expert_rate=told.expert_rate, guess=told.guess, look=told.look
+    )
     mixture = training_mixture(recipe, phase)
     return play_demonstrations(policy, oracle, mixture, seeds(stream, told.episodes))
 

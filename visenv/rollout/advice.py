@@ -47,7 +47,7 @@ class Advisor:
         self._rng = np.random.default_rng(seed)
         match request:
             case DemonstrationRequest(expert_rate=expert_rate):
-                self._answers_directly = self._rng.random() >= expert_rate
+                self._is_expert = self._rng.random() < expert_rate
             case RandomTurnRequest():
                 # Sampling the original space would advance the random numbers of the environment.
                 self._noise = copy.deepcopy(env.action_space)
@@ -64,12 +64,16 @@ class Advisor:
                 return self._description()
 
     def _demonstrated(self, request: DemonstrationRequest) -> ParsedTurn:
-        if self._answers_directly:
-            answer = self._env.random_answer(self._rng) if request.guess else GIVING_UP
-            turn = self._env.direct_turn(answer)
-        else:
+        if self._is_expert or request.look:
             turn = self._env.oracle_turn()
+            if not self._is_expert and turn.answer is not None:
+                turn = turn._replace(answer=self._careless_answer(request))
+        else:
+            turn = self._env.direct_turn(self._careless_answer(request))
         return turn if request.thought is None else turn._replace(thought=request.thought)
+
+    def _careless_answer(self, request: DemonstrationRequest) -> str:
+        return self._env.random_answer(self._rng) if request.guess else GIVING_UP
 
     def _random(self) -> str:
         if self._rng.random() < 0.5:

@@ -22,11 +22,13 @@ class DemonstrationRequest(NamedTuple):
             demonstration answers immediately.
         guess: Whether the answer of these other episodes is random (`VisEnv.random_answer`). If
             False, the demonstration gives up in them.
+        look: Whether these other episodes use the tools as well, before they give up or guess.
     """
 
     thought: str | None = None
     expert_rate: float = 1.0
     guess: bool = False
+    look: bool = False
 
 
 class RandomTurnRequest(NamedTuple):
