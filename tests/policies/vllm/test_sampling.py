@@ -106,7 +106,7 @@ def test_empty_completion(vllm3: Any, qwen3: Any, exam: Any, talk: Any) -> None:
 def test_request_that_cannot_be_served_is_refused(vllm3: Any, talk: Any) -> None:
     with pytest.raises(PolicyError, match="Cannot constrain sampling"):
         talk.alone(vllm3, 1, [talk.shown("a")], request=TurnRequest("", (), "(unclosed"))
-    with pytest.raises(PolicyError, match=r"not at 0\.005"):
+    with pytest.raises(PolicyError, match=r"got 0\.005"):
         talk.alone(vllm3, 1, [talk.shown("a")], sampling=Sampling(0.005, 4))
 
 
