@@ -1,4 +1,4 @@
-"""The memory of a process that plays oracle episodes one after another and keeps none.
+"""Measures the memory of a process that plays oracle episodes and keeps none.
 
     python benchmarks/env_memory.py House-v0 --option preset=tiny
     python benchmarks/env_memory.py MagsZoom-v0 --option preset=tiny magnifier=small --seeds 50

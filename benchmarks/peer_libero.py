@@ -1,4 +1,4 @@
-"""The peers of `libero.py`: LIBERO's `OffScreenRenderEnv` and TorchRL's `LiberoEnv`.
+"""Measures the peers of `libero.py`: LIBERO's `OffScreenRenderEnv` and TorchRL's `LiberoEnv`.
 
 `libero.py` runs this script in the interpreter of the simulators:
 

@@ -32,6 +32,23 @@ FOREIGN = ("drawCentredString",)
 """Names of other packages that are used here (reportlab)."""
 
 
+NOUNS_FOLLOW = {
+    "A",
+    "An",
+    "The",
+    "What",
+    "How",
+    "Whether",
+    "Where",
+    "One",
+    "Its",
+    "Our",
+    "No",
+    "All",
+}
+"""Words with which a docstring must not begin; the card of an environment begins "The policy"."""
+
+
 def files(*folders: str) -> list[Path]:
     """Return the Python files of folders, each once: the links in ``visenv/`` are left out."""
     found = {path.resolve() for folder in folders for path in (ROOT / folder).rglob("*.py")}
@@ -52,6 +69,17 @@ def british_names(lines: list[str]) -> set[str]:
     return {name for name in names - set(FOREIGN) if _BRITISH.search(name.lower())}
 
 
+def verbless_docstrings(text: str) -> list[str]:
+    """Return the first words of the docstrings that begin with a noun or a question word."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            words = (ast.get_docstring(node) or "").split()
+            if words and words[0] in NOUNS_FOLLOW and words[:2] != ["The", "policy"]:
+                found.append(" ".join(words[:4]))
+    return found
+
+
 def test_public_classes_have_names_of_their_own() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in files(*LIBRARY):
@@ -67,6 +95,24 @@ def test_identifiers_are_spelled_as_in_american_english() -> None:
         if names := british_names(path.read_text(encoding="utf-8").splitlines(keepends=True)):
             found[str(path.relative_to(ROOT))] = names
     assert found == {}
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    found = {}
+    for path in files(*LIBRARY, "examples", "benchmarks", "docs/hooks"):
+        if verbless := verbless_docstrings(path.read_text(encoding="utf-8")):
+            found[str(path.relative_to(ROOT))] = verbless
+    assert found == {}
+
+
+def test_verbless_docstrings_reads_first_words() -> None:
+    text = '''"""What a row is."""
+class A:
+    """A row that is bad."""
+    def f(): """Return a row."""
+class B: """The policy answers."""
+'''
+    assert verbless_docstrings(text) == ["What a row is.", "A row that is"]
 
 
 @pytest.mark.parametrize(
