@@ -308,6 +308,11 @@ def _finish(
     check_count("past_images", options.past_images, least=0)
     if options.n_shots > 10:
         raise ConfigurationError(f"n_shots must be at most 10, got {options.n_shots}.")
+    if options.n_shots and preset.kinds < 2 and not options.examples:
+        raise ConfigurationError(
+            "n_shots: the planner writes examples about objects of other types than that of the "
+            "task, but kinds=1 gives the house one type. Set kinds to 2 or more, or give examples."
+        )
     if not _SMALLEST <= preset.side <= _LARGEST:
         raise ConfigurationError(
             f"side must be from {_SMALLEST} to {_LARGEST} pixels, got {preset.side}."

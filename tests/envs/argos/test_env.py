@@ -72,6 +72,15 @@ def test_points_are_logged_in_native_pixels_and_the_choice_with_them() -> None:
     assert selected == Selected(0, ("exact", "spatial", "reasoning"), "rules")
 
 
+def test_oracle_points_in_the_roundest_numbers_that_hit() -> None:
+    env = make(preset="tiny")
+    for seed in range(20):
+        step = played(env, seed)
+        (referred,) = [event for event in step.events if isinstance(event, Referred)]
+        assert step.terms["spatial"] == 1
+        assert all(point.x % 5 == point.y % 5 == 0 for point in referred.points)
+
+
 def test_relative_coordinates_go_to_1000() -> None:
     sample = Sample("s", "Where?", colored(400, 200), ("left",), ground_truth=MediaTruth())
     env = make(data=[sample], preset="qwen3")

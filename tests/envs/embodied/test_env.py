@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from visenv.envs.embodied.presets import TINY_TYPES
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.grammar.plan import TEXT_KEYS
 from visenv.testing.record import base_of, played, turns_of
@@ -154,7 +155,7 @@ def test_reward_of_eb_habitat_has_its_constants() -> None:
 
 
 def test_prompt_begins_with_what_never_changes_and_ends_with_the_frame() -> None:
-    env = make(n_shots=2)
+    env = make(n_shots=2, kinds=2)
     first = env.reset(seed=0)[1]["step"]
     second = step(env, plan(env, 99))
     third = step(env, plan(env, "put down the object in hand"))
@@ -252,6 +253,7 @@ def test_published_tasks_are_refused_without_their_player() -> None:
         {"rooms": 7},
         {"n_shots": 11},
         {"n_shots": -1},
+        {"n_shots": 1, "kinds": 1},
         {"subset": "bases"},
         {"split": "test"},
         {"reward": "dense"},
@@ -277,6 +279,18 @@ def test_tiny_preset_keeps_to_its_sizes(dialect: str) -> None:
         assert len(base.simulation.dialect.names) <= 24
         assert len(base.truth.plan) <= 6
         assert len(observation["text"]) < 900
+
+
+def test_actions_of_the_tiny_preset_have_the_same_numbers_in_all_tasks() -> None:
+    env = make()
+    lists = set()
+    for seed in range(8):
+        prompt = prompt_of(env.reset(seed=seed)[1]["step"])
+        actions = prompt.partition("Actions:\n")[2].partition("\n\n")[0]
+        for kind in TINY_TYPES:
+            actions = actions.replace(kind, "X")
+        lists.add(actions)
+    assert len(lists) == 1
 
 
 @pytest.mark.parametrize("env_id", IDS)
