@@ -260,7 +260,7 @@ def test_curation_steps_are_where_the_table_says() -> None:
 
 def test_guide_names_every_step_with_options_that_there_are() -> None:
     guide = Path(__file__).parents[3].joinpath("docs", "data.md").read_text()
-    guide = guide.replace("$WRITER", " ".join(WRITER))
+    guide = guide.replace("\\\n", " ").replace("$WRITER", " ".join(WRITER))
     guide = guide.replace("$PLAYER", "--policy oracle --policy-option expert_rate=0.5")
     commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
     for words in commands:

@@ -259,6 +259,7 @@ def test_keyboard_leads_through_list_and_episodes(run: Page) -> None:
     run.keyboard.press("Escape")
     run.locator("#list").wait_for()
     run.keyboard.press("/")
+    run.locator("#filters [name=text]:focus").wait_for()
     run.keyboard.type("jj")
     assert run.locator("#filters [name=text]").input_value() == "jj"
     run.keyboard.press("Escape")

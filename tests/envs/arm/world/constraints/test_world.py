@@ -84,7 +84,7 @@ def test_maker_whose_texts_the_dialect_never_accepts_is_an_error(
     made = ConstrainedText("The end!", "It must end with a stop.", {"substring": "end."}, "kept")
     world = ConstraintWorld([name], dialect="mmif")
     monkeypatch.setattr(world, "_makers", {name: lambda rng, keeps: made})
-    with pytest.raises(DataError, match=r"Found no text on which .* in the dialect mmif"):
+    with pytest.raises(DataError, match=r"Found no text for which .* in the dialect mmif"):
         drawn(0, 20, world)
 
 
