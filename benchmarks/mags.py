@@ -20,7 +20,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -29,6 +28,7 @@ import numpy as np
 import PIL.Image
 
 import visenv  # noqa: F401 - registers the environments
+from benchmarks.memory import memory_mib
 from visenv.envs.mags.magnifier.magnify import NetworkMagnifier
 from visenv.envs.mags.world import SCENES, MagsWorld
 from visenv.scorers.services import resolve
@@ -105,13 +105,13 @@ def environments() -> None:
     first = made(preset="tiny-stage1")
     first.reset(seed=0)
     first.step(TURN)
-    before = resident()
+    before = memory_mib()
     envs = [made(preset="tiny-stage1") for _ in range(128)]
     for env in envs:
         env.reset(seed=0)
         env.step("<think>a<zoom>[[10, 10, 60, 60]]</zoom></think>")
     networks = {id(resolve(network_of(env).scorer)) for env in envs}
-    added = (resident() - before) / len(envs)
+    added = (memory_mib() - before) / len(envs)
     print(f"128 environments: {len(networks)} network, {added:.2f} MiB added by each")
 
 
@@ -120,13 +120,6 @@ def network_of(env: gym.Env[Any, Any]) -> NetworkMagnifier:
     network = base.tools["zoom"].magnifier
     assert isinstance(network, NetworkMagnifier)
     return network
-
-
-def resident() -> float:
-    for line in Path("/proc/self/status").read_text("ascii").splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    raise LookupError("VmRSS")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.memory import memory_mib
+
 
 def now(device: str) -> float:
     """Return seconds: the processor time of this process for a CPU, the clock for a GPU."""
@@ -24,7 +26,7 @@ def rest(device: str) -> float:
     if device == "cpu":
         ctypes.CDLL("libc.so.6").malloc_trim(0)  # otherwise later allocations use freed memory
         Path("/proc/self/clear_refs").write_text("5", "ascii")
-        return _resident("VmRSS")
+        return memory_mib("VmRSS")
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     return torch.cuda.memory_allocated() / 2**20
@@ -33,10 +35,5 @@ def rest(device: str) -> float:
 def most(device: str) -> float:
     """Return the memory at the high-water mark in MiB."""
     if device == "cpu":
-        return _resident("VmHWM")
+        return memory_mib("VmHWM")
     return torch.cuda.max_memory_allocated() / 2**20
-
-
-def _resident(name: str) -> float:
-    status = Path("/proc/self/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in status if line.startswith(name)) / 2**10

@@ -11,6 +11,7 @@ memory grows with the number of episodes, the column increases to its end.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tyro
+
+from benchmarks.memory import memory_mib
 
 RUN = "import sys; from visenv.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -65,23 +68,13 @@ def _watch(process: subprocess.Popen[bytes], file: Path, episodes: int) -> float
                 opened.seek(offset)
                 new = opened.read()
             offset, written = offset + len(new), written + new.count(b"\n")
-        status = _status(process.pid)
-        peak = max(peak, status.get("VmHWM", 0.0))
-        if status and written * 10 >= due * episodes:
-            print(f"{written:8d}  {status['VmRSS']:12.0f}", flush=True)
-            due = written * 10 // episodes + 1
+        with contextlib.suppress(OSError, LookupError):  # the process has just ended
+            peak = memory_mib("VmHWM", process.pid)
+            if written * 10 >= due * episodes:
+                print(f"{written:8d}  {memory_mib(pid=process.pid):12.0f}", flush=True)
+                due = written * 10 // episodes + 1
         time.sleep(0.05)
     return peak
-
-
-def _status(pid: int) -> dict[str, float]:
-    """Return the memory of a process in MiB by the kernel's names; empty if it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return {}
-    fields = (line.split() for line in lines if line.startswith(("VmHWM", "VmRSS")))
-    return {name.rstrip(":"): int(value) / 1024 for name, value, _ in fields}
 
 
 if __name__ == "__main__":

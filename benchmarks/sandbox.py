@@ -37,6 +37,7 @@ import cv2
 import numpy as np
 import PIL.Image
 
+from benchmarks.memory import memory_mib
 from visenv.sandbox import INPUT_IMAGE, LocalBackend, Sandbox, SharedImage
 from visenv.sandbox.local import Isolation
 from visenv.types import Image
@@ -279,8 +280,8 @@ def state(sandbox: Sandbox) -> dict[str, int]:
         "descriptors of this client": len(_entries("/proc/self/fd")),
         "files of programs": len(_entries(scratch)) if scratch else 0,
         "mounts of the server": len(Path(f"/proc/{server}/mountinfo").read_text().splitlines()),
-        "resident KiB of the server": _resident(server),
-        "resident KiB of this client": _resident(os.getpid()),
+        "resident KiB of the server": round(memory_mib(pid=server) * 1024),
+        "resident KiB of this client": round(memory_mib() * 1024),
         "shared memory KiB, machine": int(memory["Shmem:"]),
         "kernel memory KiB, machine": int(memory["SUnreclaim:"]),
     }
@@ -288,11 +289,6 @@ def state(sandbox: Sandbox) -> dict[str, int]:
 
 def _entries(path: str, *, words: bool = False) -> list[str]:
     return Path(path).read_text().split() if words else [each.name for each in Path(path).iterdir()]
-
-
-def _resident(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 def main() -> None:

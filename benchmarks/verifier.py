@@ -38,7 +38,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.env_memory import resident_mib
+from benchmarks.memory import memory_mib
 from tests.visenv.verifier.tiny_teachers import tiny_grounding_dino, tiny_sam2
 from visenv.data.video_file import open_video
 from visenv.envs.argos import ImageWorld
@@ -232,9 +232,9 @@ def _sharing(folders: Folders) -> None:
         return envs
 
     first = play(4)
-    before = resident_mib()
+    before = memory_mib()
     rest = play(124)
-    added = (resident_mib() - before) / len(rest)
+    added = (memory_mib() - before) / len(rest)
     print(f"{len(first + rest)} environments: {sorted(loads)} loaded; {added:.2f} MiB for each")
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from PIL import Image as PilImage
 
 import visenv  # noqa: F401  (registers the ids)
+from benchmarks.memory import memory_mib
 from visenv.envs.zoom_vqa.tools import crop_window
 from visenv.images import Window, scale_window
 from visenv.types import Image, Sample
@@ -119,31 +120,23 @@ def _different_points(view: tuple[int, int], crop_side: int, count: int) -> list
 # -------------------------------------------------------------------------------------- memory
 
 
-def resident(field: str = "VmRSS") -> float:
-    """Return megabytes (10^6 bytes) of this process: ``VmRSS`` current, ``VmHWM`` peak."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise LookupError(field)
-
-
 def measure_memory(path: str) -> None:
     """Measure opening the 8K file and zooms in 20 episodes, in a separate process."""
     warm = zoom_env(Image.from_pixels(photograph(256, 256)), 128, 50, 128 * 128)
     warm.step("<tool>\nname: zoom\nkeypoint: [60, 60]\n</tool>")
-    before = resident()
+    before = memory_mib()
     env = zoom_env(Image.from_file(path), 1024, 400, 1024 * 1024)
-    opened, decoding = resident(), resident("VmHWM")
+    opened, decoding = memory_mib(), memory_mib("VmHWM")
     zooming = 0.0
     for step in range(20):
         env.step(f"<tool>\nname: zoom\nkeypoint: [{250 + 20 * step}, {200 + 5 * step}]\n</tool>")
-        zooming = max(zooming, resident())
+        zooming = max(zooming, memory_mib())
         env.reset(seed=0)
-    copy = EIGHT_K[0] * EIGHT_K[1] * 3 / 1e6
-    print(f"  one decoded copy      {copy:6.1f} MB (7680 x 4320 x 3)")
-    print(f"  held after reset      {opened - before:6.1f} MB")
-    print(f"  most held after zooms {zooming - before:6.1f} MB (with view, crop and observation)")
-    print(f"  peak while Pillow decodes {decoding - before:6.1f} MB")
+    copy = EIGHT_K[0] * EIGHT_K[1] * 3 / 2**20
+    print(f"  one decoded copy      {copy:6.1f} MiB (7680 x 4320 x 3)")
+    print(f"  held after reset      {opened - before:6.1f} MiB")
+    print(f"  most held after zooms {zooming - before:6.1f} MiB (with view, crop and observation)")
+    print(f"  peak while Pillow decodes {decoding - before:6.1f} MiB")
 
 
 def main() -> None:

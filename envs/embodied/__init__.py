@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from visenv.data.open import open_data
-from visenv.data.source import Source, is_indexed
+from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
@@ -25,9 +24,10 @@ from .rewards import WEIGHTS, reward_terms
 from .simulation import HouseWorld, World
 from .simulators.habitat.options import HabitatOptions
 from .simulators.habitat.published import EBHabitatScenes
+from .simulators.published import open_published
 from .simulators.thor.players import HOUSE as HOUSE_PLAYER
 from .simulators.thor.players import ThorOptions, find_player
-from .simulators.thor.published import EBAlfredScenes, LabeledTasks
+from .simulators.thor.published import EBAlfredScenes
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -154,10 +154,8 @@ def make_eb_alfred(
         )
     if {"subset", "split"} & settings.keys():
         raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
-    tasks = open_data(data) if isinstance(data, str) else data
-    assert is_indexed(tasks)
-    labeled = LabeledTasks(tasks, thor.name)
-    return _make_eb(EBAlfredScenes, "alfred", labeled, thor.world, preset, settings)
+    published = open_published(data, thor.name)
+    return _make_eb(EBAlfredScenes, "alfred", published, thor.world, preset, settings)
 
 
 def make_eb_habitat(
@@ -212,11 +210,9 @@ def make_eb_habitat(
             'Published tasks have EmbodiedBench\'s skills; name their subset as "…?subset=base" in '
             "data."
         )
-    tasks = open_data(data) if isinstance(data, str) else data
-    assert is_indexed(tasks)
-    labeled = LabeledTasks(tasks, "habitat:replica_cad")
-    world = partial(habitat.replica_cad, getattr(tasks, "folder", Path()))
-    return _make_eb(EBHabitatScenes, dialect, labeled, world, preset, settings)
+    published = open_published(data, "habitat:replica_cad")
+    world = partial(habitat.replica_cad, getattr(published.tasks, "folder", Path()))
+    return _make_eb(EBHabitatScenes, dialect, published, world, preset, settings)
 
 
 _PLAYERS = {

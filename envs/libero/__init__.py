@@ -88,7 +88,7 @@ def make(
         TARGET,
         {"assets": assets},
         interpreter=interpreter,
-        limits=_host_limits(host_limits or {}),
+        limits=HostLimits.with_changes(host_limits or {}),
     )
     act = ActionChunkTool(
         spec,
@@ -99,12 +99,3 @@ def make(
     )
     env = Libero(source=data, preset=chosen, act=act, render_mode=render_mode, on_abort=on_abort)
     return env if reward == "outcome" else RewardWrapper(env, reward_terms())
-
-
-def _host_limits(changes: dict[str, Any]) -> HostLimits:
-    try:
-        return HostLimits(**changes)
-    except TypeError as error:
-        raise ConfigurationError(
-            f"host_limits must be fields of HostLimits, got {sorted(changes)}."
-        ) from error

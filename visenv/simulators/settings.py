@@ -40,6 +40,20 @@ class HostLimits:
     memory_bytes: int = 8 * 2**30
     recycle_bytes: int = 3 * 2**30
 
+    @classmethod
+    def with_changes(cls, changes: Mapping[str, Any]) -> HostLimits:
+        """Return the default limits with some fields changed.
+
+        Raises:
+            ConfigurationError: If a name is not a field.
+        """
+        try:
+            return cls(**changes)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"host_limits must be fields of HostLimits, got {sorted(changes)}."
+            ) from error
+
 
 @dataclass(frozen=True)
 class SimulatorSpec:

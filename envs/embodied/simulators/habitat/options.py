@@ -75,12 +75,7 @@ class HabitatOptions(NamedTuple):
         return ReplicaWorld(self._spec(REPLICA_TARGET, given), side)
 
     def _spec(self, target: str, options: dict[str, Any]) -> SimulatorSpec:
-        try:
-            limits = HostLimits(**self.host_limits)
-        except TypeError as error:
-            raise ConfigurationError(
-                f"host_limits must be fields of HostLimits, got {sorted(self.host_limits)}."
-            ) from error
+        limits = HostLimits.with_changes(self.host_limits)
         return SimulatorSpec.of(target, options, interpreter=self.interpreter, limits=limits)
 
 

@@ -15,12 +15,12 @@ from ...datasets.published import PublishedTruth
 from ...dialects import SkillsDialect
 from ...dialects.skills import OBJECTS
 from ...env import EBHabitat
-from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Fact, Goal
 from ...world.house import Fixture, FurnishedHouse, Item, Room
 from ...world.items import ItemLook
 from ...world.state import HouseState
+from ..published import house_truth
 from .player import HabitatSimulation, HabitatWorld
 
 REPLICA_TARGET = "visenv.envs.embodied.simulators.habitat.replica_cad:ReplicaCADSimulator"
@@ -31,6 +31,9 @@ _FIXTURES = (
     "Drawer_2",
 )
 """The receptacles of the 70 skills, by House's names."""
+
+_UNKNOWN = Clause("exists", ((),), (Fact("held", ("?0",)),))
+"""Stands for a subgoal: habitat-lab checks the published ones."""
 
 
 class EBHabitatScenes(EBHabitat):
@@ -65,7 +68,8 @@ class ReplicaSimulation(HabitatSimulation):
         self._session, self._side = session, side
         episode = json.loads(published.content)
         stages = len(episode.get("subgoals") or ())
-        self._begin(_truth(published, stages), scene_house())
+        goal = Goal((_UNKNOWN,) * max(stages, 1))
+        self._begin(house_truth(published, SkillsDialect.name, goal), scene_house())
         task = {"world": {"scene": published.scene}, "episode": episode}
         self._follow(session.reset(task, self._frames))
 
@@ -91,27 +95,3 @@ def scene_house() -> FurnishedHouse:
     items = {word: Item(word, kind or word, look) for word, kind in OBJECTS.items()}
     rooms = (Room("kitchen", 0.0, 0.0, 1.0, 1.0),)
     return FurnishedHouse(rooms, (), (), {each.name: each for each in fixtures}, items, {})
-
-
-def _truth(published: PublishedTruth, stages: int) -> HouseTruth:
-    """Return a ground truth with the fields of a task that the environment reads."""
-    unknown = Clause("exists", ((),), (Fact("held", ("?0",)),))
-    return HouseTruth(
-        seed=0,
-        dialect=SkillsDialect.name,
-        subset=published.subset,
-        split="eval",
-        rooms=0,
-        kinds=0,
-        extra=0,
-        lookalikes=0,
-        fixtures=(),
-        tasks=(),
-        longest_plan=0,
-        types=(),
-        attributes=(),
-        task=published.task,
-        goal=Goal((unknown,) * max(stages, 1)),
-        plan=(),
-        labels=published.labels,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,12 @@ from typing import Any
 import attr
 import numpy as np
 import yaml
-from habitat.config import read_write
 from habitat.core.dataset import Dataset
 from habitat.core.registry import registry
 from habitat.datasets.rearrange.rearrange_dataset import RearrangeEpisode
-from habitat.tasks.rearrange.multi_task.pddl_domain import PddlProblem
-from habitat.tasks.rearrange.multi_task.pddl_task import PddlTask
 
 from .problem import ROBOT
+from .problem_task import ProblemTask
 from .skills import VERBS
 
 DOMAIN = Path(__file__).parent / "configs/replica_cad_domain.yaml"
@@ -122,19 +119,14 @@ class ReplicaDataset(Dataset[ReplicaEpisode]):
 
 
 @registry.register_task(name="VisenvReplicaCADPddl-v0")
-class ReplicaPddlTask(PddlTask):
+class ReplicaPddlTask(ProblemTask):
     """Implements habitat-lab's PDDL task with the planning problem of a published episode."""
 
     codes = CODES
 
-    def __init__(self, *args: Any, config: Any, dataset: ReplicaDataset, **kwargs: Any) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="visenv-habitat-")
-        domain, problem = write_problem(Path(self._folder.name), dataset.episodes[0], {}, ())
-        with read_write(config):
-            config.pddl_domain_def = str(domain)
-            config.task_spec_base_path = str(problem.parent)
-            config.task_spec = problem.stem
-        super().__init__(*args, config=config, dataset=dataset, **kwargs)
+    def write_first(self, episode: ReplicaEpisode) -> tuple[Path, Path]:
+        """Write the domain without objects, which are known only when the scene is loaded."""
+        return write_problem(self.folder, episode, {}, ())
 
     def reset(self, episode: ReplicaEpisode) -> Any:
         """Read the planning problem for the objects of the scene; return the first observations."""
@@ -142,10 +134,8 @@ class ReplicaPddlTask(PddlTask):
                             for name in self._sim.handle_to_object_id
                             for category in [_category(name, episode.categories)]
                             if category}  # fmt: skip
-        folder = Path(self._folder.name)
         receptacles = self._sim.receptacles
-        files = write_problem(folder, episode, self._categories, receptacles)
-        self.pddl_problem = PddlProblem(str(files[0]), str(files[1]), self._config)
+        self.read_problem(*write_problem(self.folder, episode, self._categories, receptacles))
         places = [_receptacle(name, receptacles) or name for name in episode.receptacles]
         self.skills = skills_of(places, episode.words)
         return super().reset(episode)
@@ -172,10 +162,6 @@ class ReplicaPddlTask(PddlTask):
     def category_of(self, name: str) -> str:
         """Return the category of an object."""
         return self._categories.get(name, "")
-
-    def _check_episode_is_active(self, *args: Any, **kwargs: Any) -> bool:
-        is_reached = self.pddl_problem.is_expr_true(self.pddl_problem.goal)
-        return super()._check_episode_is_active(*args, **kwargs) and not is_reached
 
 
 def write_problem(

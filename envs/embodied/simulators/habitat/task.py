@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import attr
-from habitat.config import read_write
 from habitat.core.dataset import Dataset, Episode
 from habitat.core.registry import registry
-from habitat.tasks.rearrange.multi_task.pddl_domain import PddlProblem
-from habitat.tasks.rearrange.multi_task.pddl_task import PddlTask
 
 from ...world.written import read_house
 from .problem import write_problem
+from .problem_task import ProblemTask
 from .skills import CODES, VERBS
 
 
@@ -45,24 +42,14 @@ class HouseDataset(Dataset[HouseEpisode]):
 
 
 @registry.register_task(name="VisenvHousePddl-v0")
-class HousePddlTask(PddlTask):
+class HousePddlTask(ProblemTask):
     """Implements habitat-lab's PDDL task with a separate planning problem in each episode."""
 
     codes = CODES
 
-    def __init__(self, *args: Any, config: Any, dataset: HouseDataset, **kwargs: Any) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="visenv-habitat-")
-        domain, problem = self._write(dataset.episodes[0])
-        with read_write(config):
-            config.pddl_domain_def = str(domain)
-            config.task_spec_base_path = str(problem.parent)
-            config.task_spec = problem.stem
-        super().__init__(*args, config=config, dataset=dataset, **kwargs)
-
     def reset(self, episode: HouseEpisode) -> Any:
         """Read the episode's planning problem, and return the first observations."""
-        domain, problem = self._write(episode)
-        self.pddl_problem = PddlProblem(str(domain), str(problem), self._config)
+        self.read_problem(*self.write_first(episode))
         self.skills = episode.skills
         return super().reset(episode)
 
@@ -75,9 +62,6 @@ class HousePddlTask(PddlTask):
         found: list[str] = self._sim.candidates(kind)
         return found
 
-    def _write(self, episode: HouseEpisode) -> tuple[Path, Path]:
-        return write_problem(Path(self._folder.name), read_house(episode.house), episode.goal)
-
-    def _check_episode_is_active(self, *args: Any, **kwargs: Any) -> bool:
-        is_reached = self.pddl_problem.is_expr_true(self.pddl_problem.goal)
-        return super()._check_episode_is_active(*args, **kwargs) and not is_reached
+    def write_first(self, episode: HouseEpisode) -> tuple[Path, Path]:
+        """Write the planning problem of an episode; return the files of domain and problem."""
+        return write_problem(self.folder, read_house(episode.house), episode.goal)

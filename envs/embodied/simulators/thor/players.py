@@ -90,12 +90,7 @@ class ThorOptions(NamedTuple):
     def _spec(self, player: dict[str, Any], preset: EmbodiedPreset) -> SimulatorSpec:
         if self.interpreter == IN_PROCESS:
             raise ConfigurationError('simulator="thor" runs in a child process, not in this one.')
-        try:
-            limits = HostLimits(**self.host_limits)
-        except TypeError as error:
-            raise ConfigurationError(
-                f"host_limits must be fields of HostLimits, got {sorted(self.host_limits)}."
-            ) from error
+        limits = HostLimits.with_changes(self.host_limits)
         options = {
             **player,
             "side": preset.side,

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from visenv.data.source import IndexedSource
 from visenv.errors import DataError
 from visenv.simulators.session import SimulatorSession
 from visenv.types import Sample, Video
 
 from ...datasets.published import PublishedTruth
 from ...env import EBAlfred
-from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
-from ...world.goals import Goal, Progress
+from ...world.goals import Progress
 from ...world.house import FurnishedHouse
 from ...world.state import HouseState, ItemPlace
+from ..published import house_truth
 from .alfred_goals import alfred_goal, planned_goal
 from .scene_house import scene_house
 from .simulation import ThorSimulation, ThorWorld, with_facts
@@ -30,32 +28,6 @@ class EBAlfredScenes(EBAlfred):
     """Runs EB-ALFRED's published tasks, see `EBAlfred`."""
 
     ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
-
-
-class LabeledTasks:
-    """Adds the label ``simulator`` with the name of the simulator to published tasks.
-
-    Args:
-        tasks: The tasks.
-        simulator: The simulator and its player.
-    """
-
-    ground_truth = PublishedTruth
-
-    def __init__(self, tasks: IndexedSource, simulator: str) -> None:
-        self.tasks = tasks
-        self.simulator = simulator
-
-    def __len__(self) -> int:
-        """Return the number of tasks."""
-        return len(self.tasks)
-
-    def __getitem__(self, index: int) -> Sample:
-        """Return a task."""
-        sample = self.tasks[index]
-        truth = sample.truth_as(PublishedTruth)
-        labels = {**truth.labels, "simulator": self.simulator}
-        return replace(sample, ground_truth=replace(truth, labels=labels))
 
 
 class PublishedWorld(ThorWorld):
@@ -96,7 +68,8 @@ class PublishedSimulation(ThorSimulation):
         facts = session.reset({"scene": scene, "more": [], "forgets": forgets}).facts
         house = scene_house(facts["state"]["objects"])
         goal = alfred_goal(house, published.task, params)
-        self._begin(_truth(published, planned_goal(house, published.task, params)), house)
+        planned = planned_goal(house, published.task, params)
+        self._begin(house_truth(published, "alfred", planned), house)
         self.goal, self.progress = goal, Progress(goal, latched=False)
         self._take_over(session, facts)
 
@@ -109,29 +82,6 @@ class PublishedSimulation(ThorSimulation):
     def read(self, facts: Mapping[str, Any]) -> HouseState:
         """Return the state that the simulator reports."""
         return read_scene_state(self.house, facts)
-
-
-def _truth(published: PublishedTruth, goal: Goal) -> HouseTruth:
-    """Return a ground truth with the fields of a task that the environment reads."""
-    return HouseTruth(
-        seed=0,
-        dialect="alfred",
-        subset=published.subset,
-        split="eval",
-        rooms=0,
-        kinds=0,
-        extra=0,
-        lookalikes=0,
-        fixtures=(),
-        tasks=(),
-        longest_plan=0,
-        types=(),
-        attributes=(),
-        task=published.task,
-        goal=goal,
-        plan=(),
-        labels=published.labels,
-    )
 
 
 def read_scene_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
