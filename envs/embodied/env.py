@@ -365,14 +365,29 @@ class HouseEnv(RebuiltPrompt):
         state, house = self.simulation.state, self.simulation.house
         focus = state.focus
         if focus in house.items:
-            look = house.items[focus].look
-            words = [getattr(look, each) for each in _LOOKS if each in self.truth.attributes]
-            seen = f"a {' '.join([*words, word_of(house.items[focus].kind)])}"
+            seen = self._described(focus)
         else:
             seen = house.fixtures[focus].type.word if focus else "a room"
-        done = sum(isinstance(event, TurnTaken) for event in self.log)
-        lines = [f"I see {seen}.", "I go on." if done else "I begin.", f"{actions} actions."]
+        lines = [f"I see {seen}.", self._reasoning(), f"{actions} actions."]
         return "\n".join(lines[1:] if self.options.language_only else lines)
+
+    def _reasoning(self) -> str:
+        """Return the oracle's reasoning; in a search, it names the object that it looks for."""
+        truth, simulation = self.truth, self.simulation
+        if self.preset.oracle == "plan" or not truth.targets:
+            done = any(isinstance(event, TurnTaken) for event in self.log)
+            return "I go on." if done else "I begin."
+        wanted = f"I look for {self._described(truth.targets[0])}."
+        focus = simulation.state.focus
+        if focus not in simulation.house.items:
+            return wanted
+        return f"{wanted} {'This is it.' if focus in truth.targets else 'This is another one.'}"
+
+    def _described(self, name: str) -> str:
+        """Return an object's type with the attributes that references may name."""
+        item = self.simulation.house.items[name]
+        words = [getattr(item.look, each) for each in _LOOKS if each in self.truth.attributes]
+        return f"a {' '.join([*words, word_of(item.kind)])}"
 
 
 class EBAlfred(HouseEnv):

@@ -31,6 +31,7 @@ class HouseTruth(GroundTruth):
         longest_plan: Maximum number of actions of a plan; 0 for the bounds of the subset.
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that a reference by look may name.
+        apart: Whether objects of one type had to be in different fixtures.
         task: The type of task.
         goal: The goal.
         plan: Ids of actions that reach the goal.
@@ -56,6 +57,7 @@ class HouseTruth(GroundTruth):
     plan: Numbers
     targets: Texts = ()
     others: Texts = ()
+    apart: bool = False
 
     @property
     def options(self) -> TaskOptions:
@@ -73,4 +75,5 @@ class HouseTruth(GroundTruth):
             longest_plan=self.longest_plan,
             types=self.types,
             attributes=self.attributes,
+            apart=self.apart,
         )

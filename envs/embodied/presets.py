@@ -12,9 +12,9 @@ from .world.tasks import TaskOptions
 TINY_FIXTURES = ("CoffeeTable", "Dresser", "SideTable", "Desk", "Shelf")
 """The fixtures of the only room of the preset ``tiny``."""
 
-TINY_TYPES = ("BasketBall", "Book", "Bowl", "Candle")
-"""The types of objects that its tasks are about. They precede all fixtures in the list of actions,
-so that an action has the same number in each task."""
+TINY_TYPES = ("AlarmClock", "BasketBall", "Book", "CD")
+"""The types of objects that its tasks are about, which are large and of one color. They precede all
+fixtures in the list of actions, so that an action has the same number in each task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +77,7 @@ class EmbodiedPreset:
             longest_plan=6,
             types=TINY_TYPES,
             attributes=("color",),
+            apart=True,
         )
 
 

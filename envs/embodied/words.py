@@ -34,7 +34,7 @@ def _texts() -> Iterator[str]:
         yield f"\n0: find a {kind}\n0: find a {kind}_2\n0: pick up the {kind}\n"
     for kind in TINY_TYPES:
         for color in COLORS:
-            yield f"I see a {color} {word_of(kind)}."
+            yield f"I see a {color} {word_of(kind)}. I look for a {color} {word_of(kind)}."
     for split in ("train", "eval"):
         for template in TEMPLATES["place"][split]:
             yield template.format(thing="the red mug", dest="on the desk")
@@ -42,14 +42,14 @@ def _texts() -> Iterator[str]:
     yield from ("\nActions:\n", "put down the object in hand\n", "drop the object in hand\n")
     yield from (prompts.history([""]), prompts.NOW, "The action succeeded.", "The action failed.")
     yield "\nHistory:\nStep 1, action 0, find a Mug_2: The action succeeded."
-    yield from ("I go on.", "I begin.", "I see a room.", "1 actions.", "3 actions.")
+    yield from ("This is it.", "This is another one.", "I see a room.", "1 actions.", "3 actions.")
 
 
 def _corpus() -> Iterator[str]:
     texts = [*_texts()]
     for _ in range(REPEATS // 5):
         yield from texts
-        yield from doubled((*COLORS, *ROLES, *TINY_FIXTURES, "find", "pick", "put", "drop", "go"))
+        yield from doubled((*COLORS, *ROLES, *TINY_FIXTURES, "find", "pick", "put", "drop", "This"))
 
 
 WORDS = TokenizerWords(_PIECES, _corpus)

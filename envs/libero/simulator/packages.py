@@ -50,7 +50,7 @@ def import_libero(assets: str) -> dict[str, Any]:
     private = Path(tempfile.mkdtemp(prefix="visenv-libero-"))
     atexit.register(shutil.rmtree, private, ignore_errors=True)
     os.environ.setdefault("MPLCONFIGDIR", str(private / "matplotlib"))
-    _keep_compiled_functions()
+    _keep_compiled_functions(private)
     os.environ["LIBERO_CONFIG_PATH"] = str(private)
     _write_configuration(private)
     _silence_robosuite()
@@ -125,10 +125,11 @@ def _write_configuration(folder: Path) -> None:
     (folder / "config.yaml").write_text(lines, encoding="utf-8")
 
 
-def _keep_compiled_functions() -> None:
-    """Set a folder of the user for numba's cache if robosuite's folder is not writable.
+def _keep_compiled_functions(private: Path) -> None:
+    """Set another folder for numba's cache if robosuite's folder is not writable.
 
-    Compiling the functions again takes 10 s.
+    Numba requires a writable folder. The folder is the user's cache, because compiling the
+    functions again takes 10 s, or `private` if the user has no home folder.
     """
     spec = importlib.util.find_spec("robosuite")
     if spec is None:
@@ -136,8 +137,13 @@ def _keep_compiled_functions() -> None:
     code = Path(next(iter(spec.submodule_search_locations or ())))
     if os.access(code / "utils", os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:
         return
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    os.environ["NUMBA_CACHE_DIR"] = str(cache / "visenv/numba")
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "visenv/numba"
+        cache.mkdir(parents=True, exist_ok=True)
+        is_usable = os.access(cache, os.W_OK)
+    except (OSError, RuntimeError):  # Path.home() raises RuntimeError for an unknown user
+        is_usable = False
+    os.environ["NUMBA_CACHE_DIR"] = str(cache if is_usable else private / "numba")
 
 
 def _silence_robosuite() -> None:

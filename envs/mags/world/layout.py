@@ -49,13 +49,21 @@ def _try_to_place(
     for frame in frames:
         shape = scenes.shapes[int(rng.integers(len(scenes.shapes)))]
         side = scenes.sign_side(shape)
-        corners = rng.integers(0, scenes.view_side - side + 1, (_CANDIDATES, 2))
+        corners = _corners(rng, scenes, side)
         free = corners[_are_free(corners, side, [sign.box for sign in signs])]
         if not len(free):
             return None
         chosen = free[0] if len(signs) != 1 else _farthest(free[:8], signs[0].box)
         signs.append(_sign(frame, shape, int(chosen[0]), int(chosen[1]), scenes))
     return signs
+
+
+def _corners(rng: np.random.Generator, scenes: SceneDifficulty, side: int) -> NDArray[np.int64]:
+    """Return random left upper corners of a sign, ``[candidates, 2]``, in whole view pixels."""
+    cells = -(-side // scenes.grid)
+    across = scenes.view_side // scenes.grid - cells + 1
+    margin = (cells * scenes.grid - side) // 2
+    return rng.integers(0, across, (_CANDIDATES, 2)) * scenes.grid + margin
 
 
 def _are_free(corners: NDArray[np.int64], side: int, taken: list[Box]) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
 
 KINDS = ("counting", "relation", "attribute")
@@ -32,6 +33,8 @@ class SceneDifficulty:
         clutter: Clutter of the background, 0 to 1.
         occluders: Whether leaves cover parts of the frames; details are never covered.
         stripe_period: Distance of two stripes, view px.
+        stripe_colors: Colors of stripes; empty for all.
+        grid: Signs are placed in the middle of cells of a grid with this side, view px.
         grain: Amplitude of sensor noise at the rendered resolution, in gray levels of 255.
 
     Raises:
@@ -49,6 +52,8 @@ class SceneDifficulty:
     clutter: float = 0.3
     occluders: bool = False
     stripe_period: int = 3
+    stripe_colors: tuple[str, ...] = ()
+    grid: int = 1
     grain: int = 4
 
     def __post_init__(self) -> None:
@@ -66,8 +71,15 @@ class SceneDifficulty:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise UnknownNameError("kind of question", str(kind), KINDS)
+        if self.grid < 1:
+            raise ConfigurationError(f"grid must be at least 1 px, got {self.grid}.")
         if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
             raise ConfigurationError("The signs are too large for the view.")
+        if len(self.stripe_colors) == 1:
+            raise ConfigurationError("stripe_colors must be two or more colors, or empty.")
+        for color in self.stripe_colors:
+            if color not in DETAILS["colour"].options:
+                raise UnknownNameError("color of stripes", color, DETAILS["colour"].options)
 
     @property
     def unit(self) -> Fraction:
@@ -79,10 +91,19 @@ class SceneDifficulty:
         """Return the rendered pixels per view pixel."""
         return OVERSAMPLING * self.unit
 
+    def values(self, detail: str) -> tuple[str, ...]:
+        """Return the possible values of a detail on a sign."""
+        restricted = self.stripe_colors if detail == "colour" else ()
+        return restricted or DETAILS[detail].options
+
     def sign_side(self, shape: str) -> int:
         """Return the side of a sign of that shape, view px."""
         return outer_side(shape, self.detail, self.frame, 1)
 
+
+TINY_COLORS = ("red", "green", "blue")
+"""The colors of stripes in the tiny scenes, which differ in hue. The gaps between stripes have the
+complementary color; red stripes, for example, have cyan gaps."""
 
 SCENES = {
     "simple": SceneDifficulty(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
@@ -99,23 +120,27 @@ SCENES = {
         side=288,
         view_side=96,
         signs=(1, 3),
-        detail=10,
-        frame=2,
+        detail=16,
+        frame=3,
         details=("colour",),
         shapes=("square",),
         clutter=0.0,
         stripe_period=1,
+        stripe_colors=TINY_COLORS,
+        grid=24,
     ),
     "tiny-complex": SceneDifficulty(
         side=288,
         view_side=96,
-        signs=(4, 4),
-        detail=10,
-        frame=2,
+        signs=(3, 3),
+        detail=16,
+        frame=3,
         details=("colour",),
         shapes=("square",),
-        clutter=0.5,
+        clutter=0.0,
         stripe_period=1,
+        stripe_colors=TINY_COLORS,
+        grid=24,
     ),
 }
 """The difficulties. The tiny ones have views of 96 px, for very small models."""

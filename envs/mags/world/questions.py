@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import Sign
 
 from .layout import place_signs
@@ -54,7 +53,7 @@ def _counting(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) ->
     count = scenes.signs[1]
     counted = int(rng.integers(count + 1))
     signs = place_signs(rng, scenes, count, together=count)
-    value, *others = _drawn(rng, detail)
+    value, *others = _drawn(rng, scenes, detail)
     matching = sorted(int(place) for place in rng.permutation(count)[:counted])
     values = [
         value if place in matching else others[int(rng.integers(len(others)))]
@@ -75,7 +74,7 @@ def _counting(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) ->
 
 def _relation(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     signs = place_signs(rng, scenes, _count(rng, scenes, least=2), together=2)
-    first, second, *others = _drawn(rng, detail)
+    first, second, *others = _drawn(rng, scenes, detail)
     # The first two signs are compared. The order in which the question names them is random, so
     # that the two answers are equally likely for any positions of the signs.
     pair = [first, second] if rng.random() < 0.5 else [second, first]
@@ -99,7 +98,7 @@ def _relation(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) ->
 
 def _attribute(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> SceneDraft:
     signs = place_signs(rng, scenes, _count(rng, scenes), together=1)
-    options = DETAILS[detail].options
+    options = scenes.values(detail)
     values = [options[int(rng.integers(len(options)))] for _ in signs]
     return SceneDraft(
         "attribute",
@@ -126,9 +125,9 @@ def _count(rng: np.random.Generator, scenes: SceneDifficulty, least: int = 1) ->
     return int(rng.integers(max(least, fewest), most + 1))
 
 
-def _drawn(rng: np.random.Generator, detail: str) -> list[str]:
+def _drawn(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> list[str]:
     """Return all values of a detail in random order."""
-    options = DETAILS[detail].options
+    options = scenes.values(detail)
     return [options[place] for place in rng.permutation(len(options)).tolist()]
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -225,3 +229,38 @@ def test_libero_leaves_no_file_in_the_home_folder(
     env.reset(seed=0)
     env.close()
     assert [path.name for path in home.rglob("*") if "libero" in path.name.lower()] == []
+
+
+OTHER_USER = """
+import json, sys
+import gymnasium as gym
+import visenv
+
+env = gym.make("visenv/Libero-v0", **json.loads(sys.argv[1]))
+env.reset(seed=0, options={"index": 0})
+_, _, _, truncated, info = env.step(sys.argv[2])
+env.close()
+print(json.dumps([truncated, info["aborted"], env.unwrapped.log.tool_calls[0].detail["goals"]]))
+"""
+
+
+def test_another_user_without_a_home_folder_plays_at_the_same_time(
+    env: gym.Env[Any, Any],
+) -> None:
+    script = Path(tempfile.mkdtemp()) / "other_user.py"
+    script.write_text(OTHER_USER, encoding="utf-8")
+    script.parent.chmod(0o755)
+    as_user = Path(__file__).parents[2] / "visenv/sandbox/as_user.py"
+    switch = [] if os.geteuid() else [str(as_user)]
+    env.reset(seed=0, options={"index": 0})
+    command = [sys.executable, *switch, str(script), json.dumps(BOWL), CHUNK]
+    environment = {**os.environ, "HOME": "/nonexistent"}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment, timeout=180
+    )
+    shutil.rmtree(script.parent)
+    assert done.returncode == 0, done.stderr
+    truncated, aborted, goals = json.loads(done.stdout.splitlines()[-1])
+    assert (truncated, aborted) == (False, "")
+    assert env.step(CHUNK)[4]["aborted"] == ""
+    assert env.unwrapped.log.tool_calls[0].detail["goals"] == goals  # type: ignore[attr-defined]

@@ -43,6 +43,8 @@ class TaskOptions:
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that references by look name, with equal shares: ``"color"``,
             ``"pattern"`` or ``"size"``.
+        apart: Whether objects of one type must be in different fixtures, as always in the dialect
+            ``"habitat"``.
     """
 
     dialect: str = "alfred"
@@ -57,6 +59,7 @@ class TaskOptions:
     longest_plan: int = 0
     types: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ("color", "color", "pattern", "size")
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def _attempt(
         subset,
         tuple(each.name for each in destinations),
         options.lookalikes,
-        options.dialect != "alfred",
+        options.apart or options.dialect != "alfred",
         options.types or wants.types or tuple(ITEMS),
         options.attributes,
     )
