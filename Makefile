@@ -2,7 +2,7 @@
 #
 #   make train    install, then train with the defaults (ARGS="..." is passed to `visenv train`)
 #   make test     install, then run all checks; prints the minutes of each stage
-#   make quick    lint, and the fast tests without real components
+#   make quick    lint, types, and the fast tests without real components
 #   make          list all commands
 
 SHELL := /bin/bash
@@ -33,7 +33,7 @@ CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_bu
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
 	@echo 'make test       install (Chromium and OSMesa too), then lint, types, imports and tests'
-	@echo 'make quick      lint, and the fast tests without real components, under 2 minutes'
+	@echo 'make quick      lint, types, and the fast tests without real components, under 2 minutes'
 	@echo 'make .venv      install only; TORCH_INDEX=<address> sets another index for PyTorch'
 	@echo 'make simulators install LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
 	@echo 'make lint       ruff: rules and format'
@@ -150,7 +150,7 @@ test: .venv/.python
 	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j3 type .venv-verl .venv-simulators' imports pytest verl
 
 # What a change breaks most often: no component, no sandbox, no contract of every environment, few examples to a property.
-quick: lint
+quick: lint type
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m 'not component' --hypothesis-profile=quick \
 	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/envs/test_contract.py $(ARGS)
 
