@@ -208,7 +208,9 @@ SUITES: dict[str, str] = {
     "arm-visual-tools": "visenv.envs.arm.suites:VISUAL_TOOLS",
     "arm-reasoning": "visenv.envs.arm.suites:REASONING",
     "eb-alfred": "visenv.envs.embodied.suites:EB_ALFRED",
+    "eb-alfred-scenes": "visenv.envs.embodied.suites:EB_ALFRED_SCENES",
     "eb-habitat": "visenv.envs.embodied.suites:EB_HABITAT",
+    "eb-habitat-scenes": "visenv.envs.embodied.suites:EB_HABITAT_SCENES",
     "libero": "visenv.envs.libero.suites:LIBERO",
 }
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from visenv.cli import main
-from visenv.envs.embodied.suites import EB_ALFRED, EB_HABITAT
+from visenv.envs.embodied.suites import (
+    EB_ALFRED,
+    EB_ALFRED_SCENES,
+    EB_HABITAT,
+    EB_HABITAT_SCENES,
+)
 from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.episodes import read_episodes
 from visenv.evaluation.suite import Suite, SuiteColumn
@@ -42,6 +47,21 @@ def test_cell_is_the_mean_of_150_held_out_episodes_at_the_papers_temperature(
     assert suite.episodes * suite.repeats == 150
     assert suite.temperature == 0.6
     assert suite.controls == ("no_vision",)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "simulator"),
+    [(EB_ALFRED_SCENES, "eb_alfred", "thor"), (EB_HABITAT_SCENES, "eb_habitat", "habitat")],
+)
+def test_columns_of_the_published_scenes_name_data_set_and_simulator(
+    suite: Suite, name: str, simulator: str
+) -> None:
+    assert suite.folders == [name]
+    assert [column.data for column in suite.columns] == [
+        f"{name}:{{{name}}}?subset={subset}" for subset in SUBSETS
+    ]
+    assert {column.options["simulator"] for column in suite.columns} == {simulator}
+    assert (suite.episodes, suite.repeats, suite.temperature) == (50, 3, 0.6)
 
 
 @pytest.mark.component("mujoco", "osmesa")

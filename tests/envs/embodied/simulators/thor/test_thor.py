@@ -19,6 +19,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.visenv.simulators.test_hosts import wait_until_gone
+from visenv.cli import main
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
 from visenv.envs.embodied.env import EBAlfred
 from visenv.envs.embodied.options import EmbodiedOptions
@@ -487,3 +488,18 @@ def test_annotation_that_does_not_fit_its_scene_is_an_error_of_the_data(
     with pytest.raises(DataError, match="no object of object_target 'Elephant'"):
         env.reset(seed=0)
     env.close()
+
+
+def test_one_command_plays_the_table_in_published_scenes(unity: Path, tmp_path: Path) -> None:
+    kind, params, _ = TASKS[0]
+    published(tmp_path, params_of(kind, params), kind, poses(FLOOR_PLAN))
+    command = ["suite", "eb-alfred-scenes", "--folder", f"eb_alfred={tmp_path}"]
+    for option in (f"player={unity}", "player_server=fifo", "side=96"):
+        command += ["--option", option]
+    command += ["--policy", "oracle", "--episodes", "1", "--repeats", "1"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    rows = json.loads((tmp_path / "out/suite.json").read_text())["rows"]
+    assert [[column["score"][0] for column in row["columns"]] for row in rows] == [[1.0] * 6] * 2
+    [episode] = read_episodes(tmp_path / "out/long/episodes.jsonl")
+    labels = {"subset": "long_horizon", "simulator": "thor:thor-Linux64"}
+    assert episode.ground_truth.labels == labels
