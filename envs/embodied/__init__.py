@@ -17,7 +17,8 @@ from visenv.rewards import RewardWrapper
 
 from .datasets.published import PublishedTruth
 from .dialects import DIALECTS
-from .env import EBAlfred, EBHabitat, HouseEnv
+from .embodiedbench import EBAlfred, EBHabitat
+from .env import HouseEnv
 from .options import Compat, EmbodiedOptions
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import WEIGHTS, reward_terms

@@ -1,4 +1,4 @@
-"""Defines the environments House, EB-ALFRED and EB-Habitat, in which a policy plans repeatedly."""
+"""Defines the environment House, in which a policy plans, acts and looks again."""
 
 from __future__ import annotations
 
@@ -22,24 +22,19 @@ from visenv.types import (
     Part,
     ToolCalled,
     TurnRequest,
-    TurnTaken,
 )
 
 from . import prompts
 from .boxes import with_boxes
 from .ground_truth import HouseTruth
 from .options import EmbodiedOptions
+from .oracle import next_look, thought
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
 from .simulation import ActTool, HouseSimulation, World
-from .simulators.habitat.player import HabitatWorld
 from .world.goals import with_target
-from .world.items import word_of
 from .world.tasks import next_action
-
-_LOOKS = ("size", "color", "pattern")
-"""What the oracle says of an object in view, if references may name it."""
 
 
 class HouseEnv(RebuiltPrompt):
@@ -248,7 +243,8 @@ class HouseEnv(RebuiltPrompt):
         simulation, truth = self.simulation, self.truth
         if not self.tools:
             return self._planned([])
-        ids = self._search() if self.preset.oracle == "search" else []
+        done = {call.arguments["action_name"] for call in self.log.tool_calls}
+        ids = next_look(simulation, done) if self.preset.oracle == "search" else []
         return self._planned(ids or next_action(simulation.dialect, simulation.state, truth.goal))
 
     @override
@@ -339,150 +335,6 @@ class HouseEnv(RebuiltPrompt):
             ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
             for index in ids[: self.preset.plan_actions]
         )
-        thought = self._thought(len(calls))
-        return ParsedTurn(thought, calls) if calls else ParsedTurn(thought, answer="")
-
-    def _search(self) -> list[int]:
-        """Return the actions to look at the next candidate; empty after the object was seen."""
-        truth, simulation = self.truth, self.simulation
-        state = simulation.state
-        if not truth.targets or state.held or state.found in truth.targets:
-            return []
-        house = simulation.house
-        candidates = sorted((*truth.targets, *truth.others))
-        seen = {call.arguments["action_name"] for call in self.log.tool_calls}
-        for name in candidates:
-            place = name if truth.dialect == "alfred" else house.places[name][0]
-            index = simulation.dialect.id_by_object("go_to", place)
-            if simulation.dialect.names[index] not in seen:
-                return [index]
-            if name in truth.targets:
-                return []
-        return []
-
-    def _thought(self, actions: int) -> str:
-        """Return the texts of the oracle's turn, one line each."""
-        state, house = self.simulation.state, self.simulation.house
-        focus = state.focus
-        if focus in house.items:
-            seen = self._described(focus)
-        else:
-            seen = house.fixtures[focus].type.word if focus else "a room"
-        lines = [f"I see {seen}.", self._reasoning(), f"{actions} actions."]
-        return "\n".join(lines[1:] if self.options.language_only else lines)
-
-    def _reasoning(self) -> str:
-        """Return the oracle's reasoning; in a search, it names the object that it looks for."""
-        truth, simulation = self.truth, self.simulation
-        if self.preset.oracle == "plan" or not truth.targets:
-            done = any(isinstance(event, TurnTaken) for event in self.log)
-            return "I go on." if done else "I begin."
-        wanted = f"I look for {self._described(truth.targets[0])}."
-        focus = simulation.state.focus
-        if focus not in simulation.house.items:
-            return wanted
-        return f"{wanted} {'This is it.' if focus in truth.targets else 'This is another one.'}"
-
-    def _described(self, name: str) -> str:
-        """Return an object's type with the attributes that references may name."""
-        item = self.simulation.house.items[name]
-        words = [getattr(item.look, each) for each in _LOOKS if each in self.truth.attributes]
-        return f"a {' '.join([*words, word_of(item.kind)])}"
-
-
-class EBAlfred(HouseEnv):
-    """The policy does household tasks in the words of ALFRED (EmbodiedBench's EB-ALFRED).
-
-    ### Description
-    The task is that of `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. By default
-    the world is House in the dialect ``alfred`` (``simulator="house"``), not iTHOR.
-    ``simulator="thor"`` uses ai2thor's own `Controller` in a child process, with EB-ALFRED's 162
-    actions and those of the scene: ``player="house"`` runs House, and a Unity player runs ALFRED's
-    scenes (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
-    published ones.
-
-    ### Action space
-    `Unicode`: a plan in JSON, see `HouseEnv`.
-
-    ### Observation space
-    See `HouseEnv`; the frame has 500 x 500 pixels.
-
-    ### Starting state
-    A house and a task that are drawn with the seed, or the scene of a published task.
-
-    ### Reward
-    See `HouseEnv`. The dense reward of ALFRED is not reproduced.
-
-    ### Episode end
-    The episode terminates with success or an empty plan. It is truncated after 30 actions or 10
-    invalid ones.
-
-    ### Information
-    See `HouseEnv`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or
-    ``"thor:<program of the player>"``.
-
-    ### Arguments
-    See `visenv.envs.embodied.make_eb_alfred`.
-
-    ### Version history
-    v0: first release.
-    """
-
-
-class EBHabitat(HouseEnv):
-    """The policy rearranges objects in the words of EB-Habitat's 70 skills (EmbodiedBench).
-
-    ### Description
-    The task is that of `HouseEnv`, with 500 px frames and the limits of EmbodiedBench. The world is
-    House, not ReplicaCAD, as ``info["simulator"]`` states; results are not comparable with
-    published ones.
-
-    With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` the rules
-    are a planning domain of habitat-lab 0.3.3, whose `Env`, task, actions and measures run in a
-    child process: success and progress are its `PddlSuccess` and `PddlStageGoals`. Its actions are
-    EB-Habitat's 70 skills, in a house with the receptacles of the list.
-
-    ### Action space
-    `Unicode`: a plan in JSON, see `HouseEnv`.
-
-    ### Observation space
-    See `HouseEnv`; the frame has 500 x 500 pixels.
-
-    ### Starting state
-    A house and a task that are drawn with the seed.
-
-    ### Reward
-    See `HouseEnv`; ``reward="habitat"`` has the constants of EB-Habitat.
-
-    ### Episode end
-    The episode terminates with success or an empty plan. It is truncated after 30 actions or 10
-    invalid ones.
-
-    ### Information
-    See `HouseEnv`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
-    ``info["placeholders"]`` names the modules that habitat-lab imports but that are not installed.
-
-    ### Arguments
-    See `visenv.envs.embodied.make_eb_habitat`.
-
-    ### Version history
-    v0: first release.
-    """
-
-    @override
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; the errors are those of `VisEnv.reset`."""
-        observation, info = super().reset(seed=seed, options=options)
-        return observation, {**info, **self._placeholders()}
-
-    @override
-    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a turn: run a plan."""
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated, truncated, {**info, **self._placeholders()}
-
-    def _placeholders(self) -> dict[str, str]:
-        world = self.act.world
-        return {"placeholders": world.placeholders} if isinstance(world, HabitatWorld) else {}
+        lines = thought(self.simulation, len(calls), self.preset.oracle, is_first=not self.turn)
+        thoughts = "\n".join(lines[1:] if self.options.language_only else lines)
+        return ParsedTurn(thoughts, calls) if calls else ParsedTurn(thoughts, answer="")

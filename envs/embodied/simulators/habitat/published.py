@@ -14,7 +14,7 @@ from visenv.types import Sample, Video
 from ...datasets.published import PublishedTruth
 from ...dialects import SkillsDialect
 from ...dialects.skills import OBJECTS
-from ...env import EBHabitat
+from ...embodiedbench import EBHabitat
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Fact, Goal
 from ...world.house import Fixture, FurnishedHouse, Item, Room

@@ -13,7 +13,7 @@ from visenv.simulators.session import SimulatorSession
 from visenv.types import Sample, Video
 
 from ...datasets.published import PublishedTruth
-from ...env import EBAlfred
+from ...embodiedbench import EBAlfred
 from ...simulation import HouseSimulation
 from ...world.goals import Progress
 from ...world.house import FurnishedHouse

@@ -21,7 +21,7 @@ import visenv  # noqa: F401 - registers the environments
 from tests.visenv.simulators.test_hosts import wait_until_gone
 from visenv.cli import main
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
-from visenv.envs.embodied.env import EBAlfred
+from visenv.envs.embodied.embodiedbench import EBAlfred
 from visenv.envs.embodied.options import EmbodiedOptions
 from visenv.envs.embodied.presets import PRESETS
 from visenv.envs.embodied.simulation import HouseSimulation
