@@ -28,13 +28,12 @@ from . import prompts
 from .boxes import with_boxes
 from .ground_truth import HouseTruth
 from .options import EmbodiedOptions
-from .oracle import next_look, thought
+from .oracle import RestOfPlan, next_look, thought
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
 from .simulation import ActTool, HouseSimulation, World
 from .world.goals import with_target
-from .world.tasks import next_action
 
 
 class HouseEnv(RebuiltPrompt):
@@ -101,6 +100,7 @@ class HouseEnv(RebuiltPrompt):
         self._frames: list[Image] = []
         self._shown = 0
         self._examples: Sequence[str] = ()
+        self._plan = RestOfPlan()
         super().__init__(
             source=source,
             grammar=self._grammar(()),
@@ -160,6 +160,7 @@ class HouseEnv(RebuiltPrompt):
         self.act.begin(self.sample)
         self.grammar = grammar = self._grammar(self.simulation.dialect.names)
         self._frames, self._shown = [], 0
+        self._plan = RestOfPlan()
         self._examples = self._make_examples(grammar)
         return super().initial_messages()
 
@@ -232,10 +233,10 @@ class HouseEnv(RebuiltPrompt):
     def direct_turn(self, answer: str) -> ParsedTurn:
         """Return a plan that brings this object to its destination without looking at others."""
         truth, simulation = self.truth, self.simulation
-        if answer not in truth.others:
-            return self._planned(next_action(simulation.dialect, simulation.state, truth.goal))
-        goal = with_target(truth.goal, truth.targets, answer)
-        return self._planned(next_action(simulation.dialect, simulation.state, goal))
+        goal = truth.goal
+        if answer in truth.others:
+            goal = with_target(goal, truth.targets, answer)
+        return self._planned(self._plan.ids(simulation, goal, self.log.tool_calls))
 
     @override
     def oracle_turn(self) -> ParsedTurn:
@@ -243,9 +244,12 @@ class HouseEnv(RebuiltPrompt):
         simulation, truth = self.simulation, self.truth
         if not self.tools:
             return self._planned([])
-        done = {call.arguments["action_name"] for call in self.log.tool_calls}
-        ids = next_look(simulation, done) if self.preset.oracle == "search" else []
-        return self._planned(ids or next_action(simulation.dialect, simulation.state, truth.goal))
+        calls = self.log.tool_calls
+        if self.preset.oracle == "search":
+            look = next_look(simulation, {call.arguments["action_name"] for call in calls})
+            if look:
+                return self._planned(look)
+        return self._planned(self._plan.ids(simulation, truth.goal, calls))
 
     @override
     def metrics(self) -> dict[str, float]:

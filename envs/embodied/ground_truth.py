@@ -31,6 +31,7 @@ class HouseTruth(GroundTruth):
         longest_plan: Maximum number of actions of a plan; 0 for the bounds of the subset.
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that a reference by look may name.
+        colors: The colors that such a reference chose from; empty for all.
         apart: Whether objects of one type had to be in different fixtures.
         task: The type of task.
         goal: The goal.
@@ -57,6 +58,7 @@ class HouseTruth(GroundTruth):
     plan: Numbers
     targets: Texts = ()
     others: Texts = ()
+    colors: Texts = ()
     apart: bool = False
 
     @property
@@ -75,5 +77,6 @@ class HouseTruth(GroundTruth):
             longest_plan=self.longest_plan,
             types=self.types,
             attributes=self.attributes,
+            colors=self.colors,
             apart=self.apart,
         )

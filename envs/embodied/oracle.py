@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Literal
 
+from visenv.types import ToolCalled
+
 from .simulation import HouseSimulation
+from .world.goals import Goal
 from .world.items import word_of
+from .world.tasks import next_action
 
 _LOOKS = ("size", "color", "pattern")
 """The attributes of an object that the oracle names, if references may name them."""
+
+
+class RestOfPlan:
+    """Returns the part of a plan that has not been executed.
+
+    The planner does not know what was done before. A player that executes few actions of a plan and
+    then plans again can therefore repeat the same actions forever, for example put an object into
+    the sink and take it out again.
+    """
+
+    def __init__(self) -> None:
+        self._goal: Goal | None = None
+        self._ids: list[int] = []
+        self._start = 0
+
+    def ids(
+        self, simulation: HouseSimulation, goal: Goal, calls: Sequence[ToolCalled]
+    ) -> list[int]:
+        """Return ids of the actions that reach a goal; empty if there is no plan.
+
+        Args:
+            simulation: The episode.
+            goal: The goal. If it changes, or another action was executed, or an action failed, a
+                new plan is made.
+            calls: The executed actions of the episode.
+        """
+        done = [call.arguments["action_id"] if call.ok else None for call in calls[self._start :]]
+        rest = self._ids[len(done) :]
+        if goal != self._goal or done != self._ids[: len(done)] or not rest:
+            self._goal, self._start = goal, len(calls)
+            self._ids = rest = next_action(simulation.dialect, simulation.state, goal)
+        return rest
 
 
 def next_look(simulation: HouseSimulation, done: Container[str]) -> list[int]:

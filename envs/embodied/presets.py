@@ -16,6 +16,9 @@ TINY_TYPES = ("AlarmClock", "BasketBall", "Book", "CD")
 """The types of objects that its tasks are about, which are large and of one color. They precede all
 fixtures in the list of actions, so that an action has the same number in each task."""
 
+TINY_COLORS = ("blue", "green", "red", "yellow")
+"""The colors of its objects; the four look-alikes of a task have all of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmbodiedPreset:
@@ -77,6 +80,7 @@ class EmbodiedPreset:
             longest_plan=6,
             types=TINY_TYPES,
             attributes=("color",),
+            colors=TINY_COLORS,
             apart=True,
         )
 

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.presets import TINY_TYPES
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.grammar.plan import TEXT_KEYS
@@ -291,6 +292,37 @@ def test_actions_of_the_tiny_preset_have_the_same_numbers_in_all_tasks() -> None
             actions = actions.replace(kind, "X")
         lists.add(actions)
     assert len(lists) == 1
+
+
+@pytest.mark.parametrize("dialect", ["alfred", "habitat"])
+@pytest.mark.parametrize("plan_actions", [1, 2])
+def test_oracle_with_short_plans_reaches_the_goal_by_the_actions_of_the_whole_plan(
+    dialect: str, plan_actions: int
+) -> None:
+    env = make(preset="house", dialect=dialect, plan_actions=plan_actions, language_only=True)
+    for seed in range(12):  # without a memory of the plan, most of these episodes loop
+        episode = played(env, "oracle", seed=seed)
+        truth = episode.ground_truth
+        assert isinstance(truth, HouseTruth)
+        assert (episode.metrics["success"], episode.metrics["steps"]) == (1.0, len(truth.plan))
+
+
+def test_oracle_makes_a_new_plan_after_an_action_that_it_did_not_plan() -> None:
+    env = make(preset="house", plan_actions=2, language_only=True)
+    base: Any = base_of(env)
+    env.reset(seed=3)
+    planned = base.grammar.compose(base.oracle_turn())
+    step(env, planned)
+    stray = next(
+        name
+        for name in base.simulation.dialect.names
+        if name.startswith("find") and name not in planned
+    )
+    step(env, plan(env, stray))
+    result = step(env, base.grammar.compose(base.oracle_turn()))
+    while not (result.terminated or result.truncated):
+        result = step(env, base.grammar.compose(base.oracle_turn()))
+    assert result.metrics["success"] == 1.0
 
 
 @pytest.mark.parametrize("env_id", IDS)

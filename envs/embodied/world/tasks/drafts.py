@@ -35,6 +35,7 @@ class TaskDraft:
             cannot choose between two at one place).
         types: The types of objects that the task may be about.
         attributes: The attributes that a reference by look may name.
+        colors: The colors that it chooses from; empty for all.
         used: Types of objects of which no more are added.
     """
 
@@ -46,6 +47,7 @@ class TaskDraft:
     apart: bool
     types: Sequence[str]
     attributes: Sequence[str]
+    colors: Sequence[str] = ()
     used: set[str] = field(default_factory=set)
 
     @property
@@ -72,7 +74,7 @@ class TaskDraft:
         if self.subset == "visual_appearance":
             attribute = pick(self.rng, self.attributes)
             chosen = (attribute, self.lookalikes)
-            return by_look(self.furnisher, kind, avoid, dirty, chosen, self.apart)
+            return by_look(self.furnisher, kind, avoid, dirty, chosen, self.apart, self.colors)
         make = by_use if self.subset == "common_sense" else plain
         return make(self.furnisher, kind, avoid, dirty)
 

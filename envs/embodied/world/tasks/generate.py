@@ -43,6 +43,7 @@ class TaskOptions:
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that references by look name, with equal shares: ``"color"``,
             ``"pattern"`` or ``"size"``.
+        colors: The colors of objects that a reference by look chooses from; empty for all.
         apart: Whether objects of one type must be in different fixtures, as always in the dialect
             ``"habitat"``.
     """
@@ -59,6 +60,7 @@ class TaskOptions:
     longest_plan: int = 0
     types: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ("color", "color", "pattern", "size")
+    colors: tuple[str, ...] = ()
     apart: bool = False
 
 
@@ -131,6 +133,7 @@ def _attempt(
         options.apart or options.dialect != "alfred",
         options.types or wants.types or tuple(ITEMS),
         options.attributes,
+        options.colors,
     )
     finish = MAKERS.get(kind, deliver)(draft)
     furnisher.fill(options.kinds, options.extra, draft.used)

@@ -50,6 +50,7 @@ def by_look(
     dirty: bool,
     chosen: tuple[str, int],
     apart: bool,
+    colors: Collection[str] = (),
 ) -> ObjectReference:
     """Refer to one of several objects of a type by its look.
 
@@ -60,10 +61,12 @@ def by_look(
         dirty: Whether they are dirty.
         chosen: ``"color"``, ``"pattern"`` or ``"size"``, and the number of objects.
         apart: Whether each must be in a different fixture.
+        colors: Their colors; empty for all.
     """
     rng = furnisher.rng
     attribute, count = chosen
-    options = shuffled(rng, looks_of(kind, furnisher.split))
+    known = looks_of(kind, furnisher.split)
+    options = shuffled(rng, [each for each in known if not colors or each[0] in colors])
     first = options[0]
     others: list[tuple[str, object]] = []
     for color, pattern in options[1:]:
