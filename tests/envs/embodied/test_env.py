@@ -320,7 +320,7 @@ def test_oracle_makes_a_new_plan_after_an_action_that_it_did_not_plan() -> None:
     )
     step(env, plan(env, stray))
     result = step(env, base.grammar.compose(base.oracle_turn()))
-    while not (result.terminated or result.truncated):
+    while not (result.terminated or result.truncated_by):
         result = step(env, base.grammar.compose(base.oracle_turn()))
     assert result.metrics["success"] == 1.0
 
