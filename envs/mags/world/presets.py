@@ -33,7 +33,7 @@ class SceneDifficulty:
         clutter: Clutter of the background, 0 to 1.
         occluders: Whether leaves cover parts of the frames; details are never covered.
         stripe_period: Distance of two stripes, view px.
-        stripe_colors: Colors of stripes; empty for all.
+        stripe_colors: Three or more colors of stripes; empty for all.
         grid: Signs are placed in the middle of cells of a grid with this side, view px.
         grain: Amplitude of sensor noise at the rendered resolution, in gray levels of 255.
 
@@ -75,8 +75,8 @@ class SceneDifficulty:
             raise ConfigurationError(f"grid must be at least 1 px, got {self.grid}.")
         if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
             raise ConfigurationError("The signs are too large for the view.")
-        if len(self.stripe_colors) == 1:
-            raise ConfigurationError("stripe_colors must be two or more colors, or empty.")
+        if 0 < len(self.stripe_colors) < 3:  # two are compared, and the other signs have a third
+            raise ConfigurationError("stripe_colors must be three or more colors, or empty.")
         for color in self.stripe_colors:
             if color not in DETAILS["colour"].options:
                 raise UnknownNameError("color of stripes", color, DETAILS["colour"].options)

@@ -135,6 +135,22 @@ def test_kinds_can_be_chosen() -> None:
     assert {world.sample(np.random.default_rng(seed)).kind for seed in range(8)} == {"counting"}
 
 
+def test_stripes_have_the_chosen_colors_and_signs_lie_on_the_grid() -> None:
+    world = MagsWorld(
+        "complex", details=("colour",), stripe_colors=("red", "blue", "cyan"), grid=32
+    )
+    unit = int(world.scenes.unit)
+    for seed in range(10):
+        truth = world.sample(np.random.default_rng(seed)).truth_as(MagsTruth)
+        assert {sign.answer for sign in truth.signs} <= {"red", "blue", "cyan"}
+        for sign in truth.signs:
+            left, top, right, bottom = (edge / unit for edge in sign.box)
+            cells = -(-(right - left) // 32)
+            for low, high in ((left, right), (top, bottom)):
+                assert low // 32 + cells == -(-high // 32)
+                assert abs((low % 32) - (-high % 32)) <= 1  # in the middle of its cells
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -145,6 +161,9 @@ def test_kinds_can_be_chosen() -> None:
         ({"signs": (3, 2)}, "1 to 8 signs"),
         ({"view_side": 100}, "multiple"),
         ({"detail": 200}, "too large"),
+        ({"grid": 0}, "grid must be at least 1"),
+        ({"stripe_colors": ("red", "blue")}, "three or more colors"),
+        ({"stripe_colors": ("red", "cyan", "bleu")}, "Did you mean 'blue'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(arguments: dict[str, object], part: str) -> None:

@@ -143,3 +143,13 @@ def test_house_is_seeded() -> None:
     assert first == again
     assert all(one != other for one, other in pairwise(
         make_task(seed, TaskOptions()).house for seed in SEEDS))  # fmt: skip
+
+
+def test_look_alikes_can_be_alone_on_their_fixtures_and_of_chosen_colors() -> None:
+    colors = ("blue", "green", "red", "yellow")
+    for task in tasks(
+        "alfred", "visual_appearance", attributes=("color",), colors=colors, apart=True
+    ):
+        names = (*task.targets, *task.lookalikes)
+        assert sorted(task.house.items[name].look.color for name in names) == [*colors]
+        assert len({task.house.places[name][0] for name in names}) == 4
