@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Literal
 
 from pydantic.dataclasses import dataclass
@@ -64,19 +65,4 @@ class HouseTruth(GroundTruth):
     @property
     def options(self) -> TaskOptions:
         """Return the options from which the task was drawn."""
-        return TaskOptions(
-            dialect=self.dialect,
-            subset=self.subset,
-            split=self.split,
-            rooms=self.rooms,
-            kinds=self.kinds,
-            extra=self.extra,
-            lookalikes=self.lookalikes,
-            fixtures=self.fixtures,
-            tasks=self.tasks,
-            longest_plan=self.longest_plan,
-            types=self.types,
-            attributes=self.attributes,
-            colors=self.colors,
-            apart=self.apart,
-        )
+        return TaskOptions(**{each.name: getattr(self, each.name) for each in fields(TaskOptions)})
