@@ -57,7 +57,7 @@ def test_shape_counts_the_tokens_of_its_segments_and_of_their_prefix_tree(
 def test_loop_has_the_gradient_of_the_update(policy: Any, shape: Shape) -> None:
     """Check in float32 that gradients agree to 1e-5 of the largest number of each.
 
-    The loop and the update share no code except that of the images.
+    In the loop, segments share only images.
     """
     segments, images = group(policy, shape, 2)
     head = policy.network.head
