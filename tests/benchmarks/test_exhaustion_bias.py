@@ -66,7 +66,7 @@ def test_gradients_agree_with_their_exact_expectation(bias: ModuleType) -> None:
         gradients = np.array([outcome.gradient for outcome in outcomes[rate, rule]])
         error = gradients.std(ddof=1) / len(gradients) ** 0.5
         assert error < 0.02
-        # At a rate of 0.1, failed members make the groups smaller, which adds 1.4 % on average.
+        # Without failed members, groups are smaller: at a rate of 0.1, by 1.4 % on average.
         tolerance = 4 * error + (0.002 if rule == "drop_member" else 0.0)
         assert gradients.mean() == pytest.approx(
             share * covariance(bias, task, rate), abs=tolerance

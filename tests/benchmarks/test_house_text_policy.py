@@ -1,4 +1,4 @@
-"""Tests the learned text-only policy of House: its features, and that training improves it."""
+"""Tests the learned text-only policy of House: its features, and that it learns."""
 
 from __future__ import annotations
 

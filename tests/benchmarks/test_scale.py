@@ -32,8 +32,7 @@ def test_seconds_by_hand(scale: ModuleType) -> None:
     made = scale.Plan(SMALL, WORK, 4, 10, 3, SMALL.language, scale.Engine(2, 2))
     assert made.update_seconds(rates) == update_flops(SMALL, WORK, shared=True) / (4 * 1000 * 0.5)
     assert made.sent == 2 * SMALL.language
-    # Each GPU gathers 3/4 of the bytes over a link of 1 byte/s, then reads and writes at 100
-    # byte/s.
+    # Each GPU gathers 3/4 of the bytes at 1 byte/s, then reads and writes at 100 byte/s.
     assert made.sync_seconds(rates) == pytest.approx(made.sent * 0.75 + 2 * made.sent / 100)
     # 50 tokens on 4 GPUs are 2 micro-batches of at most 10: 3/4 · 2 · (2T + 4W).
     language, weights = SMALL.language, SMALL.parameters

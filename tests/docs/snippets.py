@@ -2,7 +2,7 @@
 
 A snippet is a fenced block of Python or of shell commands. The blocks of a page run in order, in
 one process and one empty folder, so that a block may use what the blocks before it have made. A
-comment before a block says that it does not run, and why::
+comment before a block states that it does not run, and the reason::
 
     <!-- snippet: skip, needs a GPU -->
 
@@ -46,11 +46,11 @@ class Snippet(NamedTuple):
 
     Attributes:
         page: The page, relative to the repository.
-        line: The line of its first line in the page.
+        line: Number of its first line in the page.
         language: ``"python"`` or ``"sh"``.
         text: Its text.
-        title: The name of the file that it is, or ``""``.
-        skipped: Why it does not run, or ``""``.
+        title: Name of the file that the block is written to, or ``""``.
+        skipped: Reason why it does not run, or ``""``.
     """
 
     page: str

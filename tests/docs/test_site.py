@@ -96,8 +96,7 @@ def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
             "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
         )
         assert tab.evaluate(pictures) == []
-        # On a narrow screen, only tables and code may be wider than the page, and they scroll in
-        # frames.
+        # On a narrow screen, only tables and code may be wider, and they scroll in their frames.
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
         browser.close()
     assert problems == []

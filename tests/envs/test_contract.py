@@ -1,4 +1,4 @@
-"""Tests every registered environment, so that new ones are included automatically."""
+"""Tests the contract of every registered environment, so that new ones are included."""
 
 from __future__ import annotations
 

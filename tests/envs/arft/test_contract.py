@@ -1,4 +1,4 @@
-"""Tests the contract of environments for presets and modes that the registered id lacks."""
+"""Tests the contract of environments for presets and modes that the registered ids lack."""
 
 from __future__ import annotations
 

@@ -316,7 +316,8 @@ NOTES = {
 def test_visible_event_earns_little_by_the_text_alone(kind: str, note: str) -> None:
     """Check all objects of the video, and take the one with the largest reward.
 
-    A question about a duration refers to such an event, so that a guessed span is sometimes right.
+    Some questions about durations refer to the event that an object is visible, so that a guessed
+    span can be right.
     """
 
     def grounding(seed: int) -> float:

@@ -27,8 +27,7 @@ def test_cheats_earn_no_more_than_an_honest_guess(
         here = [row for row in rows if row.env == env]
         honest, guess = (row for row in here if row.kind == "honest")
         caught = [row for row in here if row.kind == "cheat"]
-        # Two responses: a guess earns half of 0.3 + 1.0; the right verdict after the tool earns
-        # 1.5.
+        # Two responses: a guess earns half of 0.3 + 1.0, the right verdict with the tool 1.5.
         assert (honest.evidence, guess.evidence) == pytest.approx((1.5, 0.65))
         assert max(row.evidence for row in caught) <= guess.evidence + 1e-9
         # With the published rule, some of them earn more, so that this test can fail.

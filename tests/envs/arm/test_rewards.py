@@ -165,7 +165,7 @@ def test_public_form_bans_tags_of_calls(thought: str) -> None:
         ("<think>a</think><answer>2", 0.0),
         ("<think></answer>", 0.0),
         ("", 0.0),
-        ("<think>" + "</think><answer>" * 60_000, 0.0),  # a single regular expression took minutes
+        ("<think>" + "</think><answer>" * 60_000, 0.0),  # one regular expression took minutes
     ],
 )
 def test_public_form(text: str, paid: float) -> None:

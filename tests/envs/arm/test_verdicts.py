@@ -1,4 +1,4 @@
-"""Tests verdicts: they are written and read, and contradictions are refused, also as published."""
+"""Tests verdicts: writing, reading, contradictions, and reading as in the public code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the policies `direct` and `cot` with plans as turns: their prompts, and who acts."""
+"""Tests the policies `direct` and `cot` with plans as turns: their prompts and actions."""
 
 from __future__ import annotations
 

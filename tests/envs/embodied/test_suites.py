@@ -1,4 +1,4 @@
-"""Tests tables 3, 4 and 8 of Argos: a command each, a column per subset, a row without vision."""
+"""Tests tables 3, 4 and 8 of Argos: one command, a column per subset, a row without vision."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_boxes_shifted_by_a_pixel_are_paid_unless_the_overlap_is_lower(
     boxes = [[10 + shift, 10, 20 + shift, 20] for shift in range(4)]
     env.step(f"<think>{thought(19)}<zoom>{boxes}</zoom></think>")
     info = env.step("<rethink>so</rethink><answer>4</answer>")[4]
-    # 0.1 = 1/4 - 3 * 0.05 if they count as one
+    # 0.1 = 1/4 - 3 * 0.05 if the boxes count as one
     assert info["step"].terms["zoom"] == pytest.approx(value)
 
 

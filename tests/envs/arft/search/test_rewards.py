@@ -172,8 +172,7 @@ def test_episode_with_faults() -> None:
         searched("Kastor Works", formed=False),
         answered("green"),
     )
-    # 0.8/5 for the query; the answer has 1 word of 1 and of 2: 2/3 of 3/5; only the answer has a
-    # form
+    # 0.8/5 for the query; the answer has 1 word of 1 and of 2: 2/3 of 3/5, and a form
     assert reward(*turns) == pytest.approx((0.16 + 0.4, 0.6))
 
 

@@ -1,6 +1,6 @@
 """Tests the chain from samples to training data, from the command line and without a model.
 
-Writers are scripted and teachers are exact, so that what is kept follows from the world.
+Writers are scripted and teachers are exact, so that the kept rows follow from the world.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def test_rl_gets_the_samples_that_sft_does_not(made: tuple[str, Path], tmp_path:
 
 @pytest.mark.parametrize("share", [0.0, 0.45, 0.99])
 def test_kill_in_any_step_changes_nothing(made: tuple[str, Path], share: float) -> None:
-    """Check that each step continues with a part of its journal, as after a kill."""
+    """Check that each step resumes from the part of its journal that a kill leaves."""
     env_id, folder = made
     before = contents(folder)
     for words in chain(folder, env_id):

@@ -101,7 +101,7 @@ def test_forms_have_as_many_responses_as_the_layout_says() -> None:
             assert RESPONSES[tag] == form.responses
 
 
-# ---------------------------------------------------------------------------- what is dropped
+# ---------------------------------------------------------------------------- dropped items
 
 
 @pytest.mark.parametrize("answer", ["Yes", "no.", "TRUE", "A", "not answerable"])
@@ -187,7 +187,7 @@ def test_armbench_without_a_writer_or_images() -> None:
         ArmBenchItems(writer, Path("x"), length_ratio=1)
 
 
-# ---------------------------------------------------------------------------- read back
+# ---------------------------------------------------------------------------- reading
 
 
 def test_benchmarks_loader_reads_what_was_made(kit: Any) -> None:

@@ -126,7 +126,7 @@ def test_row_without_a_response_to_judge_fails(kit: Any, text: str, reason: str)
 
 
 def test_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
-    """Check this because a reply that is cut in its thoughts would be taken for a response."""
+    """Check a reply that is cut in its thoughts, which must not be taken for a response."""
 
     class Cut(Answers):
         @override

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("opencv")
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a model that fails at first, replies with no JSON next, and then writes."""
+    """Serves a model that fails once, replies once without JSON, and then writes."""
 
     daemon_threads = True
 

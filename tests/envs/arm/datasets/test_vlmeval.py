@@ -119,7 +119,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "choice",
             {},
         ),
-        (  # other texts with letters
+        (  # the question lists other texts as options
             {
                 "question": "Which?\n(A) 35\n(B) 5",
                 "choices": "['3', '5']",

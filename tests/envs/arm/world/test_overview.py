@@ -20,7 +20,7 @@ from visenv.worlds.reports.report import Bars, Curve, Register, Report, Section,
 pytestmark = [pytest.mark.component("pypdfium2"), pytest.mark.component("reportlab")]
 
 SAMPLES = 1200
-"""With this number, 5 points are 3.5 (two choices) or 4 (four choices) standard deviations."""
+"""For this number of samples, 5 points are 3.5 (two choices) or 4 (four) standard deviations."""
 
 
 def rewritten(section: Section, other: Section) -> Section:

@@ -90,7 +90,7 @@ def test_styles_and_sizes_are_drawn_evenly() -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_styles_differ_and_hide_the_detail(style: str) -> None:
-    """Check that the detail of a scene is gray in the view, and that styles give other images."""
+    """Check that the detail is uniform in the view, and that the images of two styles differ."""
     options = {"width": 768, "height": 768, "view_side": 256, "signs": (1, 1), "kinds": ("count",)}
     made = ScenesWorld("small", **options, style=style).sample(np.random.default_rng(5))
     other = next(each for each in STYLES if each != style)

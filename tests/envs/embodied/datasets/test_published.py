@@ -126,7 +126,7 @@ def test_objects_of_upstreams_classes_become_records(tmp_path: Path) -> None:
         b"c__builtin__\nobject\np3\nNtRp4\n(dp5\nS'instruction'\np6\nS'Go.'\np7\nsba."
     )
     (habitat(tmp_path) / "base.pickle").write_bytes(written)
-    with pytest.raises(DataError, match="copy"):  # it needs a refused function
+    with pytest.raises(DataError, match="copy"):  # protocol 0 needs a refused function
         EBHabitatTasks(tmp_path, "base")
     newer = (
         b"\x80\x02]chabitat.core.dataset\nEpisode\n)\x81}X\x0b\x00\x00\x00instructionX\x03\x00\x00"

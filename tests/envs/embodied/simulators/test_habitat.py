@@ -94,7 +94,7 @@ def agree(envs: Envs, seed: int, turns: Callable[[Any], Iterator[str]], subset: 
 
 
 def wandering(seed: int, share: float) -> Callable[[Any], Iterator[str]]:
-    """Return random turns of one to four skills; this share of the turns is from the planner."""
+    """Return turns of one to four skills: random, or with probability `share` the planner's."""
 
     def turns(env: Any) -> Iterator[str]:
         rng = np.random.default_rng(seed)
@@ -125,7 +125,7 @@ REASONS = ("No such object", "holds nothing that", "not near it; navigate", "is 
 
 
 def every_reason(env: Any) -> Iterator[str]:
-    """Yield turns of one skill each, so that every reason occurs."""
+    """Yield turns with one invalid skill each, one for every reason."""
     simulation = habitat_of(env).simulation
     dialect, house = simulation.dialect, simulation.house
     chair, shut = "ArmChair", "Cabinet_3"

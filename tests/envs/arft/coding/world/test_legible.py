@@ -101,7 +101,7 @@ def test_problems_that_no_repair_undoes_are_named() -> None:
 
 
 def test_size_and_question_do_not_depend_on_the_problem() -> None:
-    """Check the two parts of the prompt, so that a text-only model has nothing to learn from."""
+    """Check question and size, from which a text-only model must not learn the problem."""
     for seed in range(2):
         made = [
             WORLD.made(problems, np.random.default_rng(seed))[1]

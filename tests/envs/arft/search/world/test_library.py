@@ -68,7 +68,7 @@ def test_threads_that_meet_at_a_new_world_all_find_it() -> None:
 def test_index_that_is_not_kept_is_closed_and_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Check that this happens at once, and not at the next garbage collection."""
+    """Check that the index is removed at once, and not at the next garbage collection."""
     # other tests make worlds in the shared folder
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(library, "_indices", SharedCache(2))

@@ -96,7 +96,7 @@ def test_question_names_nothing_that_has_an_article(asked: Asked, preset: str) -
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_answer_depends_on_the_image_for_the_same_words(asked: Asked, preset: str) -> None:
-    """Check questions that occur twice in a world: without the image, most answers are a guess."""
+    """Check repeated questions of a world: without the image, the answer is often a guess."""
     answers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for sample in asked[preset]:
         answers[sample.ground_truth.world.seed, sample.question][sample.answers[0]] += 1
@@ -107,7 +107,7 @@ def test_answer_depends_on_the_image_for_the_same_words(asked: Asked, preset: st
 
 
 def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked) -> None:
-    """Check the policy that ignores the image; it sees 4 of 12 to 48 articles of a kind."""
+    """Check a policy that ignores the image; it sees at most 4 of 12 to 48 articles of a kind."""
     found = 0
     for sample in asked["default"]:
         results = engine_of(sample).search(sample.question, PASSAGES)

@@ -100,7 +100,7 @@ def test_namer_never_gives_a_name_twice() -> None:
 
 
 def test_words_of_looks_are_words_of_nothing_else() -> None:
-    """Check this because a search for a look would find an article with its words."""
+    """Check the words of looks, because a search for a look would find articles with them."""
     shown = {*words.COLORS, *words.CHARGES, *words.HEADGEAR}
     told = " ".join(
         sentence

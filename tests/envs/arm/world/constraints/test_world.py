@@ -50,7 +50,7 @@ def test_verdict_is_right_for_any_seed(seed: int) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
-    """Check verdicts; the strict ones contradicted 10.6 % (arm) and 16.4 % (mmif) of the checks."""
+    """Check verdicts; strict verdicts would contradict 10.6 % (arm) and 16.4 % (mmif) of checks."""
     samples = drawn(5, 400, ConstraintWorld(dialect=dialect))
     for sample in samples:
         called = sample.ground_truth.check
@@ -66,7 +66,7 @@ def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
 def test_half_of_the_verdicts_are_true_for_each_check_in_a_published_dialect(
     name: str, dialect: Dialect
 ) -> None:
-    """Check every check; with mmif, the three checks of endings once rejected every text."""
+    """Check all makers; with mmif, the three checks of endings once rejected every text."""
     samples = drawn(8, 40, ConstraintWorld([name], dialect=dialect))
     for sample in samples:
         called = sample.ground_truth.check

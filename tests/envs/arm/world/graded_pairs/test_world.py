@@ -41,7 +41,7 @@ def stated(text: str, fact: RequiredFact) -> str | None:
 
 
 def flaws_of(text: str, topic: ResponseTopic) -> tuple[int, int]:
-    """Return the number of wrong statements and of omitted facts in the text."""
+    """Return the numbers of wrong statements and of omitted facts in the text."""
     values = [stated(text, fact) for fact in topic.facts]
     wrong = [
         value is not None and value != fact.right
@@ -124,7 +124,7 @@ def test_best_response_stands_anywhere() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_length_tells_nothing_of_quality(seed: int) -> None:
-    """Check that the longest and the shortest response are best by chance, to 4 standard errors."""
+    """Check that length does not predict the best response, within 4 standard errors."""
     world = GradedPairs(4, "text")
     rng = np.random.default_rng(seed)
     drawn = [world.sample(rng) for _ in range(600)]

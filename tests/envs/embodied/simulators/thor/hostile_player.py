@@ -1,7 +1,7 @@
 """Runs a player of House that misbehaves: ``hostile_player.py <behavior> <number of actions>``.
 
-It misbehaves after this number of actions. Behavior ``"floor plan"`` is a normal player that serves
-the house of seed 5 as the scene FloorPlan1.
+The player misbehaves after this number of actions. With the behavior ``"floor plan"``, it works
+normally and serves the house of seed 5 as the scene FloorPlan1.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def leftovers() -> set[str]:
 
 
 def facts_of(state: HouseState) -> dict[str, Any]:
-    """Return the facts of a state; ai2thor does not assign deliveries on the floor to a fixture."""
+    """Return the facts of a state; floors are omitted, as ai2thor does not report their fixture."""
     fields = ("places", "held", "open", "on", "sliced", "dirty", "hot", "cold", "at", "focus",
               "found", "target")  # fmt: skip
     delivered = {pair for pair in state.delivered if not pair[1].startswith(FLOOR)}
