@@ -1,4 +1,4 @@
-"""The simulation of failed episodes: rules by hand, gradients against exact expectations."""
+"""Tests the simulation of failed episodes: rules by hand, gradients against exact expectations."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_rules_by_hand(bias: ModuleType) -> None:
 
 
 def test_survival_by_hand(bias: ModuleType) -> None:
-    """Three attempts: 1 - (1 - 0.5)³ and 1 - (1 - 0.25)³."""
+    """Check three attempts: 1 - (1 - 0.5)³ and 1 - (1 - 0.25)³."""
     assert bias.survival(np.array([1, 2]), 0.5) == pytest.approx([0.875, 0.578125], abs=1e-12)
 
 
 def test_gradient_of_one_group_by_hand(bias: ModuleType) -> None:
-    """Choices 1 and 3: scores -1/2 and 1/2 + 1/2 - 1/2; advantages -1/2 and 1/2; their mean."""
+    """Check choices 1 and 3: scores -1/2 and 1/2, advantages -1/2 and 1/2, and the mean product."""
     episodes = bias.Episodes(
         np.array([[1, 3]]), np.array([[1, 9]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
     )
@@ -42,10 +42,10 @@ def test_gradient_of_one_group_by_hand(bias: ModuleType) -> None:
 
 
 def covariance(bias: ModuleType, task: Any, rate: float) -> float:
-    """Cov(reward, score) over the episodes that survive, by enumeration.
+    """Return Cov(reward, score) over the episodes that survive, by enumeration.
 
-    The mean gradient of a group of n with the mean of its rewards as the baseline is (n - 1) / n of
-    it: each reward is compared with a mean that it is part of.
+    In a group of n episodes with the mean reward as the baseline, the mean gradient is (n - 1) / n
+    times this covariance, because the mean includes the reward that is compared with it.
     """
     choices = np.arange(1, bias.TURNS + 1)
     probability = np.where(choices < bias.TURNS, 0.5**choices, 0.5 ** (choices - 1))
@@ -58,7 +58,7 @@ def covariance(bias: ModuleType, task: Any, rate: float) -> float:
 
 
 def test_gradients_agree_with_their_exact_expectation(bias: ModuleType) -> None:
-    """Both rules learn from the same distribution, that of the episodes that survive."""
+    """Check that both rules learn from the same distribution, that of the episodes that survive."""
     (task,) = bias.SETTINGS["alike"]
     outcomes = bias.simulate([task], ALGORITHM, steps=300)
     share = (bias.SIZE - 1) / bias.SIZE
@@ -66,7 +66,7 @@ def test_gradients_agree_with_their_exact_expectation(bias: ModuleType) -> None:
         gradients = np.array([outcome.gradient for outcome in outcomes[rate, rule]])
         error = gradients.std(ddof=1) / len(gradients) ** 0.5
         assert error < 0.02
-        # A member that failed makes its group smaller, at a rate of 0.1 by 1.4 % on average.
+        # Without failed members, groups are smaller: at a rate of 0.1, by 1.4 % on average.
         tolerance = 4 * error + (0.002 if rule == "drop_member" else 0.0)
         assert gradients.mean() == pytest.approx(
             share * covariance(bias, task, rate), abs=tolerance

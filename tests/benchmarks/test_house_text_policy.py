@@ -1,4 +1,4 @@
-"""The learned text-only policy of House: its features, and that it learns from them."""
+"""Tests the learned text-only policy of House: its features, and that it learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of code: what counts as code, by hand, and where it is counted."""
+"""Tests the count of lines of code: which lines count as code, by hand, and in which files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scaling on paper: its seconds by hand, and what it says of where they come from."""
+"""Tests the calculated scaling: its seconds by hand, and the sources of its rates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_seconds_by_hand(scale: ModuleType) -> None:
     made = scale.Plan(SMALL, WORK, 4, 10, 3, SMALL.language, scale.Engine(2, 2))
     assert made.update_seconds(rates) == update_flops(SMALL, WORK, shared=True) / (4 * 1000 * 0.5)
     assert made.sent == 2 * SMALL.language
-    # Gathered over a link of 1 byte/s, 3/4 of it by each; then read and written at 100 byte/s.
+    # Each GPU gathers 3/4 of the bytes at 1 byte/s, then reads and writes at 100 byte/s.
     assert made.sync_seconds(rates) == pytest.approx(made.sent * 0.75 + 2 * made.sent / 100)
     # 50 tokens on 4 GPUs are 2 micro-batches of at most 10: 3/4 · 2 · (2T + 4W).
     language, weights = SMALL.language, SMALL.parameters
@@ -48,7 +48,8 @@ def test_seconds_by_hand(scale: ModuleType) -> None:
 def test_engine_gets_as_many_gpus_as_it_needs(scale: ModuleType) -> None:
     weights, context = 2 * SMALL.parameters, 15 * 32
     assert scale.engine_for(SMALL, WORK, 1, weights + 6 * context) == scale.Engine(1, 6)
-    # Too little for all six on one GPU; two have twice the room, where no trainer is beside them.
+    # One GPU has too little memory for all six contexts. Two GPUs have twice as much memory, but
+    # only if no trainer runs on them.
     room = weights / 2 + 3 * context
     assert scale.engine_for(SMALL, WORK, 2, room) is None
     assert scale.engine_for(SMALL, WORK, 2, room, apart=True) == scale.Engine(2, 6)
@@ -92,11 +93,11 @@ def test_rates_say_where_they_come_from() -> None:
 
 
 def test_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: ModuleType) -> None:
-    """72B: 147 GB of weights do not fit beside a trainer's share on one GPU of 141 GB."""
+    """Check that 72B gets a server: its 147 GB do not fit beside a trainer on one GPU of 141 GB."""
     model = QWEN2_5_VL["72B"]
     made = scale.plan(model, StepWork(), 64, 16384, 0.9 * 141e9)
     assert (made.apart, made.gpus, made.engine.gpus, made.stage) == (True, 32, 2, 3)
-    # All is held in 32 parts: 2 bytes a weight, 14 more a trained one.
+    # All weights are split into 32 parts: 2 bytes per weight, and 14 more per trained weight.
     assert made.state == pytest.approx((2 * model.parameters + 14 * model.language) / 32)
     small = scale.plan(QWEN2_5_VL["3B"], StepWork(), 8, 16384, 0.9 * 141e9)
     assert (small.apart, small.gpus, small.engine.gpus) == (False, 8, 1)

@@ -1,4 +1,4 @@
-"""The episodes that the update is measured on, and the hand-written loop it is compared with."""
+"""Tests the episodes of the update benchmark, and the hand-written loop it is compared with."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def test_shape_counts_the_tokens_of_its_segments_and_of_their_prefix_tree(
     "shape", [Shape(230, 1, 6, 270, alike=2), Shape(210, 1, 5, contexts=2, step=70)]
 )
 def test_loop_has_the_gradient_of_the_update(policy: Any, shape: Shape) -> None:
-    """In float32 to 1e-5 of the largest number of each gradient; nothing but images is shared."""
+    """Check in float32 that gradients agree to 1e-5 of the largest number of each.
+
+    In the loop, segments share only images.
+    """
     segments, images = group(policy, shape, 2)
     head = policy.network.head
     head.banned = torch.zeros_like(head.banned)  # the loop bans nothing

@@ -1,4 +1,4 @@
-"""Runs the snippets of one page in this process and folder: JSON on standard input.
+"""Runs the snippets of one page in this process and folder; reads them as JSON from standard input.
 
 Each item is ``[kind, place, content]``: ``"python"`` with code, ``"visenv"`` with the words of a
 command, ``"file"`` with a name and a text.

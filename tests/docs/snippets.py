@@ -1,8 +1,8 @@
-"""The snippets of README.md and docs/: where they are, and which of them run.
+"""Finds the snippets of README.md and docs/, and says which of them run.
 
 A snippet is a fenced block of Python or of shell commands. The blocks of a page run in order, in
 one process and one empty folder, so that a block may use what the blocks before it have made. A
-comment before a block says that it does not run, and why::
+comment before a block states that it does not run, and the reason::
 
     <!-- snippet: skip, needs a GPU -->
 
@@ -32,7 +32,7 @@ REASONS = {
     "takes minutes": "training, or many episodes; tests run smaller versions",
     "uses a file that the reader makes": "",
 }
-"""Why a block does not run."""
+"""Reasons for which a block does not run."""
 
 _BLOCK = re.compile(
     r"(?:^<!-- snippet: skip, ([^>]*) -->\n)?^```(python|sh)([^\n]*)\n(.*?)^```",
@@ -42,15 +42,15 @@ _PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n]*>|\b(?:FOLDER|NAME)\b")
 
 
 class Snippet(NamedTuple):
-    """One block.
+    """Represents one block.
 
     Attributes:
         page: The page, relative to the repository.
-        line: The line of its first line in the page.
+        line: Number of its first line in the page.
         language: ``"python"`` or ``"sh"``.
         text: Its text.
-        title: The name of the file that it is, or ``""``.
-        skipped: Why it does not run, or ``""``.
+        title: Name of the file that the block is written to, or ``""``.
+        skipped: Reason why it does not run, or ``""``.
     """
 
     page: str
@@ -62,7 +62,7 @@ class Snippet(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The page and the line."""
+        """Return the page and the line."""
         return f"{self.page}:{self.line}"
 
     def commands(self) -> Iterator[list[str]]:
@@ -80,7 +80,7 @@ class Snippet(NamedTuple):
                 yield words
 
     def has_placeholder(self) -> bool:
-        """Whether something of it has to be filled in by the reader, such as ``<folder>``."""
+        """Return whether the reader has to fill in a part of the block, such as ``<folder>``."""
         return bool(_PLACEHOLDER.search(self.text)) if self.language == "sh" else False
 
 

@@ -1,4 +1,4 @@
-"""The notebooks run from the first cell to the last, and are kept without outputs."""
+"""Tests that the notebooks run from the first cell to the last and are stored without outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_notebook_runs_to_its_end(
     import nbclient
     import nbformat
 
-    # The kernel keeps its sockets and its history away from those of the user.
+    # The kernel must not use the sockets and the history of the user.
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     notebook = nbformat.read(path, as_version=4)

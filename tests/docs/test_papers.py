@@ -1,4 +1,4 @@
-"""The index of the papers: every recipe is in it, and its figures are those of the linked files."""
+"""Tests the index of the papers: it has every recipe, and its figures are in the linked files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and line.cou
 
 
 def measured() -> list[tuple[str, str, str]]:
-    """The rows with figures: what of the paper, the figure, and the file that has it."""
+    """Return the rows with figures: the part of the paper, the figure, and its file."""
     found, file = [], ""
     for row in ROWS:
         what, _, cell, _ = row.strip("|").split(" | ")

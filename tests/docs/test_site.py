@@ -1,4 +1,4 @@
-"""The documentation site: it builds strictly, follows the code, and asks no other host."""
+"""Tests the documentation site: it builds strictly, matches the code, and uses no other host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.component("mkdocs-material"), pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it, with one episode of each player."""
+    """Build the site as `make docs` builds it, with one episode of each player."""
     out = tmp_path_factory.mktemp("docs") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     env = {**os.environ, "VISENV_DOCS_EPISODES": "1", "NO_MKDOCS_2_WARNING": "1"}
@@ -96,7 +96,7 @@ def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
             "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
         )
         assert tab.evaluate(pictures) == []
-        # On a narrow screen only tables and code may be wider than the page, inside their frames.
+        # On a narrow screen, only tables and code may be wider, and they scroll in their frames.
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
         browser.close()
     assert problems == []

@@ -1,4 +1,4 @@
-"""Every snippet of README.md and docs/ runs, or says why it does not."""
+"""Tests that every snippet of README.md and docs/ runs, or gives a reason why it does not run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_train(words: list[str]) -> None:
     given = list(words)
     recipe = given.pop(0) if given and not given[0].startswith("-") else "zoom_tiny"
     if recipe.endswith(".toml") and not Path(recipe).exists():
-        recipe = "zoom_tiny"  # a file of the reader
+        recipe = "zoom_tiny"  # a file that the reader makes
         given = [word for word in given if word.startswith("--") and "environments." not in word]
     if "--sweep" in given:
         given.remove("--sweep")
@@ -80,7 +80,7 @@ def check_train(words: list[str]) -> None:
 
 
 def check_example(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the options of an example, which hands them to `visenv train`."""
+    """Check the options of an example that passes them to `visenv train`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

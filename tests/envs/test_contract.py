@@ -1,4 +1,4 @@
-"""Every registered environment keeps the contract: a new one is tested by existing."""
+"""Tests the contract of every registered environment, so that new ones are included."""
 
 from __future__ import annotations
 

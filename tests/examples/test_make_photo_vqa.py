@@ -1,4 +1,4 @@
-"""The photographs that installed packages carry, written and read back as TextVQA."""
+"""Tests that photographs of installed packages are written and read back as TextVQA."""
 
 from __future__ import annotations
 

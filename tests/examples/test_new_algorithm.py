@@ -1,4 +1,4 @@
-"""The page that shows an algorithm of one's own: its numbers, and that it runs as it says."""
+"""Tests the example of a new algorithm: its numbers, and that it runs as its page describes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def test_baseline_counts_tokens(example: ModuleType) -> None:
     group = [_episode(1.0, 3), _episode(0.0, 1), _episode(0.5, 4)]
     assert example.baseline(group) == 0.625
     assert [float(each) for each in example.OPO().advantages([group])[0]] == [0.375, -0.625, -0.125]
-    assert example.baseline([_episode(1.0, 0)]) == 0.0  # nothing was said: nothing to learn from
+    # the policy sampled no token, so that there is nothing to learn
+    assert example.baseline([_episode(1.0, 0)]) == 0.0
 
 
 @pytest.mark.component("torch")
@@ -49,7 +50,7 @@ def test_loss_by_hand(example: ModuleType) -> None:
     advantages = torch.tensor([[0.5, 0.5], [-0.5, 9.0]])
     mask = torch.tensor([[True, True], [True, False]])
     batch = Batch(logprobs, logprobs, logprobs, None, mask.float(), advantages, mask, 3, 2)
-    # -(.5 · (-1 - 2) + -.5 · -3) / 2 = 0; with A = 1 for both it would be 3
+    # -(.5 · (-1 - 2) + -.5 · -3) / 2 = 0; with A = 1 for both, the loss would be 3
     assert float(example.OPO().loss(batch).value) == 0.0
     ones = replace(batch, advantages=torch.ones(2, 2))
     assert float(example.OPO().loss(ones).value) == 3.0

@@ -1,4 +1,4 @@
-"""The environment on a page: it keeps the contract, and every command finds it in its folder."""
+"""Tests the example of a new environment: its own checks, and that commands find it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.episodes import read_episodes
 
 
 def visenv(*words: str | Path) -> str:
-    """Run a command in the folder of the example, which is in no search path."""
+    """Run a command in the folder of the example, which is not on the search path."""
     program = "import sys; from visenv.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, *words],

@@ -1,4 +1,4 @@
-"""The page of three heights: each runs as it says, and what each computes is right."""
+"""Tests the example with three levels: each runs as its page describes, and computes correctly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_episodes_worse_than_the_group_teach_nothing(example: ModuleType) -> Non
         for reward in (1.0, 0.0)
     ]
     ((better, worse),) = example.BetterHalf().advantages([group])
-    # mean .5, sample deviation sqrt(.5): (1 - .5) / .7071 = .7071
+    # mean .5, standard deviation with n - 1: sqrt(.5); (1 - .5) / .7071 = .7071
     assert float(better) == pytest.approx(0.7071, abs=2e-4)
     assert float(worse) == 0
 
@@ -47,7 +47,8 @@ def test_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -
     with torch.no_grad():
         logits = policy.network.model(**inputs).logits
         logits[..., torch.from_numpy(policy.codec.banned)] = -torch.inf
-        (first, *_) = episode.segments[0].turns  # the last turn has a form, which ours knows of
+        # the last turn has a regular expression, which our scorer applies
+        (first, *_) = episode.segments[0].turns
         ours = policy.score(episode.segments, {each.sha256: each for each in episode.images})
     logprobs = torch.log_softmax(logits, -1)[0, :-1]
     theirs = logprobs.gather(1, inputs["input_ids"][0, 1:, None])[:, 0]

@@ -1,4 +1,4 @@
-"""The page for TRL runs as it says, in both ways."""
+"""Tests that the example for TRL runs as its page describes, in both ways."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_plug_trl_runs_as_its_page_says(way: list[str], tmp_path: Path) -> None:
     assert last.startswith("rewards:")
     rewards = [float(word) for word in last.split()[1:]]
     assert len(rewards) == 2
-    # ZoomVQA pays .2 for two thoughts in their form, which are pre-filled; ArmDoc pays for whole
-    # turns alone, which a random model does not write
+    # ZoomVQA rewards two well-formed thoughts with .2, because they are pre-filled. ArmDoc rewards
+    # only complete turns, which a random model does not write.
     assert all(reward > 0 for reward in rewards) or way
     assert not way or rewards == [0, 0]

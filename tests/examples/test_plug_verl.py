@@ -1,4 +1,4 @@
-"""The page for verl: verl itself reads the files that it writes and the settings that it names."""
+"""Tests the example for verl: verl itself reads the files and the settings that it writes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_plug_verl_writes_two_files_and_says_how_verl_is_started(tmp_path: Path)
 
 
 class Scripted:
-    """A server that always answers at once."""
+    """Represents a server that always answers at once."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokens = tokenizer.encode(" now clear </think><answer>red</answer><|im_end|>")
@@ -93,5 +93,5 @@ def test_verl_reads_the_files_and_plays_a_row(
     params = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "logprobs": True}
     asyncio.run(loops._run_prompt(prompt, params, about))
     assert put["keys"] == ["u_0_0"]
-    # an answer in the right form earns 1, and without a look nothing for the tool
+    # An answer in the correct form earns 1. Without a zoom, there is no reward for the tool.
     assert float(put["scores"][0][-1]) >= 1

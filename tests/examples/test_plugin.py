@@ -1,4 +1,4 @@
-"""The package in examples/plugin, installed by pip, in every command."""
+"""Tests the package in examples/plugin, installed by pip, with every command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENV = "cards/Cards-v0"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages that holds the plugin, with its entry points."""
+    """Return a folder of packages in which the plugin is installed, with its entry points."""
     folder = tmp_path_factory.mktemp("site")
     project = folder.with_name("project")
     shutil.copytree(ROOT / "examples/plugin", project)  # nothing is built inside the repository
@@ -86,7 +86,7 @@ def test_plugin_is_played_by_a_person(name: str, runner: Runner) -> None:
     turns = " look </think><tool>\nname: turn_over\nnumber: 1\n</tool>\n\n it is </think>"
     turns += "<answer>no color</answer>\n\n"
     said = runner.visenv("play", name, "--no-show", said=turns)
-    assert "reward 0.200" in said  # a card was turned over, and the answer is wrong
+    assert "reward 0.200" in said  # a card was turned over, but the answer is wrong
     assert (runner.folder / "play" / "image_2.png").exists()
 
 
@@ -106,7 +106,7 @@ def test_plugin_policy_rolls_out_and_the_episodes_are_viewed_and_rescored(runner
     runner.visenv("rollout", ENV, *mistakes, "--episodes", "12", "--out", "played")
     episodes = runner.episodes("played")
     assert {episode.env_id for episode in episodes} == {ENV}
-    # 0.2 for turning a card over, 0.8 more for the right color, which a guess finds by chance.
+    # 0.2 for turning a card over, and 0.8 for the right color, which a guess finds by chance.
     assert {round(episode.reward, 9) for episode in episodes} == {0.2, 1.0}
     assert "equal: 12" in runner.visenv("rescore", "played/episodes.jsonl")
     runner.visenv("view", "--no-open", "played")

@@ -1,4 +1,4 @@
-"""Samples of one's own making, and the oracle's turns."""
+"""Provides samples with and without distortions, and the oracle's turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Env = gym.Env[Any, str]
 
 
 def clean_sample(width: int, height: int) -> Sample:
-    """A picture without edges, which JPEG keeps to a level or two."""
+    """Return an image without edges, which JPEG changes by at most two levels."""
     x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     channels = (60 + 120 * x, 60 + 120 * y, 180 - 90 * x * y)
     image = Image.from_pixels(np.stack(channels, axis=2).astype(np.uint8))
@@ -28,13 +28,13 @@ def clean_sample(width: int, height: int) -> Sample:
 
 @pytest.fixture(scope="session")
 def clean() -> Callable[..., Sample]:
-    """Makes a sample of which nothing is known to be wrong."""
+    """Return a function that makes a sample without distortions."""
     return lambda width=120, height=80: clean_sample(width, height)
 
 
 @pytest.fixture(scope="session")
 def broken() -> Callable[..., Sample]:
-    """Makes the same sample with something wrong."""
+    """Return a function that makes the same sample with distortions."""
 
     def make(*problems: str, seed: int = 0, width: int = 120, height: int = 80) -> Sample:
         wrong: Problems = problems
@@ -45,7 +45,7 @@ def broken() -> Callable[..., Sample]:
 
 @pytest.fixture(scope="session")
 def oracle() -> Callable[[Env], str]:
-    """What the oracle says now."""
+    """Return a function that returns the oracle's next turn as text."""
 
     def say(env: Env) -> str:
         base = env.unwrapped

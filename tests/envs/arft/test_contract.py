@@ -1,4 +1,4 @@
-"""The contract of environments, for the presets and modes that the registered id does not cover."""
+"""Tests the contract of environments for presets and modes that the registered ids lack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from visenv.testing.record import Env
 
 
 class TestTiny(EnvContract):
-    """The preset of the tiny model."""
+    """Tests the preset of the tiny model."""
 
     env_id = "visenv/ArftCoding-v0"
     options: ClassVar[dict[str, Any]] = {"preset": "tiny"}
@@ -23,7 +23,7 @@ class TestTiny(EnvContract):
 
 
 class TestPublished(TestTiny):
-    """The public code's harness, on samples of three steps, whose top is the highest."""
+    """Tests the public code's harness on samples of three steps, which have the highest reward."""
 
     options: ClassVar[dict[str, Any]] = {
         "preset": "tiny",
@@ -34,13 +34,13 @@ class TestPublished(TestTiny):
 
 
 class TestTinySearch(TestTiny):
-    """The same of searching."""
+    """Tests the tiny preset of searching."""
 
     env_id = "visenv/ArftSearch-v0"
 
 
 class TestPublishedSearch(TestTinySearch):
-    """The public code's loop, where every turn has a step, so that the oracle reaches the top."""
+    """Tests the public code's loop with one step for each turn, so that the oracle is optimal."""
 
     options: ClassVar[dict[str, Any]] = {
         "preset": "tiny",

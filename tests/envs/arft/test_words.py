@@ -1,4 +1,4 @@
-"""Words of the ARFT environments: what their tiny presets say is short in the tiny tokenizer."""
+"""Tests that the texts of the tiny presets of ARFT are short in the tiny tokenizer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from visenv.rollout import EpisodeSpec, play
 pytestmark = pytest.mark.component("transformers")
 
 LIMIT = 64
-"""Tokens of a turn, in examples/train_visual_arft.py --tiny."""
+"""Largest number of tokens of a turn in examples/train_visual_arft.py --tiny."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def count(tokenizer: Any, text: str) -> int:
 def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
     for name in ("think", "search", "problem", "code", "answer", "information"):
         assert count(tokenizer, f"<{name}>") == count(tokenizer, f"</{name}>") == 1
-    for word in {*COLORS, *WORDS} - {"Who", "Where"}:  # these begin a question
+    for word in {*COLORS, *WORDS} - {"Who", "Where"}:  # these are the first words of a question
         assert count(tokenizer, f" {word}") == 1, word
 
 
@@ -52,7 +52,7 @@ def test_steps_fit_the_vocabulary(tokenizer: Any) -> None:
         turns = [turn for episode in episodes for turn in episode.turns]
         longest = max(count(tokenizer, turn.text) for turn in turns)
         assert longest < LIMIT
-        # Texts of the environment too have no word that falls apart into bytes.
+        # No word of the environment's texts is split into bytes.
         shown = [message.plain() for turn in turns for message in turn.messages]
         pieces = [re.findall(r"<[^>]+>|[^\s<]+", text) for text in shown]
         assert max(map(lambda text, words: count(tokenizer, text) / len(words), shown, pieces)) < 5

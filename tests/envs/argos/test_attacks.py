@@ -1,4 +1,4 @@
-"""Policies that try to be paid without looking, or without grounding."""
+"""Tests policies that try to earn rewards without looking at the images or without grounding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = [(False, kind) for kind in IMAGE_KINDS] + [(True, kind) for kind in VIDE
 
 
 def asked(video: bool, kind: str, number: int, seed: int) -> list[Any]:
-    """Questions with answers and options, without any rendering."""
+    """Return questions with answers and options, without any rendering."""
     return [each for each, _ in asked_with_frames(video, kind, number, seed)]
 
 
@@ -39,10 +39,10 @@ def asked_with_frames(video: bool, kind: str, number: int, seed: int) -> list[tu
 
 
 class Reader:
-    """Naive Bayes over the words of the whole message, for an option by its text and its place.
+    """Predicts an option by its text and position, with naive Bayes over the words of a message.
 
-    It may learn that a question never asks for the color that it names, or that a long video has
-    another answer than a short one.
+    For example, it may learn that a question never asks for the color that it names, or that a long
+    video has other answers than a short one.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,8 @@ class Reader:
 
     def learn(self, examples: list[tuple[Any, str]]) -> None:
         said = [set(message.split()) for _, message in examples]
-        self._constant = set.intersection(*said)  # words of every message tell nothing
+        # words that are in every message carry no information
+        self._constant = set.intersection(*said)
         for (each, _), words in zip(examples, said, strict=True):
             for key in _forms(each, each.answer):
                 self._prior[key] += 1
@@ -78,7 +79,7 @@ class Reader:
 
 
 def shown_text(video: bool, each: Any, frames: int) -> str:
-    """The text of the message with which an episode begins; its images are blank."""
+    """Return the text of the first message of an episode; its images are blank."""
     preset = (VIDEOS if video else IMAGES)["default"]
     blank = Image.from_pixels(np.zeros((preset.height, preset.width, 3), np.uint8))
     times = [preset.step * frame for frame in range(frames)] if video else []
@@ -109,7 +110,7 @@ def test_learned_text_only_model_stays_at_chance(video: bool, kind: str) -> None
     reader.learn(train)
     chance = sum(1 / len(each.options) for each, _ in test) / len(test)
     assert reader.accuracy(test) <= chance + 0.05
-    # The same model finds a word that tells the place of the answer.
+    # The same model learns a word that reveals the position of the answer.
     leaking = [
         [(each, f"{text} hint-{each.options.index(each.answer)}") for each, text in examples]
         for examples in (train, test)
@@ -173,7 +174,7 @@ def _place(sample: Sample) -> int:
     return int(sample.ground_truth.options.index(sample.answers[0]))
 
 
-# -------------------------------------------------------------- policies that game one term each
+# -------------------------------------------------------------- policies that exploit one term each
 
 
 def paid(turn_of: Any, seeds: int = 24, name: str = "ArgosImage", **options: Any) -> float:
@@ -223,7 +224,7 @@ def test_vague_labels_are_no_labels(label: str, kinds: list[str]) -> None:
 
 @pytest.mark.parametrize(("apart", "spatial"), [(0, 1 / 2), (1, 5 / 6)])
 def test_right_point_counts_once_and_its_neighbors_count_too(apart: int, spatial: float) -> None:
-    """The mean over points cannot tell a neighbor from another point (docs/argos.md)."""
+    """Check that the mean over points counts a neighboring pixel as a new point (docs/argos.md)."""
 
     def repeat(base: Any) -> str:
         thing = base.truth.frames[0][base.truth.named(0, base.truth.targets[0])[0]]
@@ -241,7 +242,7 @@ def test_right_point_counts_once_and_its_neighbors_count_too(apart: int, spatial
 
 
 def test_trace_that_states_its_answer_scores_high_unless_it_is_hidden() -> None:
-    """The documented weakness of eq. 5, and what `mask_answer` does about it."""
+    """Check the documented weakness of eq. 5, and that `mask_answer` removes it."""
 
     def states(base: Any) -> str:
         answer = base.sample.answers[0]
@@ -269,7 +270,7 @@ def test_honest_play_earns_more_under_the_mask_than_a_bare_statement(
 
     options: dict[str, Any] = {"kinds": [kind], "mask_answer": True, "seeds": 8}
     assert paid(honest, **options) > paid(liar, **options) + 0.3
-    if kind != "absent":  # "I see a red ball" states "yes" in other words, which are not hidden
+    if kind != "absent":  # "I see a red ball" implies "yes" in other words, which are not masked
         assert paid(liar, **options) == pytest.approx(1 / 3, abs=0.01)
     if kind == "count":  # the points alone support the number
         assert paid(honest, reward="no_grounding", **options) == pytest.approx(1.0)
@@ -313,9 +314,10 @@ NOTES = {
 @pytest.mark.parametrize("note", NOTES)
 @pytest.mark.parametrize("kind", VIDEO_KINDS)
 def test_visible_event_earns_little_by_the_text_alone(kind: str, note: str) -> None:
-    """Each thing that is ever there is named, the best one counts.
+    """Check all objects of the video, and take the one with the largest reward.
 
-    The question of a duration is about such an event, and a guess of its span is right sometimes.
+    Some questions about durations refer to the event that an object is visible, so that a guessed
+    span can be right.
     """
 
     def grounding(seed: int) -> float:

@@ -1,6 +1,6 @@
-"""Teachers that hang, die or return NaN: the episode is aborted in time, and the next one is well.
+"""Tests that an episode is aborted in time if a teacher hangs, dies or returns NaN.
 
-The teachers are behind real HTTP servers.
+The next episode works again. The teachers run behind real HTTP servers.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ TEACHERS = {
     "reasoner": ("ArgosImage", "color"),
     "judge": ("ArgosVideo", "change"),
 }
-"""The teacher, and an environment and kind of question for which the verifier asks it."""
+"""Maps each teacher to an environment and a kind of question for which the verifier uses it."""
 
 
 def finds_all(request: Any) -> Any:
-    """A detector that finds one box, and a segmenter that finds every point inside."""
+    """Return one box as a detector, and a hit for every point as a segmenter."""
     if isinstance(request, Detect):
         return [[0.0, 0.0, 20.0, 20.0, 0.9]]
     return [True] * len(request.points)
 
 
 def speaks(number: str) -> Callable[[str, dict[str, Any]], Act]:
-    """A server of the three teachers that writes this number, as JSON has it, wherever it can."""
+    """Return a server of the three teachers that writes this JSON number for every score."""
 
     def act(path: str, body: dict[str, Any]) -> Act:
         if path == "/tokenize":
@@ -54,7 +54,7 @@ def hangs(path: str, body: dict[str, Any]) -> Act:
 
 
 def dies(path: str, body: dict[str, Any]) -> Act:
-    """The connection ends in the middle of the reply."""
+    """Close the connection in the middle of the reply."""
     return Answer(json.dumps({"choices": []}), cut=True)
 
 
@@ -66,7 +66,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 
 def play(env: gym.Env[Any, str], seed: int) -> tuple[float, bool, Any]:
-    """The reward of the oracle's turn, whether the episode was cut off, and the result."""
+    """Return the reward of the oracle's turn, whether the episode was truncated, and the result."""
     env.reset(seed=seed)
     base: Any = env.unwrapped
     _, reward, _, truncated, info = env.step(base.grammar.compose(base.oracle_turn()))
@@ -95,7 +95,7 @@ def test_broken_teacher_aborts_its_episode_alone(
     assert (reward, truncated) == (0.0, True)
     assert result.failure.name in ("openai:m", "reasoner")
     server.act = speaks("0" if teacher == "reasoner" else "1")
-    reward, truncated, result = play(env, 1)  # a reply that was read is remembered
+    reward, truncated, result = play(env, 1)  # another seed, because readable replies are cached
     assert not truncated
     assert result.failure is None
     assert reward > 0.5

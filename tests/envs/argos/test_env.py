@@ -1,4 +1,4 @@
-"""The Argos environments as a whole: what is shown, logged, paid and refused."""
+"""Tests the Argos environments as a whole: observations, events, rewards and refused options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(name: str = "ArgosImage", **options: Any) -> gym.Env[Any, str]:
 
 
 def played(env: gym.Env[Any, str], seed: int, turn: str | None = None) -> StepResult:
-    """Play the oracle's turn, or another one."""
+    """Play the oracle's turn, or the given one."""
     env.reset(seed=seed)
     base: Any = env.unwrapped
     *_, info = env.step(base.grammar.compose(base.oracle_turn()) if turn is None else turn)

@@ -1,4 +1,4 @@
-"""Plain questions: no policy that calls tools to no purpose earns more than an honest guess."""
+"""Tests plain questions: no policy with pointless tool calls earns more than an honest guess."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cheats() -> ModuleType:
 
 
 def expected(env: Any, policy: Any) -> float:
-    """The mean reward of a policy that is right in half of its episodes."""
+    """Return the mean reward of a policy that is right in half of its episodes."""
     base = env.unwrapped
     paid: list[float] = []
     for seed in range(SAMPLES):
@@ -46,14 +46,14 @@ def test_cheats_earn_no_more_than_an_honest_guess(cheats: ModuleType, name: str)
     assert guess == pytest.approx(0.65)  # half of 0.3 + 1.0
     for policy in caught:
         assert expected(env, policy) <= guess + 1e-9, policy.name
-    # What makes the test able to fail: the published rule pays some of them.
+    # With the published rule, some of them earn more, so that the test above can fail.
     published = gym.make(f"visenv/{name}-v0", call_rule="published")
     assert max(expected(published, policy) for policy in caught) > guess + 0.05
 
 
 @pytest.mark.parametrize("name", CHEATS_OF)
 def test_question_alone_does_not_tell_the_answer(name: str) -> None:
-    # A blind policy that always says the commonest answer of 30 other samples.
+    # A text-only policy that always gives the most frequent answer of 30 other samples.
     env = controlled(lambda: gym.make(f"visenv/{name}-v0", preset="tiny"), "no_image")()
     base: Any = env.unwrapped
     answers: dict[str, list[str]] = {}
@@ -67,4 +67,4 @@ def test_question_alone_does_not_tell_the_answer(name: str) -> None:
         guess = max(set(seen), key=seen.count)
         *_, info = env.step(f"<think>so</think><answer>{guess}</answer>")
         right += info["step"].metrics["accuracy"] == 1.0
-    assert right <= 9  # six colors and more to choose from
+    assert right <= 9  # there are at least six colors

@@ -1,4 +1,4 @@
-"""ArmVQA and ArmDocVQA: what is shown, what tools there are, and published questions."""
+"""Tests ArmVQA and ArmDocVQA: prompts, tools, and published questions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take(nam
     observation, _ = env.reset(seed=0)
     assert "You have 3 turns" in observation["text"]
     assert base.sample.question in observation["text"]
-    # The page tools take no image, so that no image is named for them.
+    # The page tools take no image, so that the prompt does not list names of images.
     assert ("names that the tools take" in observation["text"]) == (name == "ArmVQA")
 
 
@@ -111,7 +111,7 @@ def test_page_that_was_retrieved_can_be_enlarged(name: str) -> None:
     width, _ = base.store.images["observation_1"].size
     assert observation["images"][0].shape[1] == pytest.approx(3 * width / 4, abs=2)
     assert called.detail["origin"] == "observation_1"
-    # A zoom into the zoom is cut from the larger drawing too.
+    # A zoom into this crop is also taken from the larger drawing.
     again = {"image": "observation_2", "bbox_2d": [0, 0, 500, 1000]}
     *_, info = env.step(turn("image_zoom_in_tool", again))
     (called,) = [event for event in info["step"].events if isinstance(event, ToolCalled)]
@@ -217,8 +217,8 @@ def test_mp_docvqa_is_played_and_scored_by_anls(tmp_path: Path) -> None:
     reward, metrics = oracle_episode(env, base, options={"index": 0})
     assert reward == pytest.approx(1.5)
     assert metrics == {"accuracy": 1.0, "found": 1.0}
-    # One letter of ten is wrong: ANLS 0.9. Format 0.3, answer 0.7 * 0.9, success 0.5 * 0.9, and
-    # the attempt 0.1 * (1 - 0.9).
+    # One letter of ten is wrong: ANLS 0.9. Format 0.3, answer 0.7 * 0.9, success 0.5 * 0.9, and try
+    # 0.1 * (1 - 0.9).
     env.reset(options={"index": 0})
     env.step(turn("doc_page_retrieval_by_index", {"filename": "doc", "image_idx": 2}))
     _, reward, *_ = env.step("<think>so</think><answer>1 May 1968</answer>")
@@ -256,7 +256,7 @@ def test_mmlongbench_is_played_and_scored_by_the_format_of_the_answer(tmp_path: 
     assert "Not answerable" in observation["text"]
     *_, info = env.step("<think>so</think><answer>17.0</answer>")
     assert info["step"].metrics == {"accuracy": 1.0, "found": 0.0}
-    # Nothing shows that something is missing; a look at any page of the document counts.
+    # No page proves that the answer is missing; a look at any page of the document counts.
     reward, metrics = oracle_episode(env, base, options={"index": 1})
     assert reward == pytest.approx(1.0)
     assert metrics == {"accuracy": 1.0}

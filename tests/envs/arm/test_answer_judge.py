@@ -1,4 +1,4 @@
-"""The judge of answers: when it is asked, what it extracts, and that its score pays."""
+"""Tests the judge of answers: when it is used, what it extracts, and that its score is rewarded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKED: list[str] = []
 
 
 def reply(request: ScoreRequest) -> dict[str, str]:
-    """A model: it extracts what stands behind "answer:", and takes half and 0.5 for the same."""
+    """Reply as a model that extracts the text after "answer:" and finds half and 0.5 equal."""
     assert isinstance(request, Generate)
     prompt = request.messages[-1].plain()
     ASKED.append(prompt)
@@ -46,7 +46,7 @@ def reply(request: ScoreRequest) -> dict[str, str]:
 
 
 def broken(request: ScoreRequest) -> dict[str, str]:
-    """A model that never replies as it was asked."""
+    """Reply as a model that never follows the requested format."""
     return {"text": "I think it is right."}
 
 
@@ -59,7 +59,7 @@ CHOICE = Sample(
 
 
 class Exact:
-    """Scores an answer 1 if it is the reference."""
+    """Scores an answer 1 if it is the reference, else 0."""
 
     def score(self, answer: str, sample: Sample, compat: None = None) -> float:
         return float(answer in sample.answers)
@@ -80,14 +80,14 @@ def judged(
     ("answer", "sample", "score", "extracted", "asked"),
     [
         ("0.5", OPEN, 1.0, "0.5", 0),  # the rule accepts it
-        ("It must be. answer: 0.5", OPEN, 1.0, "0.5", 1),  # the rule accepts what is extracted
+        ("It must be. answer: 0.5", OPEN, 1.0, "0.5", 1),  # the rule accepts the extracted text
         ("So I say answer: half", OPEN, 1.0, "half", 2),  # the model compares
         ("So I say answer: two", OPEN, 0.0, "two", 2),
         ("I do not know", OPEN, 0.0, "", 1),
         ("x" * 10_001, OPEN, 0.0, "x" * 10_001, 0),  # too long for an answer
-        ("(A)", CHOICE, 0.0, "(A)", 0),  # a letter can be read
+        ("(A)", CHOICE, 0.0, "(A)", 0),  # a letter can be read without the judge
         ("the sky", CHOICE, 1.0, "B", 1),
-        ("the grass", CHOICE, 0.0, "Q", 1),  # a choice is not compared
+        ("the grass", CHOICE, 0.0, "Q", 1),  # answers to choices are not compared by the model
     ],
 )
 def test_judge_is_asked_where_the_rule_decides_nothing(
@@ -125,7 +125,7 @@ def test_answers_and_replies_of_any_text_are_read_or_refused(answer: str, text: 
 
 
 class Asking:
-    """A source of one open question, scored by the VQA score."""
+    """Provides one open question, scored by the VQA score."""
 
     ground_truth = QuestionTruth
 
@@ -137,7 +137,7 @@ class Asking:
 
 
 class Refusing(Asking):
-    """A source whose question has no answer in the picture, and which says what to answer then."""
+    """Provides one question without an answer in the image, and a note for this case."""
 
     answer_note = NOTE
 

@@ -1,4 +1,4 @@
-"""The reward of plain questions: every cell of its table, and calls that must not earn anything."""
+"""Tests the reward of plain questions: every cell of its table, and calls without a reward."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from visenv.types import Image, QuestionTruth, Sample
 SIDE = 400
 PICTURE = Image.from_pixels(np.full((SIDE, SIDE, 3), 90, np.uint8))
 NEAR = [200, 200, 500, 500]
-"""Thousandths around the deciding box."""
+"""A box around the deciding box, in thousandths."""
 
 
 class Graded:
-    """A source of one sample, whose answers are the scores that they get."""
+    """Provides one sample; the score of an answer is the number in the answer."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -64,7 +64,7 @@ def paid(*turns: str, sample: Sample = BOXED, **options: Any) -> float:
     return total
 
 
-# Numbers by hand: R_f 0.3, R_try 0.1, R_a 0.7, R_succ 0.5, and the score 0, 0.4 or 1.
+# Calculated by hand with R_f 0.3, R_try 0.1, R_a 0.7, R_succ 0.5, and the score 0, 0.4 or 1.
 TABLE = {
     ("stage1", "none"): (0.3, 0.3, 0.3),
     ("stage1", "vain"): (0.3, 0.3, 0.3),
@@ -110,7 +110,7 @@ def test_tool_that_is_not_there_costs_its_share_of_the_format() -> None:
 
 
 def test_crop_of_a_crop_shows_the_evidence_in_native_pixels() -> None:
-    # The left upper three quarters are too large a part; of them, this is the deciding region.
+    # The first crop is too large to count. The second crop shows the deciding region in it.
     turns = (zoom([0, 0, 750, 750]), zoom([250, 250, 700, 700], "observation_1"))
     assert paid(*turns, answer("1")) == pytest.approx(1.5)
     assert paid(turns[0], answer("1")) == pytest.approx(1.0)

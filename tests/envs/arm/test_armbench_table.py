@@ -1,4 +1,4 @@
-"""ARMBench-VL in one command: all tracks, the average, and rows that are not judged blind."""
+"""Tests ARMBench-VL in one command: all tracks, the average, and rows that are left out."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_suite_command_plays_all_tracks_and_prints_the_average(
 ) -> None:
     words = ["suite", "armbench", "--folder", f"armbench={bench}", "--out", str(tmp_path / "out")]
     assert main([*words, *PLAYER, "--policy-option", f"turns={json.dumps([FIRST])}"]) == 0
-    # "Answer 1" is right in 1 of 2 perception rows and 1 of 2 rows about documents; of a single
-    # response it is no verdict.
+    # "Answer 1" is right in 1 of 2 perception rows and in 1 of 2 rows about documents. For a single
+    # response, it is not a verdict.
     page = (tmp_path / "out" / "suite.md").read_text()
     assert "| accuracy, % | FG | IF | Doc | Avg. |" in page
     [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]

@@ -1,4 +1,4 @@
-"""No policy that calls tools to no purpose earns more than an honest guess."""
+"""Tests that no policy with pointless tool calls earns more than an honest guess."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_cheats_earn_no_more_than_an_honest_guess(
         here = [row for row in rows if row.env == env]
         honest, guess = (row for row in here if row.kind == "honest")
         caught = [row for row in here if row.kind == "cheat"]
-        # Two responses: half of 0.3 + 1.0. The whole of it with the tool: 1.5.
+        # Two responses: a guess earns half of 0.3 + 1.0, the right verdict with the tool 1.5.
         assert (honest.evidence, guess.evidence) == pytest.approx((1.5, 0.65))
         assert max(row.evidence for row in caught) <= guess.evidence + 1e-9
-        # What makes the test able to fail: the published rule pays some of them.
+        # With the published rule, some of them earn more, so that this test can fail.
         assert max(row.published for row in caught) > guess.published + 0.2
-    # What the log cannot tell from thinking: the right search, then a guess. 1.5 or 0.4 is paid.
+    # A policy that searches correctly and then guesses cannot be detected. It earns 1.5 or 0.4.
     (searched,) = (row for row in rows if row.kind == "thoughtless")
     assert searched.evidence == pytest.approx(0.95)
 
@@ -50,7 +50,7 @@ def test_cheats_earn_no_more_than_a_guess_under_the_other_rewards(
 
 
 def test_oracle_shows_what_decides_of_a_tiny_preference() -> None:
-    """Frames and shapes vary: the largest sign is half as wide as the image."""
+    """Check varied frames and shapes; the largest sign is half as wide as the image."""
     env = gym.make("visenv/ArmPreference-v0", preset="tiny", reward="stage2")
     judge: Any = env.unwrapped
     for seed in range(6):

@@ -1,4 +1,4 @@
-"""The four ARM environments: what is shown under which name, how turns and tools end."""
+"""Tests the four ARM environments: images and their names, ends of episodes, and tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER = "<think>so</think><answer>Overall Judgment: Answer 1 is better</answer>
 
 
 class Given:
-    """A source of one sample."""
+    """Provides one sample."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -108,7 +108,7 @@ def test_responses_and_images_have_the_names_that_are_announced() -> None:
     assert "observation_1:\n<image>" in observation["text"]
     assert list(judge.store.images) == [*names, "observation_1"]
     assert (observation["images"][0] == 3).all()
-    # An observation can be zoomed into again, by the name it was announced under.
+    # A later call can zoom into an observation by its announced name.
     observation, *_ = env.step(
         call("image_zoom_in_tool", image="observation_1", bbox_2d=[0, 0, 1000, 1000])
     )
@@ -276,7 +276,7 @@ def opening_of(name: str, **options: Any) -> str:
     ("name", "options", "names"),
     [
         ("ArmZoom", {}, "original_image, those of images that tools return"),
-        ("ArmZoom", {"dialect": "qwen3"}, ""),  # it counts the images
+        ("ArmZoom", {"dialect": "qwen3"}, ""),  # it addresses images by their index
         ("ArmDoc", {}, ""),  # its tools take the name of the document
         ("ArmIF", {}, "text_0"),
         ("ArmIF", {"mode": "no_tool"}, ""),

@@ -1,4 +1,4 @@
-"""Which tool calls count: results of the sample, and the evidence that decides."""
+"""Tests which tool calls count: results for the sample, and the evidence that decides."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_pages_count_that_are_of_the_document_and_decide(
         (crop((102, 40, 120, 60)), True),  # nine tenths of it
         (crop((103, 40, 120, 60)), False),
         (crop((0, 0, 28, 28)), False),  # a corner
-        (crop((0, 0, 200, 100)), False),  # all of the image
+        (crop((0, 0, 200, 100)), False),  # the whole image
         (crop((50, 0, 150, 50)), False),  # half of the sign
         (crop((60, 20, 160, 70)), True),  # a quarter of the image
         (crop((60, 20, 161, 70)), False),  # more than a quarter
@@ -108,11 +108,12 @@ LEFT, REST = (0, 50, 100, 100), (100, 50, 200, 100)
     [
         ([LEFT_TOP, (90, 30, 130, 70)], True),
         ([TOP, (90, 30, 130, 70)], True),
-        ([TOP, TOP, (90, 30, 130, 70), (90, 30, 130, 70)], True),  # a part counts once
+        ([TOP, TOP, (90, 30, 130, 70), (90, 30, 130, 70)], True),  # repeated parts count once
         ([LEFT_TOP, (100, 20, 200, 70)], True),  # exactly half of the image
         ([LEFT_TOP, (100, 20, 200, 70), (0, 50, 1, 51)], False),
         ([(100, 20, 200, 70), LEFT_TOP, LEFT], False),
-        ([(100, 20, 200, 70), (0, 0, 200, 100)], True),  # all of the image is no close look
+        # a crop of the whole image is not part of a sweep
+        ([(100, 20, 200, 70), (0, 0, 200, 100)], True),
         ([LEFT_TOP, TOP, LEFT, REST, (90, 30, 130, 70)], False),
     ],
 )
@@ -132,7 +133,7 @@ def test_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
     ("given", "decides"),
     [
         ({"lower_bound": 20, "upper_bound": 10_000}, True),
-        ({"lower_bound": 20, "upper_bound": 1000}, True),  # as good as no upper bound
+        ({"lower_bound": 20, "upper_bound": 1000}, True),  # equivalent to no upper bound
         ({"lower_bound": 20, "upper_bound": 999}, False),
         ({"lower_bound": 0, "upper_bound": 10_000}, False),
         ({"lower_bound": 20, "upper_bound": 10_000, "response": "text_1"}, False),

@@ -1,4 +1,4 @@
-"""Every cell of the reward table, for every arm, and what must not be paid."""
+"""Tests every cell of the reward table for every reward, and turns without a reward."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = '<think>look</think>\n<tool_call>\n{"name": "zoom", "arguments": {}}\n</t
 
 
 def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") -> EventLog:
-    """A log of calls with those outcomes, and a verdict; `said` replaces the calls' texts."""
+    """Return a log of calls with these outcomes and a verdict; `said` replaces the calls' texts."""
     events: list[Event] = []
     for turn, ok in enumerate(outcomes):
         events.append(TurnTaken(turn, said or CALL, "look"))
@@ -89,12 +89,12 @@ def test_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> No
 
 @pytest.mark.parametrize(("reward", "paid"), [("stage2", 1.35), ("accuracy_format", 0.85)])
 def test_earlier_turn_of_another_form_costs_its_share(reward: str, paid: float) -> None:
-    # One of two turns: half of R_f. 0.15 + 0.7 + 0.5; without tools 0.15 + 0.7.
+    # One of two turns is well formed: half of R_f. 0.15 + 0.7 + 0.5; without tools 0.15 + 0.7.
     assert pay(reward, played(True, said="no tags at all")) == pytest.approx(paid)
 
 
 def corrected(times: int, verdict: str = "2") -> EventLog:
-    """A log of so many malformed turns, and then an answer."""
+    """Return a log of this number of malformed turns, followed by an answer."""
     events: list[Event] = []
     for turn in range(times):
         events.append(TurnTaken(turn, "<think>x</think><tool_call>{", "x"))
@@ -165,7 +165,7 @@ def test_public_form_bans_tags_of_calls(thought: str) -> None:
         ("<think>a</think><answer>2", 0.0),
         ("<think></answer>", 0.0),
         ("", 0.0),
-        ("<think>" + "</think><answer>" * 60_000, 0.0),  # took minutes when it was one expression
+        ("<think>" + "</think><answer>" * 60_000, 0.0),  # one regular expression took minutes
     ],
 )
 def test_public_form(text: str, paid: float) -> None:
@@ -175,7 +175,7 @@ def test_public_form(text: str, paid: float) -> None:
 
 @pytest.mark.parametrize(("verdict", "right"), [(True, 1.0), (False, 0.3)])
 def test_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
-    # The public reward of single responses can never pay: its extraction fails.
+    # The public reward of single responses is always 0, because its extraction fails.
     sample = judging_sample(
         id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=verdict
     )
@@ -189,7 +189,7 @@ def test_single_response_can_be_judged_right(verdict: bool, right: float) -> Non
         ((1, 10), 2, 0.3),
         ((1, 10), 12, 0.3),
         ((0, 100), 100, 1.0),
-        ((0, 100), 50, 1.0),  # the middle: LLaVA-Critic's captions are right from there
+        ((0, 100), 50, 1.0),  # the middle: from there on, LLaVA-Critic counts a caption as right
         ((0, 100), 9, 0.3),
     ],
 )

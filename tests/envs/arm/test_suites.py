@@ -1,4 +1,4 @@
-"""Tables 3 and 4 of ARM-Thinker are played from small files in the published layouts."""
+"""Tests tables 3 and 4 of ARM-Thinker with small files in the published layouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LETTERS = {"A": "red", "B": "blue", "C": "", "D": ""}
 
 
 def played(name: str, out: Path, *words: str) -> dict[str, float | None]:
-    """The score of each column, and the average, of the oracle."""
+    """Return the oracle's score in each column, and the average."""
     assert main(["suite", name, *words, "--policy", "oracle", "--out", str(out)]) == 0
     [row] = json.loads((out / "suite.json").read_text())["rows"]
     scores = {column["name"]: column["score"][0] for column in row["columns"]}
@@ -73,4 +73,4 @@ def test_missing_folder_leaves_the_table_without_an_average(
         "Avg.": None,
     }
     assert "- V*: not played: give --folder vstar=PATH" in capsys.readouterr().out
-    assert len(encoded()) > 64  # what makes it an image and not the index of a row
+    assert len(encoded()) > 64  # a longer text is an image, a shorter one the index of a row

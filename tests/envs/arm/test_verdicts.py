@@ -1,4 +1,4 @@
-"""Verdicts: written and read back, contradictions refused, the public code's way kept apart."""
+"""Tests verdicts: writing, reading, contradictions, and reading as in the public code."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_verdicts(answer: str, count: int, verdict: str | None) -> None:
 @pytest.mark.parametrize(
     ("answer", "verdict"),
     [
-        ("Answer 1 is better. No: Answer 2 is preferred.", "2"),  # the last one counts
-        ("Answer 3 is better", "Answer 3 is better"),  # 3 and 4 are not known
+        ("Answer 1 is better. No: Answer 2 is preferred.", "2"),  # the last verdict counts
+        ("Answer 3 is better", "Answer 3 is better"),  # only 1 and 2 are read
         ("Answer 1 is the best", "Answer 1 is the best"),
         ("2", "2"),
         ("answer2isbetter", "2"),

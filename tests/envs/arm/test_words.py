@@ -1,4 +1,4 @@
-"""Words of the ARM environments: turns of the tiny presets are short in the tiny tokenizer."""
+"""Tests that turns of the tiny presets of ARM are short in the tiny tokenizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.registration import load
 pytestmark = pytest.mark.component("transformers")
 
 LIMITS = {"ArmDoc": 64, "ArmDocVQA": 64, "ArmVQA": 80}
-"""Tokens of a turn: 64 in recipes/arm_thinker_tiny.toml. The numbers of a box take many."""
+"""Largest number of tokens of a turn: 64 in recipes/arm_thinker_tiny.toml, mostly for boxes."""
 
 
 @pytest.fixture(scope="module")

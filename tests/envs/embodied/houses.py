@@ -1,4 +1,4 @@
-"""A small house that is written by hand, for tests with hand-worked expectations."""
+"""Provides a small house for tests with hand-calculated expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks need vision: players without images fail, one that reads the rendered ids succeeds."""
+"""Tests that tasks need vision: players without images fail, one that reads drawn ids succeeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def truths(dialect: str, subset: str, count: int) -> list[HouseTruth]:
 def test_player_without_images_succeeds_about_as_often_as_by_guessing(
     dialect: str, subset: str
 ) -> None:
-    """One of four objects is right, and a wrong one at the destination cannot be repaired.
+    """Check a player that picks one of four objects at random; a wrong choice is final.
 
     40 tasks with probability 1/4: 10 successes, standard deviation 2.7. The bound of 35 % is
     measured with more tasks by benchmarks/house_attacks.py.

@@ -1,4 +1,4 @@
-"""The policies `direct` and `cot` where a turn is a plan: what they ask for, and who acts."""
+"""Tests the policies `direct` and `cot` with plans as turns: their prompts and actions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def oracle_plan(thought: str) -> str:
 
 
 class Model:
-    """A policy's script that keeps what it was shown and asked."""
+    """Returns one reply, and records the messages and requests of the policy."""
 
     def __init__(self, reply: str) -> None:
         self.reply = reply

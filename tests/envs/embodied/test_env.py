@@ -1,4 +1,4 @@
-"""House, EB-ALFRED and EB-Habitat as environments: plans, limits, prompts, rewards, metrics."""
+"""Tests House, EB-ALFRED and EB-Habitat: plans, limits, prompts, rewards, metrics."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def test_progress_is_paid_once_however_often_a_condition_is_met_again() -> None:
     truth = base.truth
     names = base.simulation.dialect.names
     find_wrong, pick, find, put = (names[index] for index in truth.plan)
-    step(env, plan(env, f"find a {truth.others[0]}", pick, find, put))  # no success any more
+    # the task cannot succeed now
+    step(env, plan(env, f"find a {truth.others[0]}", pick, find, put))
     for _ in range(3):
         step(env, plan(env, find_wrong, pick, find, put))
     result = step(env, plan(env))

@@ -1,4 +1,4 @@
-"""The recipes of the embodied environments."""
+"""Tests the recipes of the embodied environments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_recipe_trains_on_all_three_ids() -> None:
 
 @pytest.mark.component("mujoco", "osmesa")
 def test_turns_of_a_group_share_at_least_half_of_their_tokens() -> None:
-    """Eight members of six turns each; every turn repeats the whole prompt."""
+    """Check eight members of six turns each; every turn repeats the whole prompt."""
     from visenv.policies.transformers.tiny import tiny_embodied
     from visenv.testing.record import base_of
 

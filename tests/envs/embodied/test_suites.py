@@ -1,4 +1,4 @@
-"""Tables 3, 4 and 8 of Argos: one command, a column for each subset, and a row without vision."""
+"""Tests tables 3, 4 and 8 of Argos: one command, a column per subset, a row without vision."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_one_command_prints_every_policy_with_and_without_vision(
     table = json.loads((tmp_path / "suite.json").read_text())
     rows = {row["label"]: row for row in table["rows"]}
     assert [*rows] == ["oracle", "oracle, no_vision", direct, f"{direct}, no_vision"]
-    assert rows["oracle"]["average"][0] == 1.0  # it knows the goal, also without vision
+    assert rows["oracle"]["average"][0] == 1.0  # the oracle knows the goal, also without vision
     assert rows["oracle, no_vision"]["average"][0] == 1.0
     assert rows[direct]["average"][0] == rows[f"{direct}, no_vision"]["average"][0] == 0.0
     assert {column["played"] for row in table["rows"] for column in row["columns"]} == {4}

@@ -1,4 +1,4 @@
-"""Bins, chunks and tasks: what needs no simulator."""
+"""Tests bins, chunks and tasks, without a simulator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_encode_is_the_inverse_of_decode(chunk: list[list[int]]) -> None:
 
 def test_statistics_stretch_the_bins_but_not_the_gripper() -> None:
     told = ActionStatistics((-0.5,) * 6 + (0.0,), (0.7,) * 6 + (1.0,), (True,) * 6 + (False,))
-    # 0 -> q01, 254 -> q99, 127 -> their middle
+    # 0 -> q01, 254 -> q99, 127 -> the middle of both
     (row,) = decode([[0, 254, 127, 127, 127, 127, 1]], told)
     assert row == pytest.approx([-0.5, 0.7, 0.1, 0.1, 0.1, 0.1, 1.0], abs=1e-15)
     assert encode([row], told) == [[0, 254, 127, 127, 127, 127, 1]]

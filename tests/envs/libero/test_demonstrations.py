@@ -1,4 +1,4 @@
-"""Demonstrations: real expert runs, in the layouts of LIBERO and of LeRobot."""
+"""Tests demonstrations: real expert runs, in the layouts of LIBERO and of LeRobot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ libero = pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")
 def test_actions_that_do_nothing_are_left_out() -> None:
     still, grip, move = [0.0] * 6 + [-1.0], [0.0] * 6 + [1.0], [0.5] + [0.0] * 5 + [1.0]
     small = [9e-5] + [0.0] * 5 + [1.0]
-    # The first action counts by its norm alone; later ones also by a change of the gripper.
+    # For the first action, only its norm counts; for later ones, also a change of the gripper.
     assert without_no_ops([still, grip, move, small, move]) == [move, move]
     assert without_no_ops([move, still, still, grip]) == [move, still, grip]
 
@@ -53,7 +53,7 @@ def env() -> Iterator[gym.Env[Any, Any]]:
 
 @pytest.fixture(scope="module")
 def expert(env: gym.Env[Any, Any]) -> tuple[Episode, list[list[float]]]:
-    """An episode of the expert and its actions."""
+    """Return an episode of the expert and its actions."""
     episode = played(env, "oracle", seed=0)
     rows = [row for turn in episode.turns for row in json.loads(turn.text)["actions"]]
     return episode, [decode(row) for row in rows]
@@ -82,8 +82,8 @@ with h5py.File(path, "w") as file:
         group["actions"] = numpy.array(actions[:count])[:, : 7 if number < 2 else 5]
         group["states"] = numpy.tile(state, (count, 1))
 """
-    # The expert waits while its fingers close; the hand of a person is never as still. A move this
-    # small is no no-op, and is written as the same bin.
+    # The expert stands still while its fingers close, but the hand of a person never does. Such a
+    # small move is not a no-op, and is written as the same bin.
     moving = [row if any(row[:6]) else [2e-4, *row[1:]] for row in actions]
     told = json.dumps([moving, str(file)])
     subprocess.run([simulator_interpreter, "-c", write], input=told, text=True, check=True)
@@ -137,7 +137,7 @@ def test_lerobot_frames_are_resized_as_stored(tmp_path: Path) -> None:
         for number in range(19)
     ]
     (episode,) = read_lerobot(lerobot(tmp_path / "set", rows), "libero_goal")
-    # The first action does nothing: 18 are left, in chunks of 16 and 2.
+    # The first action is a no-op, so that 18 remain, in chunks of 16 and 2.
     assert [len(json.loads(turn.text)["actions"]) for turn in episode.turns] == [16, 2]
     levels = [
         [int(image.pixels[0, 0, 0]) for image in all_images(turn.messages)]

@@ -1,4 +1,4 @@
-"""Files of initial states are read if they hold what LIBERO stores; others run no code."""
+"""Tests files of initial states: LIBERO's arrays are read, and code in other files is not run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES = np.arange(6.0).reshape(2, 3)
 
 
 class Code:
-    """A pickled value that creates a file when it is read."""
+    """Represents a pickled value that creates a folder when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

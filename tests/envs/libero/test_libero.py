@@ -1,4 +1,4 @@
-"""Libero with LIBERO's own simulator and assets: exact resets, both action spaces, failures."""
+"""Tests Libero with LIBERO's simulator and assets: exact resets, both action spaces, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reward of Libero: one term, read from the events."""
+"""Tests the reward of Libero: one term, calculated from the events."""
 
 from __future__ import annotations
 

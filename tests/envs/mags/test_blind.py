@@ -1,4 +1,4 @@
-"""Policies that see the question and not the image: they must stay near chance."""
+"""Tests that policies that see the question without the image are near chance."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 Blind = Callable[[SceneDraft], str]
-"""Answers a question by its text, its kind and its detail."""
+"""A function that answers a question by its text, its kind and its detail."""
 
 LEAST_SEEN = 20
-"""Questions of a text that the majority must have seen; otherwise a more general form decides."""
+"""Smallest number of training questions of a form; with fewer, a more general form is used."""
 
 _VALUES = [value for detail in ("colour", "text") for value in DETAILS[detail].options]
 _NAMES = re.compile(r"\b(" + "|".join([*_VALUES, *FRAMES, *SHAPES]) + r")\b")
@@ -68,7 +68,7 @@ def bag_of_words(train: Sequence[SceneDraft]) -> Blind:
 
 
 def margins(blind: Blind, test: Sequence[SceneDraft]) -> dict[str, float]:
-    """Return the accuracy of each kind of question, less chance."""
+    """Return the accuracy minus chance, for each kind of question."""
     gains: dict[str, list[float]] = defaultdict(list)
     for scene in test:
         gains[scene.kind].append((blind(scene) == scene.answer) - 1 / len(scene.options))
@@ -76,7 +76,7 @@ def margins(blind: Blind, test: Sequence[SceneDraft]) -> dict[str, float]:
 
 
 def answered_by_the_question(scenes: Sequence[SceneDraft]) -> list[SceneDraft]:
-    """Return scenes whose questions give away a third of the answers."""
+    """Return scenes in which a third of the questions contains the answer."""
     return [
         scene._replace(question=f"{scene.question} {scene.answer}") if place % 3 == 0 else scene
         for place, scene in enumerate(scenes)
@@ -101,7 +101,7 @@ def test_policy_that_sees_no_image_is_near_chance(
 def test_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
     learn: Callable[[Sequence[SceneDraft]], Blind],
 ) -> None:
-    """The check above can fail: the learners use what a question tells."""
+    """Check that the test above can fail, because the learners use cues in the question."""
     train = answered_by_the_question(scenes_of("tiny", range(2000)))
     test = answered_by_the_question(scenes_of("tiny", range(2000, 2600)))
     found = margins(learn(train), test)

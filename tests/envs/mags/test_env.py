@@ -151,7 +151,7 @@ def test_duplicates_are_valid_as_printed() -> None:
 def test_boxes_shifted_by_a_pixel_count_unless_the_overlap_is_lower(
     most: float | None, valid: int
 ) -> None:
-    """The open loophole of docs/mags.md: IoU 0.82 to the box before, 0.67 and 0.54 beyond."""
+    """Check the known loophole of docs/mags.md: IoU 0.82 of neighbors, 0.67 and 0.54 of others."""
     env = made(data=[picture(400, 200)], most_overlap=most)
     env.reset(seed=0)
     boxes = [[10 + shift, 10, 20 + shift, 20] for shift in range(4)]

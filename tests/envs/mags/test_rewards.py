@@ -28,7 +28,7 @@ WORDS = [
 
 
 def thought(different: int, repeats: int = 1) -> str:
-    """A text with this number of different words, the whole repeated."""
+    """Return a text with this number of different words, with the whole text repeated."""
     return " ".join(WORDS[:different] * repeats)
 
 
@@ -174,7 +174,8 @@ def test_tags_of_the_thought_pay_a_quarter_each(text: str, value: float) -> None
 
 def test_answer_is_exact_or_judged() -> None:
     assert term("answer", episode(answer=" 4. ")) == 1
-    assert term("answer", episode(answer="four")) == 0.5  # the rule-based judge knows numbers
+    # the rule-based judge reads words as numbers
+    assert term("answer", episode(answer="four")) == 0.5
     assert term("answer", episode(answer="14")) == 0
     assert term("answer", episode(answer=None)) == 0
 
@@ -191,7 +192,7 @@ def test_episode_of_one_turn_is_paid_without_an_error() -> None:
     assert total(EventLog([]), OTHER) == 0
 
 
-# ---------------------------------------------------------------- policies that game the terms
+# ---------------------------------------------------------------- policies that exploit the terms
 
 
 def test_imitating_the_messages_of_the_environment_earns_nothing() -> None:
@@ -209,7 +210,7 @@ def test_spamming_boxes_never_beats_boxes_for_each_object(count: int) -> None:
 
 
 def cheated(env: gym.Env[Any, Any], seed: int, inside_the_thought: str) -> tuple[float, float]:
-    """Return the rewards of the oracle, and of one that writes something else in place of its zoom.
+    """Return the rewards of the oracle, and of a policy that replaces the oracle's zoom.
 
     Both write the same words and the true answer.
     """
@@ -259,14 +260,14 @@ def test_policy_that_copies_the_text_of_the_environment_is_paid_no_zoom(
     assert "crop_1" in said
     honest, copied = cheated(counting_env, seed, said)
     assert honest == pytest.approx(4.2)
-    assert copied == pytest.approx(2.7)  # neither zoom_format, 0.5, nor zoom, 1
+    assert copied == pytest.approx(2.7)  # without zoom_format, 0.5, and without zoom, 1
 
 
 @pytest.mark.parametrize(("most", "value"), [(0.9, 1.0), (0.5, 0.1)])
 def test_boxes_shifted_by_a_pixel_are_paid_unless_the_overlap_is_lower(
     most: float, value: float
 ) -> None:
-    """The open loophole of docs/mags.md: four boxes of one object pass for four objects."""
+    """Check the known loophole of docs/mags.md: four boxes of one object count as four objects."""
     pixels = np.zeros((200, 400, 3), np.uint8)
     sample = Sample("s", "How many?", (Image.from_pixels(pixels),), ("4",), "counting")
     env = gym.make("visenv/MagsZoom-v0", data=[sample], magnifier="none", most_overlap=most)
@@ -274,7 +275,8 @@ def test_boxes_shifted_by_a_pixel_are_paid_unless_the_overlap_is_lower(
     boxes = [[10 + shift, 10, 20 + shift, 20] for shift in range(4)]
     env.step(f"<think>{thought(19)}<zoom>{boxes}</zoom></think>")
     info = env.step("<rethink>so</rethink><answer>4</answer>")[4]
-    assert info["step"].terms["zoom"] == pytest.approx(value)  # 1/4 - 3 * 0.05 if they are one
+    # 0.1 = 1/4 - 3 * 0.05 if the boxes count as one
+    assert info["step"].terms["zoom"] == pytest.approx(value)
 
 
 def test_repeating_one_word_is_worth_less_than_honest_words() -> None:
@@ -291,7 +293,7 @@ def test_judge_that_is_no_scorer_is_refused() -> None:
 
 
 def said(request: Generate) -> dict[str, Any]:
-    """Reply as the answer in the prompt asks for."""
+    """Reply with the text that belongs to the answer in the prompt."""
     prompt = request.messages[-1].plain()
     assert prompt.count("\nAnswer: ") == 1
     answer = json.loads(prompt.split("\nAnswer: ")[1].split("\n")[0])

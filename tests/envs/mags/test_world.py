@@ -81,7 +81,7 @@ def test_answer_is_true_of_the_signs(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_view_is_the_same_whatever_the_answer_is(name: str) -> None:
-    """The panels of all signs have the same levels in the view, but for rounding and grain."""
+    """Check that the panels of all signs have equal levels in the view, except for the grain."""
     scenes = SCENES[name]
     for seed in range(4):
         sample = sample_of(name, seed)

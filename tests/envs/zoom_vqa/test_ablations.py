@@ -1,4 +1,4 @@
-"""The ablations of Groundlight's paper as options: crops, weights, and the box in JSON."""
+"""Tests the ablations of Groundlight's paper as options: crops, weights, and boxes in JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_box_is_cut_and_enlarged_to_the_long_side_of_the_input() -> None:
     tool = BoxZoom()
     store = opened(tool)
     image, detail = result(tool, store, bbox=[10, 5, 30, 15])
-    assert image.size == (60, 30)  # 20 x 10, its long side as long as the image's
+    assert image.size == (60, 30)  # 20 x 10, enlarged to the long side of the image
     assert (detail["shown_box"], detail["box"]) == ([10, 5, 30, 15], [10, 5, 30, 15])
 
 
@@ -75,7 +75,7 @@ def test_box_outside_the_image_is_refused(bbox: list[int]) -> None:
 
 @st.composite
 def boxes(draw: st.DrawFn) -> tuple[tuple[int, int], list[int]]:
-    """An image's size and a box, mostly inside it."""
+    """Return an image's size and a box, mostly inside the image."""
     width, height = draw(st.sampled_from([(60, 40), (2000, 10), (10, 2000)]))
     x, y = st.integers(-5, width + 5), st.integers(-5, height + 5)
     return (width, height), [*draw(st.tuples(x, y, x, y))]
@@ -141,7 +141,7 @@ def test_prompt_of_the_json_box_shows_its_schema() -> None:
 
 @pytest.mark.component("opencv")
 def test_weights_of_the_reward_are_options() -> None:
-    # A right answer after a zoom: all of alpha (0.5 + 1.5), beta and gamma.
+    # A right answer after a zoom earns all of alpha (0.5 + 1.5), beta and gamma.
     env, base = played(alpha=2.0, beta=0.25, gamma=0.5, lambda_=0.25)
     env.reset(seed=0)
     env.step(base.grammar.compose(base.oracle_turn()))

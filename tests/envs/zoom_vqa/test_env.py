@@ -1,4 +1,4 @@
-"""ZoomVQA as a whole: what is shown, asked, cropped, paid and refused."""
+"""Tests ZoomVQA as a whole: prompts, crops, rewards and refused options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(**options: Any) -> gym.Env[Any, str]:
 
 
 def scene(width: int, height: int) -> Sample:
-    """A gradient, so that a crop tells where it was cut from."""
+    """Return a sample with a gradient, so that the pixels of a crop reveal its position."""
     pixels = np.zeros((height, width, 3), np.uint8)
     pixels[..., 0] = np.linspace(0, 255, width, dtype=np.uint8)
     pixels[..., 1] = np.linspace(0, 255, height, dtype=np.uint8)[:, None]
@@ -107,7 +107,7 @@ def test_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> None:
     env.step(ZOOM.format(5, 5))
     _, reward, terminated, truncated, info = env.step(ZOOM.format(6, 6))
     assert (terminated, truncated, info["truncated_by"]) == (False, True, "turns")
-    assert reward == pytest.approx(1.0 + 0.1)  # well formed and both calls worked, no answer
+    assert reward == pytest.approx(1.0 + 0.1)  # format and tool calls, but no answer
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_random_control_ignores_the_keypoint_and_repeats_by_sample() -> None:
 
 def test_fields_of_the_scenes_are_an_option() -> None:
     def bluest(**options: Any) -> int:
-        """Return how much the bluest pixel of a scene is blue rather than red."""
+        """Return the largest difference of blue minus red over the pixels of a scene."""
         observation, _ = make(preset="tiny", **options).reset(seed=0)
         view = observation["images"][0].astype(int)
         return int((view[..., 2] - view[..., 0]).max())
@@ -181,7 +181,7 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
         env = make(reward="outcome", compat=compat)
         env.reset(seed=0, options={"sample": sample})
         _, scores[compat], *_ = env.step(ANSWER.format("cat"))
-    assert scores[None] == pytest.approx(0.3)  # official: 9 of 10 subsets hold it, each 1/3
+    assert scores[None] == pytest.approx(0.3)  # official: "cat" is in 9 of 10 subsets, each 1/3
     assert scores["r1_vlm"] == pytest.approx(1 / 3)
 
 

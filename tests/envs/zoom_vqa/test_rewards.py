@@ -1,4 +1,4 @@
-"""The paper's reward: every term by hand, the sum, and the marks a policy could try to fake."""
+"""Tests the paper's reward: every term by hand, the sum, and marks that a policy could fake."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def total(log: EventLog, compat: str | None = None) -> float:
     [
         (ZOOM, 1.0),
         (ANSWER, 1.0),
-        (f"  {ANSWER}\n", 1.0),  # white space is fine
+        (f"  {ANSWER}\n", 1.0),  # white space outside the tags is allowed
         ("<think>a</think> and <answer>b</answer>", 0.8),  # text between the blocks
-        ("so <think>a</think><answer>b</answer>", 0.6),  # neither spaced nor begun with a thought
-        ("<think>a</think><answer>b</answer> done", 0.6),  # neither spaced nor ended by a tag
-        ("<answer>b</answer>", 0.4),  # no thought: spaced and ended
-        ("<think>a</think>", 0.4),  # no action: spaced and begun
-        ("<think>a</think><tool>x</tool><answer>b</answer>", 0.4),  # two actions; ends with answer
-        ("<think>a", 0.2),  # never closed
-        ("", 0.2),  # nothing at all stands outside the tags
+        ("so <think>a</think><answer>b</answer>", 0.6),  # text before the thought
+        ("<think>a</think><answer>b</answer> done", 0.6),  # text after the answer
+        ("<answer>b</answer>", 0.4),  # no thought: 0.2 for white space, 0.2 for the end
+        ("<think>a</think>", 0.4),  # no action: 0.2 for white space, 0.2 for the start
+        # two actions; the call is not last
+        ("<think>a</think><tool>x</tool><answer>b</answer>", 0.4),
+        ("<think>a", 0.2),  # not closed
+        ("", 0.2),  # no text outside the tags
         ("hello", 0.0),
     ],
 )

@@ -45,9 +45,9 @@ def crop_of(tool: KeypointZoom, store: Store, keypoint: Any) -> tuple[Image, dic
         ((1000, 1000), (500, 500), 400, "square", (300, 300, 700, 700)),
         # Left is 10 - 200 < 0, so 0 to 400; bottom is 790 + 200 > 800, so 400 to 800.
         ((1000, 800), (10, 790), 400, "square", (0, 400, 400, 800)),
-        # The image is narrower than the crop: its whole width, 300.
+        # The image is narrower than the crop: the crop has the whole width, 300.
         ((300, 1000), (150, 500), 400, "square", (0, 300, 300, 700)),
-        # Smaller both ways: all of it.
+        # Both sides are smaller than the crop: the crop is the whole image.
         ((120, 90), (3, 89), 400, "square", (0, 0, 120, 90)),
         # 400 sqrt2 = 565.7 -> 566, half 283; 400 / sqrt2 = 282.8 -> 283, half (rounded down) 141.
         ((2000, 2000), (1000, 1000), 400, "wide", (717, 859, 1283, 1142)),
@@ -92,7 +92,7 @@ def test_scaled_window_stays_inside(x: int, y: int, native: int) -> None:
     assert 0 <= window.top < window.bottom <= native
 
 
-# ------------------------------------------------------------------------------------ the tool
+# ------------------------------------------------------------------------------------ tool
 
 
 def test_result_is_the_window_resampled_by_lanczos_to_the_views_long_side() -> None:
@@ -149,7 +149,7 @@ def test_shape_keeps_its_aspect(shape: CropShape, size: tuple[int, int]) -> None
 def test_small_image_is_enlarged_to_the_crops_side() -> None:
     tool = KeypointZoom()
     image, _ = crop_of(tool, opened(tool, picture(100, 50)), [1, 1])
-    assert image.size == (400, 200)  # max(100, 50, 400) long, 2:1
+    assert image.size == (400, 200)  # long side max(100, 50, 400), 2:1
 
 
 def test_result_is_capped_at_the_pixel_budget_in_one_resampling() -> None:
@@ -251,7 +251,7 @@ def test_bad_options_name_the_choices() -> None:
         KeypointZoom(crop_side=0)
 
 
-# ----------------------------------------------------------------------------------- the control
+# ----------------------------------------------------------------------------------- control
 
 
 def test_random_control_ignores_where_the_policy_points_and_is_fixed_by_the_sample() -> None:

@@ -1,4 +1,4 @@
-"""ArftCoding with `compat="arft"`: the rebuilt prompt, the silent harness, the crops it makes."""
+"""Tests ArftCoding with `compat="arft"`: the rebuilt prompt, the crops, and the reward."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
 def test_steps_are_paid_as_in_the_public_code(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     rewards = [float(env.step(turn)[1]) for turn in (PROBLEM.format("rotation90"), ROTATE, ANSWER)]
-    # half right, and the form; 0.9 and the form; 1 and the form
+    # half of the labels and the form; 0.9 and the form; 1 and the form
     assert rewards == pytest.approx([1.5, 1.9, 2.0])
 
 
@@ -116,7 +116,8 @@ def test_words_are_counted_as_the_public_code_does(broken: Broken) -> None:
     env.step(PROBLEM.format("none"))
     _, reward, *_, info = env.step(ANSWER.replace("yes", "new york new york"))
     assert float(reward) == pytest.approx(0.5 + 1)  # 2 of 4 words and 2 of 4, and the form
-    assert info["step"].metrics["f1"] == 1.0  # its evaluation counts an exact match as 1
+    # the evaluation of the public code counts an exact match as 1
+    assert info["step"].metrics["f1"] == 1.0
 
 
 def test_images_of_an_earlier_episode_are_never_shown(broken: Broken) -> None:

@@ -1,4 +1,4 @@
-"""ArftCoding as a whole: what is shown, run, repaired, refused and measured. Programs are real."""
+"""Tests ArftCoding as a whole with real programs: prompts, tools, repairs, refusals, metrics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def begin(sample: Sample, **options: Any) -> tuple[Env, dict[str, Any]]:
 
 
 def difference(one: Pixels, other: Pixels) -> float:
-    """Mean absolute difference, levels."""
+    """Return the mean absolute difference in levels."""
     assert one.shape == other.shape
     return float(np.abs(one.astype(int) - other).mean())
 
@@ -70,7 +70,7 @@ def difference(one: Pixels, other: Pixels) -> float:
 def test_oracle_restores_what_has_an_inverse(
     broken: Broken, clean: Broken, oracle: Oracle, problems: tuple[str, ...], levels: float
 ) -> None:
-    """To the few levels that two JPEG files cost, and, of dark images, their rounding."""
+    """Check that the difference is at most the few levels lost by two JPEG files and rounding."""
     wanted = clean().images[0].pixels
     for seed in range(3):
         env, shown = begin(broken(*problems, seed=seed))
@@ -139,7 +139,7 @@ def test_repairs_are_chained(broken: Broken, clean: Broken) -> None:
 
 def test_programs_work_on_all_pixels_though_fewer_are_shown(broken: Broken) -> None:
     env, shown = begin(broken("rotation180", width=400, height=300), image_pixels=10_000)
-    assert shown["images"][0].shape == (86, 115, 3)  # of 10,000 px, 4:3
+    assert shown["images"][0].shape == (86, 115, 3)  # 10,000 px, 4:3
     assert "400 pixels wide and 300 high" in shown["text"]
     first, *_ = env.step(program(f"print(image.shape)\n{ROTATE}"))
     assert "(300, 400, 3)" in first["text"]
@@ -267,7 +267,7 @@ def test_reports_are_grouped_by_split_and_problem(broken: Broken) -> None:
     assert base.sample.ground_truth.labels == {"split": "hard", "problem": "rotation90+dark"}
 
 
-# ---------------------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------------------- prompts
 
 
 def test_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken) -> None:
@@ -309,7 +309,7 @@ def test_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
     assert max(map(len, texts["turn"])) < 160
 
 
-# ---------------------------------------------------------------------------- making it
+# ---------------------------------------------------------------------------- options
 
 
 def test_problems_are_chosen_by_name() -> None:
@@ -397,8 +397,8 @@ def test_sample_needs_an_image_an_answer_and_its_problems(clean: Callable[..., S
 
 @pytest.mark.parametrize(
     ("reward", "paid"),
-    # An answer at once, of which one word in four is right: F1 is 2·1 / (1 + 4) = 0.4. Of a sample
-    # of two steps the answer weighs 2/3, in its accuracy and in its form.
+    # The only turn is an answer with one correct word in four: F1 is 2·1 / (1 + 4) = 0.4. In a
+    # sample of two steps, the answer weighs 2/3, for its accuracy and for its form.
     [("f1", 2 / 3 * (0.4 + 1)), ("em", 2 / 3 * (0 + 1)), ("outcome", 0.4)],
 )
 def test_reward_is_chosen_by_name(broken: Broken, reward: str, paid: float) -> None:

@@ -1,4 +1,4 @@
-"""The paper's reward: every cell of its table, sums by hand, and farming that does not pay."""
+"""Tests the paper's reward: every cell of its table, sums by hand, and no reward for farming."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def reward(*turns: list[Event], sample: Sample = SAMPLE, by: str = "f1") -> tupl
 
 # ---------------------------------------------------------------------------- the table
 
-# Of a sample of three steps, a step weighs 1/5 and the answer 3/5.
+# In a sample of three steps, each step weighs 1/5 and the answer 3/5.
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def reward(*turns: list[Event], sample: Sample = SAMPLE, by: str = "f1") -> tupl
         (("rotation90", "dark"), 1.0),
         (("dark", "rotation90"), 1.0),  # in any order
         (("rotation90",), 0.5),
-        (("dark",), 0.5),  # the public code pays for the rotation alone
-        (("rotation90", "dark", "blur"), 0.0),  # something is named that is not there
+        (("dark",), 0.5),  # the public code rewards only the rotation
+        (("rotation90", "dark", "blur"), 0.0),  # one of the labels is wrong
         (("rotation90", "blur"), 0.0),
         (("rotation180",), 0.0),
         (("none",), 0.0),
@@ -85,7 +85,7 @@ def test_code_that_came_to_its_end_pays() -> None:
     "status", ["error", "wall", "cpu", "memory", "output", "refused", "crashed"]
 )
 def test_code_that_did_not_come_to_its_end_pays_nothing(status: str) -> None:
-    """A program with a syntax error has the status ``error``, too."""
+    """Check every other status; a program with a syntax error also has the status ``error``."""
     assert reward(coded(status)) == (0.0, 0.0)
 
 
@@ -142,7 +142,7 @@ def test_code_for_a_sound_image_takes_no_step() -> None:
 def test_labels_after_the_first_do_not_count() -> None:
     assert reward(named("dark"), named("rotation90", "dark")) == pytest.approx((0.5 / 5, 1 / 5))
     assert reward(named("rotation90", "dark"), named("dark")) == pytest.approx((1 / 5, 1 / 5))
-    # the second turn's form is not paid instead of that of the first one
+    # the second turn earns no form reward in place of the first one
     assert reward(named("blur", formed=False), named("rotation90", "dark")) == (0.0, 0.0)
 
 
@@ -155,7 +155,7 @@ def test_labels_that_were_refused_are_no_first_ones() -> None:
 
 
 def test_guessing_every_label_pays_no_more_than_one_guess() -> None:
-    """The blind policy that earned 1.549 of 2: three labels, an empty program, a guessed answer."""
+    """Check the blind policy that earned 1.549 of 2: three labels, an empty program, a guess."""
     singles = ["dark", "blur", "noise", "overexposure", "rotation90", "rotation180", "crop", "none"]
     several = one = 0.0
     for label in singles:
@@ -167,8 +167,8 @@ def test_guessing_every_label_pays_no_more_than_one_guess() -> None:
 
 def test_episode_with_faults() -> None:
     turns = (malformed(), named("rotation90"), coded(formed=False), answered("green"))
-    # label half right 0.5/5, code 1/5, answer F1 of 1 in 1 and 2 words: 2/3 of 3/5;
-    # form of the label and of the answer: 1/5 + 3/5
+    # half of the labels 0.5/5, code 1/5, answer with 1 word of 1 and of 2: 2/3 of 3/5; form of the
+    # labels and of the answer: 1/5 + 3/5
     assert reward(*turns) == pytest.approx((0.1 + 0.2 + 0.4, 0.8))
 
 

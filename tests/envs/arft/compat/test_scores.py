@@ -1,4 +1,4 @@
-"""The public reward: every cell of its table, and the same verdicts as its own expressions."""
+"""Tests the public reward: every cell of its table, and agreement with the public expressions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def accuracy(text: str, step: str, sample: Sample = SAMPLE) -> float:
     [
         ("<think>a</think><answer>dark green</answer>", 1.0),
         ("<answer>very dark green</answer>", 0.8),  # 2·2/5
-        ("<answer>green green</answer>", 0.5),  # one word is common: 2·1/4
-        ("dark green", 1.0),  # no tag: all of the text
+        ("<answer>green green</answer>", 0.5),  # one word in common: 2·1/4
+        ("dark green", 1.0),  # no tag: the whole text is the answer
         (
             "<answer>dark\ngreen</answer>",
             0.0,
-        ),  # over two lines: all of it, "answerdark greenanswer"
-        ("<answer>dark green", 0.5),  # never closed: "answerdark green", 2·1/4
+        ),  # over two lines: the whole text, "answerdark greenanswer"
+        ("<answer>dark green", 0.5),  # not closed: "answerdark green", 2·1/4
         ("<code>x</code><answer>dark green</answer>", 0.0),
         ("<answer>dark green</answer><problem>", 0.0),
         ("", 0.0),
@@ -75,7 +75,7 @@ def sample_with(*problems: str) -> Sample:
         (("rotation90", "dark"), "{'rotation180'}", 0.0),
         (("blur", "noise"), "{'blur'}", 0.0),
         (("rotation90",), "{'dark'}", 0.0),
-        (("dark",), '{"dark"}', 0.0),  # single quotes alone are read
+        (("dark",), '{"dark"}', 0.0),  # only single quotes are read
         (("dark",), "{}", 0.0),
         (("dark",), "dark", 0.0),
     ],
@@ -99,7 +99,7 @@ def test_ablation_scores_answers_exactly() -> None:
 
 # ---------------------------------------------------------------------------- form
 
-# As the public script states them, each to match the whole completion with DOTALL.
+# Expressions of the public script. Each has to match the whole completion with DOTALL.
 FORMS = {
     "answer": r"<think>.*?</think>\s*<answer>.*?</answer>",
     "code": r"<think>.*?</think>\s*<code>\s*```python(.*?)```.*?</code>",
@@ -153,9 +153,9 @@ def test_turn_is_paid_by_the_step_at_its_place() -> None:
     # half for the rotation alone, 0.9, 1
     assert paid(*TURNS) == pytest.approx((0.5 + 0.9 + 1.0, 3.0))
     assert paid(*TURNS[:1]) == pytest.approx((0.5, 1.0))
-    # code first where problems are expected, then problems where code is: tags of other steps
+    # code where problems are expected, then problems where code is: tags of other steps
     assert paid(TURNS[1], TURNS[0], TURNS[2]) == pytest.approx((0.0 + 0.0 + 1.0, 1.0))
-    # a fourth turn has no step
+    # there is no step for a fourth turn
     assert paid(TURNS[0], TURNS[1], TURNS[1], TURNS[2]) == pytest.approx((0.5 + 0.9 + 0.0, 2.0))
     assert paid() == (0.0, 0.0)
 
@@ -165,7 +165,7 @@ def test_top_is_three_steps() -> None:
     assert sum(paid(right, *TURNS[1:])) == pytest.approx(scores.TOP)
 
 
-# ---------------------------------------------------------------------------- the harness crops
+# ------------------------------------------------------------------------- crops of the public code
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_slices_of_two_axes_are_replaced(code: str, expected: str) -> None:
     assert scores.with_box(code, [366, 723, 506, 851], (500, 332)) == expected
 
 
-# As the public script states it.
+# The expression of the public script.
 PART = r"((?:[^\[\]:]|(?:\[[^\[\]]*\]))+?)"
 SLICE = rf"\[\s*{PART}\s*:\s*{PART}\s*,\s*{PART}\s*:\s*{PART}\s*\]"
 CODE = st.lists(

@@ -1,4 +1,4 @@
-"""MAT-Coding: the benchmark's rows, the training set's steps, and rows that cannot be used."""
+"""Tests MAT-Coding: rows of the benchmark, steps of the training set, and unusable rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def photo(path: Path, side: int = 40) -> None:
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    """A row as the hub has it."""
+    """Return a row in the format of the hub."""
     return {
         "id": 71,
         "question": "What is the code?",
@@ -58,7 +58,7 @@ def test_row_of_the_benchmark(tmp_path: Path) -> None:
     assert sample.kind == "rotation90+dark"
     assert sample.ground_truth == CodingTruth(
         problems=("rotation90", "dark"),
-        # The published image shows white at 51, and is turned the other way than the paper says.
+        # In the published image, white has level 51, and the rotation is opposite to the paper.
         distortions=(
             Distortion(name="rotation90", clockwise=False),
             Distortion(name="dark", gain=0.2),
@@ -186,7 +186,7 @@ def test_step_without_its_answer_is_listed(tmp_path: Path) -> None:
     assert "no answers" in source.problems[0].problem
 
 
-# ---------------------------------------------------------------------------- which file
+# ---------------------------------------------------------------------------- choice of the file
 
 
 def test_file_must_be_named_if_there_are_several(tmp_path: Path) -> None:

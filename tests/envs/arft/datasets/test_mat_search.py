@@ -1,4 +1,4 @@
-"""MAT-Search: the benchmark's rows, the training set's steps, and rows that cannot be used."""
+"""Tests MAT-Search: rows of the benchmark, steps of the training set, and unusable rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from visenv.search import Passage
 
 
 def row(number: int = 1, **changes: Any) -> dict[str, Any]:
-    """A row as the hub has it."""
+    """Return a row in the format of the hub."""
     question = "Who owned the team on the cap?"
     return {
         "id": number,
@@ -53,11 +53,11 @@ def test_row_of_the_benchmark(tmp_path: Path) -> None:
     assert isinstance(source, MatSearch)
     assert source.score("Mr Busch", sample) == pytest.approx(
         2 / 3
-    )  # of mr, busch against busch: 1/2, 1/1
+    )  # "mr busch" against "busch": 1/2, 1/1
 
 
 class Silent:
-    """An engine that finds nothing."""
+    """Represents an engine that finds nothing."""
 
     name = "silent"
 
@@ -69,7 +69,7 @@ class Silent:
 
 
 def test_totals_count_every_row_also_one_whose_image_broke_later(tmp_path: Path) -> None:
-    """Four rows: one is answered rightly, one partly, one has a broken image, one was not read."""
+    """Check four rows: one right, one partly right, one with a broken image, one not readable."""
     photo(tmp_path / "MAT-Search-image" / "2.jpg")
     rows = (row(1, answer="Mr Busch"), row(2, image_path="2.jpg"), row(3), None)
     source = benchmark(tmp_path, *rows)

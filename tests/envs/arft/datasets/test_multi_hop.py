@@ -1,4 +1,4 @@
-"""HotpotQA, 2WikiMultihopQA, MuSiQue and Bamboogle: both layouts, gold hops, broken rows."""
+"""Tests HotpotQA, 2WikiMultihopQA, MuSiQue and Bamboogle: layouts, gold hops, broken rows."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_hops_name_earlier_answers_by_number(tmp_path: Path) -> None:
     sample = published(tmp_path, MuSiQue, row)[0]
     assert sample.kind == "3hop1"
     assert sample.ground_truth.queries == ("who is #9", "where was A born", "what joins A and B")
-    assert sample.ground_truth.articles == ()  # nobody said where
+    assert sample.ground_truth.articles == ()  # the row names no articles
 
 
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
@@ -338,8 +338,8 @@ def test_paragraphs_become_a_corpus_each_once(tmp_path: Path) -> None:
         Passage("Ed Wood", "Another Ed."),
     ]
     assert write_passages(source, out) == 4
-    assert [problem.row for problem in source.problems] == [4]  # told once
-    assert len(source) == 5  # its question can be asked
+    assert [problem.row for problem in source.problems] == [4]  # reported once
+    assert len(source) == 5  # the row is still used as a question
 
 
 def test_set_without_paragraphs_makes_no_corpus(tmp_path: Path) -> None:

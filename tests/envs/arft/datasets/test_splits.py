@@ -1,4 +1,4 @@
-"""Scores by split: every item counts."""
+"""Tests scores by split, which count every item."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_split_scores_and_the_average_over_items() -> None:
         item("simple", 1.0, 1.0),
         item("hard", 0.0, 0.5),
         item("hard", 1.0, 1.0),
-        item("hard", 0.0, 0.0, status="truncated", reason="turns"),  # never answered
+        item("hard", 0.0, 0.0, status="truncated", reason="turns"),  # without an answer
     ]
     assert split_scores(episodes) == {
         "F1 simple": 1.0,
         "EM simple": 1.0,
         "F1 hard": 0.5,  # (0.5 + 1 + 0) / 3
         "EM hard": pytest.approx(1 / 3),
-        "F1 average": 0.625,  # 2.5 / 4, as the paper's average is over items, not over splits
+        "F1 average": 0.625,  # 2.5 / 4: the paper averages over items, not over splits
         "EM average": 0.5,
     }
 
@@ -50,7 +50,8 @@ def test_items_that_were_aborted_or_not_read_count_as_wrong() -> None:
     episodes = [
         item("simple", 1.0, 1.0),
         item("simple", 1.0, 1.0, **lost),
-        item(None, 0.0, 0.0, **lost),  # its sample could not be opened: of no known split
+        # its sample could not be opened, so that its split is unknown
+        item(None, 0.0, 0.0, **lost),
     ]
     scores = split_scores(episodes, left_out=1)
     assert scores == {
@@ -66,7 +67,7 @@ def test_row_without_episodes_is_left_out() -> None:
 
 
 def test_published_sizes_give_the_published_average() -> None:
-    """Table 1, Qwen2.5-VL-7B with Visual-ARFT: EM 51.43 of 70, 25.38 of 130, average 34.50."""
+    """Check table 1, Qwen2.5-VL-7B with Visual-ARFT: EM 51.43 of 70, 25.38 of 130, mean 34.50."""
     simple = [item("simple", float(place < 36), 0.0) for place in range(70)]
     hard = [item("hard", float(place < 33), 0.0) for place in range(130)]
     scores = split_scores([*simple, *hard])

@@ -1,4 +1,4 @@
-"""Exact match and F1: by hand, the public code's golden values."""
+"""Tests exact match and F1: values by hand, and golden values of the public code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.rewards.vqa import LONGEST_ANSWER
     [
         ("The  Answer, is: A cat!", "answer is cat"),
         ("an AN the THE a", ""),
-        ("then anna", "then anna"),  # articles are whole words
+        ("then anna", "then anna"),  # articles are only removed as whole words
         ("3.5 %", "35"),  # punctuation is deleted, not replaced
         ("发票，号码：《A》", "发票号码a"),
         ("\t\n", ""),
@@ -50,10 +50,10 @@ def test_chinese_is_cut_into_characters_and_other_words_are_not() -> None:
         # tokens 哆 爱 id 网 咖 and 5 characters: 2·2/10; the public code counts i, d and the line
         # feeds too: 2·2 / (5 + 8)
         ("贡献网咖啡", "哆爱\niD\n网咖", 0, 0.4, 4 / 13),
-        # nothing is common, in words or in characters
+        # no word and no character in common
         ("x y", "网", 0, 0.0, 0.0),
         ("x 网", "x网 ", 1, 1.0, 1.0),
-        # nothing is left of either
+        # both are empty after normalization
         ("the", "a", 1, 1.0, 0.0),
         ("", "cat", 0, 0.0, 0.0),
     ],
@@ -69,7 +69,7 @@ def test_scores_by_hand(
 def test_closest_reference_counts() -> None:
     references = ["14 March 2017", "March 14th, 2017", "TUE, March 14, 2017"]
     assert exact_match("march 14th 2017", references) == 1
-    # "March 14 2017" shares all of its words with the third, 2·3/7, and with the first, 2·3/6
+    # "March 14 2017" has all of its words in common with the third, 2·3/7, and the first, 2·3/6
     assert token_f1("March 14, 2017", references) == 1.0
     assert exact_match("March 14, 2017", references) == 0  # the order differs
 
@@ -84,7 +84,7 @@ def test_f1_is_symmetric_bounded_and_1_exactly_for_the_same_words(one: str, othe
     assert 0.0 <= score <= 1.0
     assert (score == 1.0) == (sorted(one.split()) == sorted(other.split()))
     assert exact_match(one, [other]) <= score
-    assert token_f1(one, [other], "arft") <= score  # a repeated word is common once
+    assert token_f1(one, [other], "arft") <= score  # the public code counts a repeated word once
 
 
 @given(st.text(), st.text())

@@ -1,4 +1,4 @@
-"""Rewards paid step by step: what is matched, what is paid when, and that farming does not pay."""
+"""Tests rewards of steps: matching, time of payment, and no reward for farming."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_answer_weighs_one_step_more_than_all_before_it(before: int, weights: li
 # ---------------------------------------------------------------------------- matching
 
 Scores = Sequence[Sequence[float | None]]
-"""Accuracy by turn, and by step."""
+"""Accuracy by turn and by step."""
 
 
 def log_of(scores: Scores, formed: Sequence[bool]) -> EventLog:
@@ -77,18 +77,19 @@ def terms_of(weights: Sequence[float]) -> StepTerms:
 
 def test_steps_are_paid_once_and_turns_take_one_step_each() -> None:
     terms = terms_of([0.5, 0.5])
-    # Both turns fit the first step best, but only the first fits the second at all:
-    # turn 0 -> step 1 (0.5·0.6), turn 1 -> step 0 (0.5·0.8), sum 0.7; greedy gives 0.5·0.9 alone.
+    # Both turns fit the first step best, but only the first turn fits the second step at all: turn
+    # 0 -> step 1 (0.5·0.6), turn 1 -> step 0 (0.5·0.8), sum 0.7. A greedy matching gives 0.5·0.9
+    # alone.
     log = log_of([[0.9, 0.6], [0.8, None]], [True, True])
     assert terms.worth(log, SAMPLE) == pytest.approx(StepScore(0.7, 1.0))
-    # The same turn over and over takes one step.
+    # A repeated turn is matched with one step only.
     again = log_of([[0.9, None]] * 5, [True] * 5)
     assert terms.worth(again, SAMPLE) == pytest.approx(StepScore(0.45, 0.5))
 
 
 def test_form_is_paid_for_the_turns_that_take_a_step() -> None:
     terms = terms_of([0.5, 0.5])
-    # badly formed with 1.0 is worth 0.5·(1 + 0); well formed with 0.3 is worth 0.5·(0.3 + 1)
+    # accuracy 1.0 without form is worth 0.5·(1 + 0); accuracy 0.3 with form 0.5·(0.3 + 1)
     log = log_of([[1.0, None], [0.3, None]], [False, True])
     assert terms.worth(log, SAMPLE) == pytest.approx(StepScore(0.15, 0.5))
     assert terms.worth(log_of([[None, None]], [True]), SAMPLE) == StepScore(0.0, 0.0)
@@ -112,7 +113,7 @@ TABLES = st.integers(1, 3).flatmap(
 
 
 def best_by_trying_all(turns: Sequence[tuple[list[float | None], bool]], steps: int) -> float:
-    """The greatest worth of any injective map of steps to turns or to nothing."""
+    """Return the largest score over all assignments of turns to steps, at most one turn each."""
     places: list[int | None] = [*range(len(turns)), *[None] * steps]
     return max(
         sum(
@@ -155,7 +156,7 @@ TURN = st.tuples(st.sampled_from(KINDS), st.sampled_from([0.0, 0.5, 1.0]), st.bo
 
 
 def coding_log(turns: Sequence[tuple[str, float, bool]]) -> EventLog:
-    """Turns of a kind, with an accuracy and a form."""
+    """Return the log of turns with these kinds, accuracies and forms."""
     events: list[Event] = []
     for place, (kind, score, formed) in enumerate(turns):
         events.append(TurnTaken(place, "good" if formed else "bad", None))
@@ -173,7 +174,7 @@ def kind_accuracy(events: Sequence[Event], step: ReferenceStep, sample: Sample) 
 def test_farming_turns_pays_less_than_answering(
     before: int, turns: list[tuple[str, float, bool]], right: float
 ) -> None:
-    """Without an answer, anything is worth less than a right answer alone; any answer adds."""
+    """Check that turns without an answer earn less than one right answer, and any answer adds."""
     steps = reference_steps(
         [(kind, None) for kind in (KINDS * 2)[:before] if kind != "answer"], None
     )
@@ -208,7 +209,7 @@ def paying(score: Any, **options: Any) -> StepRewardWrapper:
 
 def test_steps_pay_what_the_terms_have_grown_by() -> None:
     env = paying(calls)
-    for _ in range(2):  # the second episode begins at nothing
+    for _ in range(2):  # the reward of the second episode starts at zero
         env.reset(seed=0)
         results = [env.step(turn) for turn in (ADD, "hm", ADD, "<answer>1</answer>")]
         assert [reward for _, reward, *_ in results] == [0.5, 0.0, 0.5, 0.0]

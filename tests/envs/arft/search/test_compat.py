@@ -1,4 +1,4 @@
-"""ArftSearch with `compat="arft"`: the public reward, cell by cell, and the rebuilt prompt."""
+"""Tests ArftSearch with `compat="arft"`: every cell of the public reward, the rebuilt prompt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def accuracy(text: str, query: str | None) -> float:
     [
         (f"<think>a</think><search>{GOLD}</search>", 1.0),
         ("<search> Kastor Works </search>", 4 / 5),
-        (GOLD, 1.0),  # no tag: all of the text
+        (GOLD, 1.0),  # no tag: the whole text is the answer
         ("<search>weather</search>", 0.0),
         (f"<search>{GOLD}</search><answer>", 0.0),
         ("", 0.0),
@@ -51,7 +51,7 @@ def test_query(text: str, score: float) -> None:
     [
         ("<think>a</think><answer>dark green</answer>", 1.0),
         ("<answer>very dark green</answer>", 0.8),  # 2·2/5
-        ("<answer>green green</answer>", 0.5),  # one word is common: 2·1/4
+        ("<answer>green green</answer>", 0.5),  # one word in common: 2·1/4
         ("dark green", 1.0),
         ("<answer>dark green</answer><search>", 0.0),
         ("", 0.0),
@@ -63,7 +63,7 @@ def test_answer(text: str, score: float) -> None:
 
 # ---------------------------------------------------------------------------- form
 
-# As the public script states it.
+# The expressions of the public script.
 FORMS = [rf"<think>.*?</think>\s*<{tag}>.*?</{tag}>" for tag in ("answer", "search")]
 TURN = st.lists(
     st.sampled_from(
@@ -109,11 +109,11 @@ def test_turn_is_paid_by_the_step_at_its_place() -> None:
         f"<think>a</think><search>{GOLD}</search>",
         "<think>a</think><answer>green</answer>",
     )
-    # the query; then "green", 1 word of 1 and of 2: 2/3
+    # 1 for the query; "green" has 1 word of 1 and of 2: 2/3
     assert paid(search, answer) == pytest.approx((1 + 2 / 3, 2))
-    # an answer where a query is expected, and the reverse; both have the form of one or the other
+    # An answer where a query is expected, and the reverse: the form of either step is accepted.
     assert paid(answer, search) == pytest.approx((0, 2))
-    # a third turn has no step
+    # there is no step for a third turn
     assert paid(search, search, answer) == pytest.approx((1 + 0, 2))
     assert paid() == (0.0, 0.0)
 
@@ -125,7 +125,7 @@ def test_exact_match_pays_for_the_answer() -> None:
     assert unweighted(steps, log, Sample("s", "?", answers=("Green!",))) == 1.0
 
 
-# ---------------------------------------------------------------------------- the loop
+# ---------------------------------------------------------------------------- episodes
 
 
 def begin(**options: Any) -> tuple[Env, StepResult]:
@@ -168,7 +168,7 @@ def test_steps_are_paid_as_in_the_public_code() -> None:
     env, _ = begin()
     base: Any = env.unwrapped
     first, second = base.sample.ground_truth.queries
-    # right and formed; half the words and no thought; a wrong answer in form
+    # a correct turn with form; half of the words without a thought; a wrong answer with form
     turns = (
         f"<think>a</think><search>{first}</search>",
         f"<search>{second} {second}s</search>",

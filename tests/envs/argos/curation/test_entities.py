@@ -1,4 +1,4 @@
-"""Entities of a draft: the JSON of figures 5 and 6, requested again when it cannot be read."""
+"""Tests entities of a draft: the JSON of figures 5 and 6, with new requests if it is unreadable."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_entities_of_any_text_raise_nothing_else(text: str) -> None:
 
 
 def stubborn(request: Any) -> dict[str, str]:
-    """A model whose first two replies are no JSON."""
+    """Reply as a model whose first two replies are no JSON."""
     text = reply() if request.seed == 2 else "Here are the entities: a mug."
     return {"text": text, "finish_reason": "stop"}
 
 
 def hopeless(request: Any) -> dict[str, str]:
-    """A model that never writes JSON."""
+    """Reply as a model that never writes JSON."""
     return {"text": "a mug", "finish_reason": "stop"}
 
 

@@ -1,4 +1,4 @@
-"""What a trace cites: the items of figures 8 and 9, and how the verifier takes them."""
+"""Tests the items of figures 8 and 9 that a trace refers to, and how the verifier reads them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_items_of_a_video_are_verbatim_and_carry_their_anchors(tmp_path: Path) -
 
 
 def test_item_of_another_form_than_its_list_refers_to_nothing() -> None:
-    """A span among the points, a point among the events, a span among the observations."""
+    """Check a span among the points, a point among the events, a span among the observations."""
     span, point = "[F3-F6 @ t=1.00-2.50s]", "(7, 8)"
     extraction = {
         "points": [{"anchor_text": f"{point} in {span}", "object": "cup"}],

@@ -1,4 +1,4 @@
-"""Rows that somebody changed fail one by one, with a reason, and stop no step."""
+"""Tests that changed rows fail one by one, with a reason, and that no step stops."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NEEDED = {
     "score": ("seed", "sample", "trace", "extraction"),
     "reformat": ("turns", "extraction", "format"),
 }
-"""The fields that each step reads."""
+"""Names the fields that each step reads."""
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -89,4 +89,5 @@ def test_fields_may_hold_anything(tmp_path: Path, name: str) -> None:
     assert len(missing) == len(read) + 1
     assert not missing & kept
     assert set(account.failed) == {"cannot be read"}
-    assert ("good" in kept) == (name != "reformat")  # an episode has a turn
+    # "turns" is empty, but an episode has at least one turn
+    assert ("good" in kept) == (name != "reformat")

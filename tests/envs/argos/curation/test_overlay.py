@@ -1,4 +1,4 @@
-"""Overlays show every point inside the image, its coordinates, and the time of a frame."""
+"""Tests that overlays show every point in the image, its coordinates, and the time of a frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRAY = Image.from_pixels(np.full((120, 160, 3), 128, np.uint8))
 
 
 def changed(image: Image) -> Any:
-    """Which pixels of the gray image were drawn on, [height, width]."""
+    """Return a mask of the pixels of the gray image that were drawn on, [height, width]."""
     return (image.pixels != 128).any(axis=2)
 
 
@@ -32,7 +32,7 @@ def test_point_has_a_dot_and_its_coordinates_beside_it() -> None:
     assert drawn[60, 80]
     rows, columns = np.nonzero(drawn)
     assert rows.min() >= 40
-    assert columns.max() > 110  # the text, to the right and above
+    assert columns.max() > 110  # the text is above the point, to the right
     assert not changed(GRAY).any()
 
 
@@ -44,7 +44,7 @@ def test_points_outside_the_image_and_repeats_draw_nothing() -> None:
 
 
 def test_texts_of_close_points_do_not_cover_each_other() -> None:
-    """Two texts take about twice the area of one."""
+    """Check that two texts cover about twice the area of one."""
     one = changed(draw_points(GRAY, [(80, 60)])).sum()
     two = changed(draw_points(GRAY, [(80, 60), (82, 62)])).sum()
     assert two > 1.8 * one

@@ -1,4 +1,4 @@
-"""Points of a pointing model come out in whole pixels of the image as shown."""
+"""Tests that points of a pointing model are whole pixels of the image as shown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pointed(folder: Path, **row: Any) -> tuple[StepReport, dict[str, Any] | None
 def test_molmo_writes_percent_and_qwen_pixels_and_what_is_outside_is_dropped(
     tmp_path: Path,
 ) -> None:
-    """50 % of 400 is 200, shown 50; 10 % of 200 is 20, shown 5; (399, 199) is (99, 49)."""
+    """Check 50 % of 400 = 200, shown 50; 10 % of 200 = 20, shown 5; (399, 199), shown (99, 49)."""
     _, row = pointed(tmp_path)
     assert row is not None
     assert row["points"] == [

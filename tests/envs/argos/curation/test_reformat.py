@@ -1,4 +1,4 @@
-"""Points become tags and anchors phrases, which the environment reads as the extraction did."""
+"""Tests that points become tags and anchors become phrases that the environment reads equally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best rollout of each sample is kept, and SFT and RL share no sample."""
+"""Tests that the best rollout of each sample is kept, and that SFT and RL share no sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from visenv.types import Image, Sample
 
 
 def rollouts(folder: Path, count: int = 12, tries: int = 4) -> Path:
-    """Rollouts of an oracle that guesses in most of them."""
+    """Write rollouts of an oracle that mostly guesses; return their file."""
     out = folder / "rollouts.jsonl"
     make = env_maker("visenv/ArgosImage-v0", ["preset=tiny"])
     step = Trajectories(make, OraclePolicy(expert_rate=0.2, guess=True), folder)
@@ -47,7 +47,7 @@ def test_first_best_rollout_of_each_sample_is_kept(tmp_path: Path) -> None:
     groups = defaultdict(list)
     for row in rows:
         groups[row["sample_id"]].append(row)
-    # With exact teachers, a rollout is good if and only if its answer is the true one.
+    # With exact teachers, a rollout passes if and only if its answer is correct.
     expected = []
     for group in groups.values():
         right = [row for row in group if row["metrics"]["accuracy"] == 1]
@@ -87,7 +87,7 @@ def test_low_score_is_dropped_though_the_answer_is_right(tmp_path: Path) -> None
 
 
 def agrees(request: Any) -> Any:
-    """A judge that finds every open answer right, and detects and segments everything."""
+    """Reply as a judge that accepts every open answer, and as teachers that find everything."""
     if isinstance(request, Detect):
         return [[0.0, 0.0, 9.0, 9.0, 0.9]]
     if isinstance(request, HitMasks):
@@ -96,7 +96,7 @@ def agrees(request: Any) -> Any:
 
 
 def test_answer_that_the_judge_found_right_is_kept(tmp_path: Path) -> None:
-    """The metric compares by rules alone, and is 0 for it."""
+    """Check an answer for which the metric is 0, because the metric only applies rules."""
     line = f"rules:{__name__}:agrees"
     image = Image.from_pixels(np.zeros((10, 10, 3), np.uint8))
     sample = Sample("s", "What happens?", (image,), ("a man in a coat leaves",))

@@ -1,4 +1,4 @@
-"""Benchmarks in their published layouts, with scores worked by hand."""
+"""Tests benchmarks in their published layouts, with scores calculated by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARQUET = pytest.mark.component("pyarrow")
 
 
 def open_data(data: str) -> Any:
-    """The source, of a type of its own."""
+    """Return the source as Any."""
     return data_sets.open_data(data)
 
 
@@ -225,7 +225,7 @@ def test_set_is_played_in_its_published_layout(make: Callable[[Path], str], tmp_
     source = open_data(data)
     for index in range(min(len(source), 3)):
         if make is pixmo_count and index == 1:
-            continue  # an image with other bytes
+            continue  # the row has the hash of another image
         _, info = env.reset(seed=0, options={"index": index})
         base: Any = env.unwrapped
         assert info["step"].messages[0].images == base.sample.images

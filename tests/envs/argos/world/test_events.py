@@ -1,4 +1,4 @@
-"""Which event a description names, and which spans and frames fit it."""
+"""Tests which event a description names, and which spans and frames match it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows, images and writers for the tests of curation."""
+"""Provides rows, images and writers for the tests of curation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from visenv.types import Message, Reply, Sampling, TurnRequest
 
 
 class Replies(ScriptedPolicy):
-    """A writer that says these replies to each row in turn; remembers what it was asked."""
+    """Replies to each row with these replies in order, and records the prompts."""
 
     def __init__(self, *replies: str | Row | list[Any] | Exception) -> None:
         super().__init__([])
@@ -45,12 +45,12 @@ class Replies(ScriptedPolicy):
         return reply
 
     def prompts(self) -> list[str]:
-        """The last text it was shown before each reply."""
+        """Return the last part of the conversation before each reply."""
         return [str(messages[-1].parts[-1]) for messages in self.conversations]
 
 
 class Kit:
-    """What a test of a step needs: a folder, rows, and the outcome of each."""
+    """Provides a folder and rows, runs a step, and returns the outcome of each row."""
 
     Replies = Replies
 
@@ -70,7 +70,7 @@ class Kit:
     def run(
         self, step: CurationStep, rows: Sequence[Row], out: str = "out/out.jsonl"
     ) -> list[RowOutcome]:
-        """The outcome of each row."""
+        """Run the step; return the outcome of each row."""
         lines, path = self.rows(rows), self.folder / out
         account = step.run(lines, path)
         assert account.lines == len(rows)
@@ -84,7 +84,7 @@ class Kit:
         return outcomes
 
     def read(self, out: str = "out/out.jsonl") -> list[Row]:
-        """The rows that were kept."""
+        """Return the rows that were kept."""
         return [line.row for line in JsonLines(self.folder / out)]
 
 

@@ -1,4 +1,4 @@
-"""Judging items: forms, orders, leaks, and that the benchmark's own loader reads them."""
+"""Tests judging items: forms, orders, leaks, and that the benchmark's own loader reads them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_forms_are_drawn_by_their_shares(kit: Any) -> None:
 def test_right_response_stands_anywhere_equally_often(kit: Any) -> None:
     places = Counter(arranged("r", ["a", "b", "c"], seed)[1] for seed in range(2000))
     assert set(places) == {1, 2, 3, 4}
-    assert all(abs(count - 500) < 80 for count in places.values())  # 500 ± 4 deviations of 19
+    # 500 ± 4 standard deviations of 19
+    assert all(abs(count - 500) < 80 for count in places.values())
     assert arranged("r", ["a", "b", "c"], 5) == arranged("r", ["a", "b", "c"], 5)
     for seed in range(50):
         preds, gt = arranged("r", ["a", "b", "c"], seed)
@@ -100,7 +101,7 @@ def test_forms_have_as_many_responses_as_the_layout_says() -> None:
             assert RESPONSES[tag] == form.responses
 
 
-# ---------------------------------------------------------------------------- what is dropped
+# ---------------------------------------------------------------------------- dropped items
 
 
 @pytest.mark.parametrize("answer", ["Yes", "no.", "TRUE", "A", "not answerable"])
@@ -133,7 +134,7 @@ def test_answer_that_could_be_guessed_drops_the_row_before_anything_is_written(
 def test_leaks_drop_the_row(kit: Any, reply: Any, reason: str) -> None:
     outcome = run(kit, reply, "2-way-pair_rm")
     assert (outcome.status, outcome.reason) == ("dropped", reason)
-    assert outcome.detail["right"] == reply["right"]  # what was written can be looked at
+    assert outcome.detail["right"] == reply["right"]  # the details contain the reply
 
 
 def test_number_in_other_words_leaks_too() -> None:
@@ -186,7 +187,7 @@ def test_armbench_without_a_writer_or_images() -> None:
         ArmBenchItems(writer, Path("x"), length_ratio=1)
 
 
-# ---------------------------------------------------------------------------- read back
+# ---------------------------------------------------------------------------- reading
 
 
 def test_benchmarks_loader_reads_what_was_made(kit: Any) -> None:

@@ -1,4 +1,4 @@
-"""Items about constraints: the checks say which are kept, and the benchmark's loader agrees."""
+"""Tests items about constraints: the checks select them, and the benchmark's loader agrees."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NICE = {"key": "tone", "value": "Be kind.", "judge": {"method": "direct_gpt"}}
 
 
 class Answers(ScriptedPolicy):
-    """Says one thing, and remembers what it was asked."""
+    """Replies with one text, and records the prompts."""
 
     def __init__(self, text: str) -> None:
         super().__init__(self.say)
@@ -113,7 +113,7 @@ def test_prompt_of_an_instruction(kit: Any) -> None:
     text = str(message.parts[-1])
     assert text.startswith("Describe the wall.")
     assert text.count("Use at most 5 words.") == 1
-    assert text.count("Be kind.") == 1  # the instruction says so itself
+    assert text.count("Be kind.") == 1  # the instruction already contains this sentence
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_row_without_a_response_to_judge_fails(kit: Any, text: str, reason: str)
 
 
 def test_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
-    """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
+    """Check a reply that is cut in its thoughts, which must not be taken for a response."""
 
     class Cut(Answers):
         @override

@@ -1,4 +1,4 @@
-"""What gives an item away, worked by hand; and what does not."""
+"""Tests which texts give an item away and which do not, with examples by hand."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from visenv.errors import DataError
         ("The sign is reddish.", "red", False),
         ("a sacred place", "red", False),
         ("It shows the red sign, clearly", "a red sign", True),  # articles do not count
-        ("It shows a sign that is red", "red sign", False),  # other order
+        ("It shows a sign that is red", "red sign", False),  # another order
         ("There are three dogs", "3", True),
         ("There are 13 dogs", "3", False),
         ("There are 3.5 l", "3", False),
         ("There are 3.0 l", "three", True),
         ("It cost $1,234.50.", "1234.5", True),
-        ("1,23", "123", False),  # no group of three
+        ("1,23", "123", False),  # no group of three digits
         ("It rose to 12.50 %", "12.5%", True),
         ("John's car", "John", True),
         ("He saw “New York”!", "new york", True),
@@ -31,9 +31,9 @@ from visenv.errors import DataError
         ("straße", "STRASSE", True),
         ("first b, then a thing", "['a thing', 'b']", True),  # a list: each item, in any order
         ("first b", "['a thing', 'b']", False),
-        ("[brackets", "[brackets", True),  # no list after all
+        ("[brackets", "[brackets", True),  # not a list
         ("A4 paper", "4", False),
-        ("room 101", "one hundred one", False),  # spelled-out numbers end at twenty
+        ("room 101", "one hundred one", False),  # numbers in words are known up to twenty
     ],
 )
 def test_whether_a_text_states_an_answer(text: str, answer: str, expected: bool) -> None:

@@ -1,4 +1,4 @@
-"""Preference pairs: how they are written, and which are dropped as copies."""
+"""Tests preference pairs: how they are written, and which are dropped as copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def negatives(policy: Any, **options: Any) -> Negatives:
     return Negatives(Writer(policy), **options)
 
 
-# ---------------------------------------------------------------------------- writing them
+# ---------------------------------------------------------------------------- writing
 
 
 def test_flawed_responses_become_pairs(kit: Any) -> None:
@@ -165,7 +165,7 @@ def test_pair_with_the_same_words_about_another_image_is_no_copy(kit: Any) -> No
     twin = str(kit.folder / kit.image("twin.png", gray=1))
     rows = [{**PAIR, "images": images} for images in ([paths[0]], [paths[1]], [twin], [], paths)]
     statuses = [outcome.status for outcome in dedupe(kit, rows)]
-    assert statuses == ["kept", "kept", "dropped", "kept", "kept"]  # the twin holds the same bytes
+    assert statuses == ["kept", "kept", "dropped", "kept", "kept"]  # twin = 1.png
 
 
 def test_image_that_is_not_there_fails_the_pair(kit: Any) -> None:
@@ -192,7 +192,7 @@ TEXT = st.text(st.sampled_from("ab é\U0001f600"), max_size=12)
 def test_counting_characters_first_rules_out_no_copy(
     texts: list[tuple[str, str, str]], threshold: float
 ) -> None:
-    """The group finds what comparing with every pair finds."""
+    """Check that the group finds the same copy as a comparison with every pair."""
     group = _Group()
     there: list[_Pair] = []
     for number, three in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Judging items made of published rows: V*Bench, MMLongBench-Doc and MP-DocVQA, and played."""
+"""Tests judging items from rows of V*Bench, MMLongBench-Doc and MP-DocVQA, and plays them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def photo(path: Path, value: int = 90) -> None:
 
 
 def played(env_id: str, folder: Path) -> list[float]:
-    """The oracle's accuracy on every item."""
+    """Return the oracle's accuracy on every item."""
     env = gym.make(env_id, data=f"armbench:{folder}")
     base: Any = env.unwrapped
     assert base.source.problems == []
@@ -97,7 +97,7 @@ def test_items_of_mp_docvqa_carry_their_document(tmp_path: Path) -> None:
     assert [Path(path).name for path in first["evidence"]] == ["ab_2.png"]
     with PIL.Image.open(first["evidence"][0]) as page:
         assert np.asarray(page)[0, 0].tolist() == [80, 80, 80]
-    # The writer sees the page that holds the answer; the item does not take it for an overview.
+    # The writer gets the page with the answer; the item does not use this page as an overview.
     assert question_of(first).images == tuple(first["evidence"])
     run("armbench", str(questions), *WRITER, "--out", str(tmp_path / "bench" / DOCUMENT))
     assert played("visenv/ArmDoc-v0", tmp_path / "bench") == [1.0, 1.0]
@@ -146,7 +146,7 @@ def test_items_of_mmlongbench_are_played_where_its_documents_are(tmp_path: Path)
         ("Which?\n(A) red\n(B) blue", "(B).", ("Which?", "blue")),
         ("Which?\n(A) red\n(B) blue", "C", ("Which?\n(A) red\n(B) blue", "C")),
         ("Who is (A) here?", "A", ("Who is (A) here?", "A")),
-        ("(A) red\n(B) blue", "B", ("(A) red\n(B) blue", "B")),  # nothing would be asked
+        ("(A) red\n(B) blue", "B", ("(A) red\n(B) blue", "B")),  # no question would remain
         ("Who?", "Ada", ("Who?", "Ada")),
     ],
 )

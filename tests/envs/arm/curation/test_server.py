@@ -1,4 +1,4 @@
-"""Writing by a model behind an OpenAI-compatible server: a real one on the loopback interface."""
+"""Tests writing with a model behind a real OpenAI-compatible server on the loopback interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("opencv")
 
 
 class Server(ThreadingHTTPServer):
-    """A model that fails its first request, chatters in reply to the second, then writes."""
+    """Serves a model that fails once, replies once without JSON, and then writes."""
 
     daemon_threads = True
 
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def written(body: dict[str, Any]) -> str:
-    """What the scripted generator replies to the texts of a request."""
+    """Return the reply of the scripted generator to the texts of a request."""
     writer = ScriptedGenerator()
     session = writer.open(0)
     for message in body["messages"]:
@@ -89,7 +89,7 @@ def test_server_writes_through_failures_and_chatter(kit: Any, server: Server) ->
     pairs = kit.read("pairs.jsonl")
     assert [pair["source"] for pair in pairs] == ["r0", "r1", "r2"]
     assert all(pair["chosen"] == "red" != pair["rejected"] for pair in pairs)
-    assert len(server.bodies) == 5  # one failed, one was chatter
+    assert len(server.bodies) == 5  # one failed, and one reply was unusable
     first, again = server.bodies[1], server.bodies[2]
     assert first["model"] == "tester"
     assert [part["type"] for part in first["messages"][0]["content"]] == ["image_url", "text"]
@@ -97,4 +97,5 @@ def test_server_writes_through_failures_and_chatter(kit: Any, server: Server) ->
     assert again["seed"] != first["seed"]
     journal = (kit.folder / "pairs.journal.jsonl").read_text()
     assert "openai model=tester" in journal
-    assert "127.0.0.1" not in journal  # another address of the same model goes on with the file
+    # so that another address of the same model can resume the file
+    assert "127.0.0.1" not in journal

@@ -1,4 +1,4 @@
-"""The writer: what it makes of replies, how often it asks again, and what it says then."""
+"""Tests the writer: how it reads replies, how often it asks again, and its prompts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_reply_that_cannot_be_used_has_one_of_few_reasons(kit: Any, text: str, c
     with pytest.raises(UnusableReplyError) as error:
         write(Writer(policy, attempts=2))
     assert error.value.code == code
-    assert len(str(error.value)) < 1500  # it goes into the journal
+    assert len(str(error.value)) < 1500  # it is written to the journal
     assert len(policy.sampling) == 2
 
 
@@ -124,7 +124,7 @@ def test_images_are_shown_first_and_no_larger_than_allowed(kit: Any) -> None:
     policy = kit.Replies(GOOD)
     write(Writer(policy, image_pixels=300), images=paths)
     (message,) = policy.conversations[0]
-    # 40 x 30 = 1200 pixels; half of each side gives 300
+    # 40 x 30 = 1200 pixels; with half of each side, 300
     assert [image.size for image in message.images] == [(20, 15), (8, 6)]
     assert message.parts[-1] == "Write two."
     with pytest.raises(ImageError, match="There is no image"):

@@ -1,4 +1,4 @@
-"""ANLS, worked by hand."""
+"""Tests ANLS with values by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from visenv.errors import DataError
         ("hello", ["helo"], 0.8),  # one deletion of five: 1 - 1/5
         ("abcd", ["abxy"], 0.0),  # 1 - 2/4 = 0.5 is not above the threshold
         ("abcde", ["abcxy"], 0.6),  # 1 - 2/5
-        ("abcde", ["abcxy", "abcdx"], 0.8),  # the closest counts
+        ("abcde", ["abcxy", "abcdx"], 0.8),  # the closest reference counts
         ("", ["x"], 0.0),
         ("x" * 10_001, ["x" * 10_001], 0.0),  # too long to be an answer
     ],
@@ -29,7 +29,7 @@ def test_anls_by_hand(answer: str, references: list[str], score: float) -> None:
 
 def test_anls_with_another_threshold() -> None:
     assert anls("abcd", ["abxy"], threshold=0.4) == 0.5
-    assert similarity_above("Abcd", "abcd", 0.5) == 0.75  # case counts here
+    assert similarity_above("Abcd", "abcd", 0.5) == 0.75  # this function distinguishes case
 
 
 def test_anls_without_references() -> None:

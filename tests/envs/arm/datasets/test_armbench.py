@@ -1,4 +1,4 @@
-"""ARMBench-VL: three tracks, four tags, documents, and what each kind of bad row comes to."""
+"""Tests ARMBench-VL: three tracks, four tags, documents, and each kind of bad row."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     name = "check_whether_response_word_count_in_range"
     assert truths[0].check == ConstraintCheck(name=name, arguments=arguments)
     assert truths[1].check is None
-    assert truths[2].check is None  # the verdict is known without it
+    assert truths[2].check is None  # the verdict is given without it
 
 
 def test_copy_further_down_is_not_read(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""DeepEyes in verl's parquet layout."""
+"""Tests DeepEyes in verl's parquet layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MME-RealWorld and VisualProbe in their layouts, and bad rows."""
+"""Tests MME-RealWorld and VisualProbe in their layouts, and bad rows."""
 
 from __future__ import annotations
 

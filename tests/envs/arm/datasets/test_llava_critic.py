@@ -1,4 +1,4 @@
-"""LLaVA-Critic: four forms of conversation, and rows that have none of them."""
+"""Tests LLaVA-Critic: four forms of conversation, and rows with none of them."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, proble
 
 
 def test_markers_without_end_are_read_once(tmp_path: Path) -> None:
-    # A reader that tries every pair of markers does not come back before the time limit.
+    # A reader that tries every pair of markers would exceed the time limit.
     hostile = [
         "Question: [" * 20_000,
         "Question: [" + "] \n" * 60_000,
@@ -207,7 +207,8 @@ def test_pairs_in_both_orders_have_the_verdict_turned(tmp_path: Path) -> None:
     assert (pair.answers, swapped.answers) == (("2",), ("1",))
     assert swapped.id == f"{pair.id}/swapped"
     assert swapped.images[0].size == pair.images[0].size == (40, 30)
-    assert caption.ground_truth.candidates == ("A red car on a road.",)  # nothing to interchange
+    # a single response cannot be swapped
+    assert caption.ground_truth.candidates == ("A red car on a road.",)
     assert len(source) == 3
 
 

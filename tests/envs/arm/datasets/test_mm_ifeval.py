@@ -1,4 +1,4 @@
-"""MM-IFEval: constraints under our names for their checks, TSV and JSON Lines, bad rows."""
+"""Tests MM-IFEval: constraints with our names of checks, TSV and JSON Lines, bad rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lines(folder: Path, *rows: Any) -> Path:
 
 
 def table(folder: Path, *rows: Row) -> Path:
-    """The TSV that pandas writes: quotes doubled inside a quoted field."""
+    """Write the TSV as pandas does: with doubled quotes inside a quoted field."""
 
     def cell(value: Any) -> str:
         text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
@@ -121,7 +121,7 @@ def test_table(tmp_path: Path) -> None:
     source = MMIFEval(table(tmp_path, *rows))
     assert [source[n].id for n in (0, 1)] == ["mm_ifeval-C-0", "mm_ifeval-C-1"]
     assert source[1].question == 'Say "hello".'
-    assert source[1].images[0].size == (40, 30)  # that of row 0
+    assert source[1].images[0].size == (40, 30)  # the image of row 0
     assert source[1].ground_truth == source[0].ground_truth
     (missing,) = source.problems
     assert (missing.row, missing.problem) == (5, "no row has the index '9', to take its image")

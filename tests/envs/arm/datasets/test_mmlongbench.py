@@ -1,4 +1,4 @@
-"""MMLongBench-Doc: questions, documents, kinds, and F1."""
+"""Tests MMLongBench-Doc: questions, documents, kinds, and F1."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_f1_by_hand(folder: Path) -> None:
     said = ["6", "Not answerable", None, "not answerable", "5"]
     episodes = [answered(each, answer) for each, answer in zip(ids, said, strict=True)]
     # One of the 3 answerable questions is right: recall 1/3. Answers other than "not answerable":
-    # "6", none at all, "5", so precision 1/3. F1 = 2 x 1/3 x 1/3 / (2/3) = 1/3.
+    # "6", no answer, "5", so precision 1/3. F1 = 2 x 1/3 x 1/3 / (2/3) = 1/3.
     assert source.totals(episodes) == {"F1": pytest.approx(1 / 3)}
-    # Without the last: precision 1/2, F1 = 2 x 1/3 x 1/2 / (5/6) = 0.4.
+    # Without the last answer: precision 1/2, F1 = 2 x 1/3 x 1/2 / (5/6) = 0.4.
     assert source.totals(episodes[:4]) == {"F1": pytest.approx(0.4)}
     assert source.totals(episodes[2:3]) == {"F1": 0.0}
-    assert source.totals(episodes[3:]) == {}  # nothing that can be answered
+    assert source.totals(episodes[3:]) == {}  # no answerable question
     assert source.totals([answered("of another set", "6")]) == {}
 
 
@@ -110,7 +110,7 @@ def test_f1_counts_as_answered_what_the_judge_extracted(folder: Path) -> None:
         episodes.append(replace(episode, turns=(turn,), metrics={"accuracy": score}))
     # Of 2 answerable questions 1 is right: recall 1/2. Answered: "6" and "5", so precision 1/2.
     assert source.totals(episodes) == {"F1": pytest.approx(0.5)}
-    # Without the last precision is 1: F1 = 2 x 1/2 / (3/2) = 2/3.
+    # Without the last answer, the precision is 1: F1 = 2 x 1/2 / (3/2) = 2/3.
     assert source.totals(episodes[:3]) == {"F1": pytest.approx(2 / 3)}
 
 

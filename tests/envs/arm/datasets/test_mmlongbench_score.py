@@ -1,4 +1,4 @@
-"""The score of MMLongBench-Doc: the golden values of its own script, and what made that raise."""
+"""Tests the score of MMLongBench-Doc: golden values of its script, and inputs that made it fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from visenv.envs.arm.datasets.mmlongbench_score import FORMATS, mmlongbench_score
 from visenv.errors import DataError
 
-GOLDEN = [  # reference, answer, format, the official script's score
+GOLDEN = [  # reference, answer, format, score of the official script
     ("5", "5.0", "Int", 1),
     ("5", "five", "Int", 0),
     ("0.25", "25%", "Float", 1),
@@ -32,12 +32,12 @@ def test_golden_values(reference: str, answer: str, form: str, score: float) -> 
 @pytest.mark.parametrize(
     ("reference", "answer", "form", "score"),
     [
-        ("5", "5.9", "Int", 1),  # cut to a whole number, as the script does
+        ("5", "5.9", "Int", 1),  # truncated to a whole number, as in the script
         ("5", "inf", "Int", 0),
         ("5", "nan", "Int", 0),
-        ("five", "five", "Int", 0),  # a reference that is no number
+        ("five", "five", "Int", 0),  # the reference is no number
         ("$1,5", "1.5", "Float", 0),
-        ("1.005", "$1.0 (about)", "Float", 1),  # brackets and signs go; 0.5 % apart
+        ("1.005", "$1.0 (about)", "Float", 1),  # brackets and signs are removed; 0.5 % apart
         ("0.333", "33.3", "Float", 1),
         ("5", "inf", "Float", 0),
         ("5", "nan", "Float", 0),
@@ -51,7 +51,7 @@ def test_golden_values(reference: str, answer: str, form: str, score: float) -> 
         ("a@b.org", "a@c.org", "Str", 0),
         ("train.py", "train.p", "Str", 0),
         ("'quoted'", "quoted (in brackets)", "Str", 1),
-        ("['White', '10%']", "['10', 'white']", "List", 1),  # sorted, "10" first and a number
+        ("['White', '10%']", "['10', 'white']", "List", 1),  # sorted: "10" first, and as a number
         ("['White', '10%']", "['11', 'white']", "List", 0),
         ("['red', 'blue']", "['redd', 'blue']", "List", 0.75),  # the lowest: 1 - 1/4
         ("[]", "[]", "List", 1),

@@ -1,4 +1,4 @@
-"""MP-DocVQA in its three layouts, its documents, and bad rows."""
+"""Tests MP-DocVQA in its three layouts, its documents, and bad rows."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_framework(folder: Path, suffix: str) -> None:
     document = source.library.document(source[0].ground_truth.document)
     assert [document.page_text(page) for page in (1, 2, 3)] == ["Dear Sir", "", "1 May"]
     assert source[0].ground_truth.evidence_pages == (3,)
-    # The same scan with other pages is another document.
+    # Other pages of the same scan are another document.
     assert source[1].ground_truth.document == "ffbf0023-4"
     assert len(source.library.document("ffbf0023-4")) == 1
 

@@ -1,4 +1,4 @@
-"""Object arrays are read as data, and nothing they name is run."""
+"""Tests that object arrays are read as data, and that no code in them is run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_npy_file_runs_nothing(tmp_path: Path) -> None:
         read_objects(save(tmp_path / "evil.npy", [{"question": Runs(made)}]))
     assert not made.exists()
     np.load(tmp_path / "evil.npy", allow_pickle=True)
-    assert made.exists()  # the file is as dangerous as it looks
+    assert made.exists()  # NumPy itself does run the code
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_opcodes_are_looked_at_before_any_is_carried_out(
 
 @pytest.mark.parametrize("name", STATES)
 def test_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
-    """NumPy takes some of these as they are, and reads memory that is not theirs."""
+    """Check states for which NumPy partly reads memory outside the array."""
     shape, kind, content = STATES[name]
     header = save(tmp_path / "empty.npy", []).read_bytes()[:128]
     built = RECONSTRUCT + b"(K\x01" + shape + kind + b"\x89" + content + b"tb."
@@ -141,7 +141,7 @@ def test_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> No
 
 
 def test_file_cannot_change_how_others_are_read(tmp_path: Path) -> None:
-    """A pickle can set attributes of what it names, whether it calls it or not."""
+    """Check that a pickle cannot set attributes of imported objects, even without calling them."""
     header = save(tmp_path / "empty.npy", []).read_bytes()[:128]
     for name in (b"cnumpy\ndtype\n", b"cnumpy._core.multiarray\nscalar\n", b"cnumpy\nndarray\n"):
         state = b"(N}X\x01\x00\x00\x00aK\x01st"

@@ -1,4 +1,4 @@
-"""A folder of PDFs and a file of questions: what is made of it, and what is listed."""
+"""Tests a folder of PDFs with a file of questions: the samples, and the listed problems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MINUTES, PLAN = pdf(3), pdf(1)
 
 
 def fill(folder: Path, lines: list[Any], documents: str = "") -> Path:
-    """A folder with two documents and these rows, given as objects or as text."""
+    """Write two documents and these rows, given as objects or as text; return the folder."""
     place = folder / documents
     place.mkdir(parents=True, exist_ok=True)
     (place / "minutes.pdf").write_bytes(MINUTES)

@@ -1,4 +1,4 @@
-"""RewardBench 2: the place of the chosen response, and the ratings of Ties put together."""
+"""Tests RewardBench 2: the position of the chosen response, and the combined ratings of Ties."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def test_chosen_response_changes_places_by_its_id(tmp_path: Path) -> None:
         place = int(sample.answers[0])
         candidates = list(sample.ground_truth.candidates)
         assert candidates[place - 1] == "blue"
-        # It changed places with one response; the others stand where they were.
+        # The chosen response is swapped with one response; the others keep their positions.
         others = ["blue", "one", "two", "three"]
         others[0], others[place - 1] = others[place - 1], others[0]
         assert candidates == others
         assert place == place_of_chosen(str(index)) + 1
         places[place] += 1
     assert set(places) == {1, 2, 3, 4}
-    assert max(places.values()) < 140  # 100 expected; 8.7 is a standard deviation
+    assert max(places.values()) < 140  # 100 expected; the standard deviation is 8.7
     assert source[0].images == ()
     assert (source[7].id, source[7].kind) == ("rewardbench2-Focus-7", "Focus")
 
 
 def test_places_are_those_of_the_published_shuffle() -> None:
-    # default_rng(int(md5(id).hexdigest(), 16) % 2**32).integers(0, 4), written down once.
+    # Values of default_rng(int(md5(id).hexdigest(), 16) % 2**32).integers(0, 4).
     assert [place_of_chosen(identity) for identity in "01234567"] == [2, 3, 1, 2, 3, 2, 0, 2]
 
 
@@ -105,12 +105,12 @@ def test_ratings_are_put_together(tmp_path: Path) -> None:
     answers = ["9", "6", "4", "8", "Rating: 7", "5/10 no, 5", None]
     ids = [source[index].id for index in range(7)]
     episodes = [answered(each, said) for each, said in zip(ids, answers, strict=True)]
-    # ref gap 9 - 6 = 3; tied spread 8 - 7 = 1, gap 7 - max(5, unrated -1) = 2: as in test_ties.
+    # ref: gap 9 - 6 = 3; tied: spread 8 - 7 = 1, gap 7 - max(5, -1 if unrated) = 2: see test_ties.
     totals = source.totals(episodes)
     assert totals["Ties"] == pytest.approx(1.00761594, abs=1e-8)
     assert totals["Ties margin"] == 1.0
     assert source.totals(episodes[::-1]) == totals
-    assert source.totals(episodes[:-1]) == {}  # a row without all its ratings is no row
+    assert source.totals(episodes[:-1]) == {}  # a row without all of its ratings does not count
     assert source.totals([]) == {}
 
 

@@ -1,4 +1,4 @@
-"""The Ties score, each part worked by hand."""
+"""Tests the Ties score, with each part calculated by hand."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def test_ties_of_one_pair_by_hand() -> None:
 
 def test_ties_of_two_pairs_by_hand() -> None:
     prompts = [
-        # Gap 5 - 5 = 0 is no win: ref 0.
+        # Gap 5 - 5 = 0 does not count as a win: ref 0.
         RatedPrompt("ref:1", [5, 5], 1),
-        # Spread 9 - 6 = 3, gap 6 - 4 = 2: right, but the right ones lie further apart.
+        # Spread 9 - 6 = 3, gap 6 - 4 = 2: tied is 1, but the spread is larger than the gap.
         RatedPrompt("tied:1", [9, 6, 4], 2),
         # Gap 10 - 9 = 1: ref 1.
         RatedPrompt("ref:2", [10, 9, 1], 1),
@@ -64,7 +64,7 @@ def test_accuracies_count_prompts_that_come_once() -> None:
     score = ties_score(prompts)
     assert score.ref == pytest.approx(1 / 3)
     assert score.tied == 0.5
-    assert (score.margin, score.hard) == (1.0, 1.0)  # of prompt 0 alone
+    assert (score.margin, score.hard) == (1.0, 1.0)  # only of prompt 0
 
 
 @pytest.mark.parametrize(

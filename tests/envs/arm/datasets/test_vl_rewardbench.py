@@ -1,4 +1,4 @@
-"""VL-RewardBench: the order of two responses, the groups, parquet and JSON Lines, bad rows."""
+"""Tests VL-RewardBench: order of two responses, groups, parquet and JSON Lines, bad rows."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def lines(folder: Path, *rows: Any) -> Path:
 
 
 def best(source: VLRewardBench, index: int) -> str:
-    """The response that the sample calls the best."""
+    """Return the response that the sample marks as the best."""
     sample = source[index]
     text: str = sample.ground_truth.candidates[int(sample.answers[0]) - 1]
     return text
 
 
 def test_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
-    # First byte of the SHA-256 of each id: that of "RLAIF-V-1" is 0x02, even, and its responses
-    # stay; that of "mathverse_12" is 0x23, odd, and they change places.
+    # First byte of the SHA-256 of each id: for "RLAIF-V-1" it is 0x02, even, and its responses keep
+    # their order; for "mathverse_12" it is 0x23, odd, and they are swapped.
     rows = [row("RLAIF-V-1"), row("mathverse_12"), row("RLAIF-V-2", human_ranking=[1, 0])]
     source = VLRewardBench(lines(tmp_path, *rows))
     assert source[0].ground_truth.candidates == ("good one", "bad")
@@ -65,7 +65,7 @@ def test_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
 
 
 def test_order_of_lmms_eval(tmp_path: Path) -> None:
-    # Lengths 8 + 3 = 11 are odd: they change places. 4 + 4 = 8 is even: they stay.
+    # Lengths 8 + 3 = 11 are odd: the responses are swapped. 4 + 4 = 8 is even: no swap.
     rows = [row("x-1"), row("x-2", response=["same", "size"], human_ranking=[1, 0])]
     source = VLRewardBench(lines(tmp_path, *rows), compat="lmms_eval")
     assert source[0].ground_truth.candidates == ("bad", "good one")
@@ -80,7 +80,7 @@ def test_order_favors_no_place(tmp_path: Path) -> None:
     for compat in ("", "lmms_eval"):
         source = VLRewardBench(tmp_path, compat=compat)
         firsts = sum(source[index].answers == ("1",) for index in range(200))
-        assert 70 < firsts < 130  # 100 expected; 7.1 is a standard deviation
+        assert 70 < firsts < 130  # 100 expected; the standard deviation is 7.1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""VLMEvalKit's TSV layout: one row of each data set, how it is scored, and bad rows."""
+"""Tests VLMEvalKit's TSV layout: one row of each data set, its score, and bad rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = dict[str, str]
 
 
 def encoded(width: int = 40) -> str:
-    """A noisy picture: its base64 text is longer than the index of a row."""
+    """Return a noisy image in base64, which is longer than the index of a row."""
     pixels = np.random.default_rng(width).integers(0, 255, (30, width, 3), np.uint8)
     buffer = io.BytesIO()
     PIL.Image.fromarray(pixels).save(buffer, "PNG")
@@ -73,7 +73,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             {"category": "Art"},
         ),
         ({"answer": "7 cm", "A": "", "B": ""}, "How much?", (), "7 cm", "open", {}),  # MMMU
-        (  # MMMU: an option that reads "None" keeps its letter, and so do those behind it
+        (  # MMMU: an option with the text "None" keeps its letter, and so do the options after it
             {"answer": "C", "A": "1", "B": "None", "C": "3", "D": "4", "E": "nan"},
             "How much?\n(A) 1\n(B) None\n(C) 3\n(D) 4\nAnswer with the letter of the right option.",
             ("1", "None", "3", "4"),
@@ -81,7 +81,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "choice",
             {},
         ),
-        (  # MMMU: the last option reads "None", and is the right one
+        (  # MMMU: the last option has the text "None", and is right
             {"answer": "C", "A": "1", "B": "2", "C": "None", "D": "nan"},
             "How much?\n(A) 1\n(B) 2\n(C) None\nAnswer with the letter of the right option.",
             ("1", "2", "None"),
@@ -106,7 +106,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "choice",
             {"task": "geometry"},
         ),
-        (  # MathVista: the texts of the options occur in the question, which does not list them
+        (  # MathVista: the texts of the options occur in the question, but not as a list
             {
                 "question": "AB is 35, CD is 3.",
                 "choices": "['3', '5']",
@@ -119,7 +119,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "choice",
             {},
         ),
-        (  # other lettered texts
+        (  # the question lists other texts as options
             {
                 "question": "Which?\n(A) 35\n(B) 5",
                 "choices": "['3', '5']",
@@ -297,7 +297,7 @@ def test_row_is_played_and_the_oracle_is_right(tmp_path: Path) -> None:
 
 
 def played(problem: str, **right: int) -> list[tuple[Episode, Sample]]:
-    """Episodes of the steps of one problem, right or wrong."""
+    """Return episodes of the steps of one problem, right or wrong."""
     number = len(right) - 1
     made = []
     for step, hit in right.items():

@@ -1,4 +1,4 @@
-"""CropZoom: what it cuts, from which pixels, what it says, and what it refuses."""
+"""Tests CropZoom: the box and its pixels, its messages, and the calls that it refuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def picture(width: int, height: int, seed: int = 0) -> Image:
 
 
 def opened(tool: CropZoom, native: Image, view: Image | None = None) -> Store:
-    """Begin an episode as an environment does: tools are reset before anything is stored."""
+    """Begin an episode as an environment does: reset the tool first, then store the image."""
     store = Store()
     tool.reset(Sample("sample-1", "?", (native,)), store)
     store.images[ORIGINAL_IMAGE] = view or native
@@ -36,7 +36,7 @@ def opened(tool: CropZoom, native: Image, view: Image | None = None) -> Store:
 def zoomed(
     tool: CropZoom, store: Store, box: Any, image: str = ORIGINAL_IMAGE
 ) -> tuple[Image, str, dict[str, Any]]:
-    """Call, and store the result as the environment does."""
+    """Call the tool, and store the result as the environment does."""
     result = tool.run({"image": image, "bbox_2d": box}, store)
     crop, text = result.parts
     assert isinstance(crop, Image)
@@ -52,7 +52,7 @@ def bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     return np.asarray(resized)
 
 
-# ------------------------------------------------------------------------------- what is cut
+# ------------------------------------------------------------------------------- boxes and pixels
 
 
 def test_large_box_is_cut_as_it_is() -> None:
@@ -80,7 +80,7 @@ def test_small_crop_is_enlarged_twice_by_pillows_bicubic_kernel() -> None:
 def test_thin_box_is_widened_and_the_policy_is_told() -> None:
     tool, native = CropZoom(), picture(1000, 1000)
     result, text, detail = zoomed(tool, opened(tool, native), [10, 10, 12, 300])
-    assert detail["box"] == [0, 10, 28, 300]  # worked in test_crop_box
+    assert detail["box"] == [0, 10, 28, 300]  # calculated in test_crop_box
     assert result.size == (56, 580)
     assert text == "This is [0, 10, 28, 300] of original_image."
 
@@ -90,12 +90,13 @@ def test_view_is_cut_from_the_native_pixels_behind_it() -> None:
     view = fit(native, 300 * 200)
     result, _, detail = zoomed(tool, opened(tool, native, view), [500, 500, 600, 650])
     np.testing.assert_array_equal(result.pixels, native.pixels[1000:1300, 1500:1800])
-    assert detail["shown_box"] == [150, 100, 180, 130]  # a tenth of the native pixels
+    # in the view, which has a tenth of the native size
+    assert detail["shown_box"] == [150, 100, 180, 130]
     assert detail["box"] == [1500, 1000, 1800, 1300]
 
 
 def test_picture_under_the_name_is_cut_as_it_is_stored() -> None:
-    """A page overview, say: it has another shape than the sample's image, so it is not its view."""
+    """Check a page overview, which is no view, because the sample's image has another shape."""
     tool, view = CropZoom(), picture(400, 400)
     result, _, detail = zoomed(tool, opened(tool, picture(3000, 2000), view), [0, 0, 1000, 1000])
     assert result == view
@@ -108,7 +109,8 @@ def test_chain_of_crops_keeps_native_pixels() -> None:
     zoomed(tool, store, [250, 250, 300, 300])  # 1000..1200, shown at 400 x 400
     assert store.images["observation_1"].size == (400, 400)
     result, text, detail = zoomed(tool, store, [500, 0, 1000, 500], "observation_1")
-    # The right upper quarter of it: 1100..1200 x 1000..1100, and not the enlarged pixels of it.
+    # The upper right quarter of the crop, from native pixels 1100..1200 x 1000..1100, and not from
+    # the enlarged pixels.
     expected = bicubic(native.pixels[1000:1100, 1100:1200], (200, 200))
     np.testing.assert_array_equal(result.pixels, expected)
     assert detail == {
@@ -116,14 +118,14 @@ def test_chain_of_crops_keeps_native_pixels() -> None:
         "shown_box": [200, 0, 400, 200],
         "origin": ORIGINAL_IMAGE,
         "box": [1100, 1000, 1200, 1100],
-        "scale": 2.0,  # 100 native pixels shown in 200
-        "enlarged": 20.0,  # those 100 were 10 pixels of the image as shown
+        "scale": 2.0,  # 100 native pixels are shown in 200
+        "enlarged": 20.0,  # these 100 pixels were 10 pixels in the view
     }
     assert text == "This is [500, 0, 1000, 500] of observation_1."
 
 
 def test_shrunk_crop_gives_its_detail_back() -> None:
-    """The budget took pixels from the first crop; a zoom into it has them again."""
+    """Check that a zoom into a crop that the budget reduced has all native pixels again."""
     tool, native = CropZoom(max_pixels=100 * 100), picture(2000, 2000)
     store = opened(tool, native)
     first, _, _ = zoomed(tool, store, [0, 0, 500, 500])
@@ -176,7 +178,7 @@ def test_result_is_capped_at_the_pixel_budget_in_one_resampling() -> None:
     tool, native = CropZoom(max_pixels=300 * 300), picture(1000, 1000)
     store = opened(tool, native)
     result, _, _ = zoomed(tool, store, [0, 0, 200, 200])
-    # Twice 200 is over the budget of 300: enlarged to 300 at once.
+    # Twice 200 is over the budget of 300, so that the crop is directly enlarged to 300.
     np.testing.assert_array_equal(result.pixels, bicubic(native.pixels[:200, :200], (300, 300)))
     assert zoomed(tool, store, [0, 0, 1000, 1000])[0].size == (300, 300)
 
@@ -190,18 +192,18 @@ def test_new_episode_forgets_the_crops_of_the_old_one() -> None:
     assert zoomed(tool, store, [0, 0, 1000, 1000], name)[2]["origin"] == name
 
 
-# --------------------------------------------------------------------------- as published
+# --------------------------------------------------------------------------- `compat="arm"`
 
 
 def test_arm_cuts_from_the_stored_picture_rounded_to_28() -> None:
     tool, native = CropZoom(compat="arm"), picture(2000, 1400)
     view = fit(native, 1000 * 700)
     result, _, detail = zoomed(tool, opened(tool, native, view), [0, 0, 500, 500])
-    # 1000 x 700 is read at 1008 x 700 (test_crop_box): 504 x 350 of it.
+    # 1000 x 700 is rounded to 1008 x 700 (test_crop_box), of which the crop is 504 x 350.
     assert view.size == (1000, 700)
     rounded = bicubic(view.pixels, (1008, 700))
     np.testing.assert_array_equal(result.pixels, rounded[:350, :504])
-    # As logged: 504 / 1008 of 1000 and of 2000 pixels.
+    # The logged boxes are 504 / 1008 of 1000 and of 2000 pixels.
     assert (detail["shown_box"], detail["box"]) == ([0, 0, 500, 350], [0, 0, 1000, 700])
 
 
@@ -220,7 +222,7 @@ def test_arm_chains_from_the_crop_as_it_was_shown() -> None:
     assert (detail["origin"], detail["box"]) == (ORIGINAL_IMAGE, [56, 56, 112, 112])
 
 
-# ------------------------------------------------------------------------------ the dialect
+# ------------------------------------------------------------------------------ dialect qwen3
 
 
 def indexed(store: Store, tool: CropZoom, place: Any, box: Any) -> tuple[Any, dict[str, Any]]:
@@ -263,7 +265,7 @@ def test_schema_tells_the_bounds_and_the_example_fits_it(dialect: Any) -> None:
     assert tool.arguments.model_validate(tool.example().model_dump()) == tool.example()
 
 
-# ---------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------- refused calls
 
 NOT_FOUR_NUMBERS = [
     None,

@@ -32,7 +32,7 @@ TEXTS = [
 
 
 class Shelf:
-    """A library of documents given."""
+    """Provides the given documents."""
 
     def __init__(self, *documents: Document) -> None:
         self._documents = {document.name: document for document in documents}
@@ -44,7 +44,7 @@ class Shelf:
 
 
 class Fixed:
-    """A ranker that always answers the same."""
+    """Returns the same pages for every query."""
 
     def __init__(self, *pages: int) -> None:
         self.pages = pages
@@ -54,14 +54,14 @@ class Fixed:
 
 
 class Unable:
-    """A ranker whose index is not there."""
+    """Raises an error, like a ranker without an index."""
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
         raise DataError("it was never indexed")
 
 
 class Undecodable(TextDocument):
-    """Its images are found broken only when they are decoded."""
+    """Represents a document whose images turn out to be broken when they are decoded."""
 
     @override
     def page_image(self, page: int, long_side: int) -> Image:
@@ -81,7 +81,7 @@ def index(tool: PageByIndex, page: Any = 1, name: Any = "report") -> ToolResult:
 
 
 def shown_pages(image: Image) -> list[int]:
-    """The pages of an image from left to right, by their colors in the last row but one."""
+    """Return the pages in an image from left to right, by the colors of the second to last row."""
     row = image.pixels[-2]
     colors = [(int(red), int(green), int(blue)) for red, green, blue in row]
     runs = [color for at, color in enumerate(colors) if at == 0 or colors[at - 1] != color]
@@ -106,7 +106,7 @@ def test_image_is_the_stitched_pages() -> None:
     pages = (3, 1, 2, 5, 4)
     shown = [document.page_image(page, 1120) for page in pages]
     assert image == stitch(shown, numbers=pages)
-    # A border of 1 px on each side, and a strip of 1120 // 28 rows for the number.
+    # A border of 1 px on each side, and a strip of 1120 // 28 rows for the page number.
     assert image.size == (5 * 793 + 4 * 8, 40 + 1122)
 
 
@@ -236,7 +236,7 @@ def test_document_of_a_page_must_exist() -> None:
         index(PageByIndex(Shelf(report())), 1, "reports")
 
 
-# ----------------------------------------------------------------------------------------- both
+# --------------------------------------------------------------------------------------- both tools
 
 
 def test_published_names_and_parameters() -> None:
@@ -281,7 +281,7 @@ def test_tools_pickle() -> None:
 
 
 def outcome(tool: Tool[Any], arguments: dict[str, Any]) -> str:
-    """What the policy reads: the result's text, or why the call was refused."""
+    """Return the text of the result, or of the error if the call was refused."""
     try:
         return str(tool.run(arguments, Store()).parts[-1])
     except ToolError as error:

@@ -1,4 +1,4 @@
-"""Scenes with plain questions: the scenes and the wordings of ArmZoom, in ArmVQA."""
+"""Tests plain questions about scenes: ArmVQA has the scenes and the wordings of ArmZoom."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.component("opencv")
 
 
 def drawn(number: int, **options: Any) -> tuple[list[Sample], set[tuple[str, int, int]]]:
-    """Samples of ArmVQA whose images are left blank, and the style and size of each scene."""
+    """Return samples of ArmVQA with blank images, and the style and size of each scene."""
     looks = set()
 
     def blank(self: ScenesWorld, *_: Any) -> Any:
@@ -29,7 +29,7 @@ def drawn(number: int, **options: Any) -> tuple[list[Sample], set[tuple[str, int
         return np.zeros((8, 8, 3), np.uint8)
 
     base: Any = gym.make("visenv/ArmVQA-v0", **options).unwrapped
-    # Not through the cache of scenes, in which blank images would stay.
+    # The cache of scenes is bypassed, because it would keep the blank images.
     with patch.multiple(ScenesWorld, _paint=blank, sample=ScenesWorld._make):
         return [base.source.sample(np.random.default_rng(n)) for n in range(number)], looks
 

@@ -1,4 +1,4 @@
-"""JudgedScenes: only the decisive detail differs, and the verdict follows from the scene."""
+"""Tests JudgedScenes: only the decisive detail differs, and the verdict follows from the scene."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def samples(count: int, candidates: int, **overrides: Any) -> list[Sample]:
 
 
 def stated(sample: Sample) -> list[str]:
-    """The option that each response states, read back by the templates."""
+    """Return the option that each response states, by the templates of statements."""
     found = []
     for text in sample.ground_truth.candidates:
         options = [
@@ -80,7 +80,7 @@ def test_single_response_is_right_when_the_verdict_is_true() -> None:
 
 
 def test_truth_is_the_scenes_own() -> None:
-    """The same generator state makes the same scene without the responses."""
+    """Check that the same generator state makes the same scene without the responses."""
     for candidates in (1, 2):
         [sample] = samples(1, candidates)
         scene = ScenesWorld("small", **SMALL).sample(np.random.default_rng(0))
@@ -110,7 +110,7 @@ def test_sign_is_called_as_the_question_calls_it() -> None:
 
 
 def test_verdict_is_not_betrayed_by_place_option_or_wording() -> None:
-    """240 draws: each cell is within 5 standard deviations of its share."""
+    """Check 240 draws: each cell is within 5 standard deviations of its share."""
     drawn = samples(240, 4, kinds=("colour",), signs=(1, 1))
     places = Counter(sample.answers[0] for sample in drawn)
     truths = Counter(sample.ground_truth.answer for sample in drawn)

@@ -1,4 +1,4 @@
-"""The overview of a document tells nothing of what is asked, at whatever size, to any reader."""
+"""Tests that the overview of a document does not reveal any answer, at any size."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from visenv.worlds.reports.report import Bars, Curve, Register, Report, Section,
 pytestmark = [pytest.mark.component("pypdfium2"), pytest.mark.component("reportlab")]
 
 SAMPLES = 1200
-"""5 points are then 3.5 standard deviations of a guess of two, and 4 of a guess of four."""
+"""For this number of samples, 5 points are 3.5 (two choices) or 4 (four) standard deviations."""
 
 
 def rewritten(section: Section, other: Section) -> Section:
-    """The section with other values wherever a question may ask for one."""
+    """Return the section with other values wherever a question may ask for one."""
     exhibit = section.exhibit
     if isinstance(exhibit, Table):
         sites = tuple(f"Site {place}" for place, _ in enumerate(exhibit.sites))
@@ -70,7 +70,7 @@ def test_overview_shows_the_outline() -> None:
 
 
 def read_bar(page: Pixels, report: Report, section: Section, site: str) -> float:
-    """The level of a site's bar: the longest run of its color in the middle of its column."""
+    """Return the level of a site's bar: its longest run of color at the middle of its column."""
     assert isinstance(section.exhibit, Bars)
     sites = section.exhibit.sites
     scale = len(page) / 842

@@ -1,4 +1,4 @@
-"""ReportsWorld and its library: samples, balance, names, caches."""
+"""Tests ReportsWorld and its library: samples, balance, names, caches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_reports_world_is_a_procedural_source() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_reports_world_is_seeded(preset: str) -> None:
     world = ReportsWorld(preset)
-    world.sample(np.random.default_rng(9))  # nothing is carried over
+    world.sample(np.random.default_rng(9))  # earlier samples do not influence later ones
     one = world.sample(np.random.default_rng(3))
     two = ReportsWorld(preset).sample(np.random.default_rng(3))
     assert one == two
@@ -63,7 +63,7 @@ def test_samples_are_judging_samples_about_a_document(preset: str) -> None:
     assert all(1 <= page <= len(shown) for page in made[0].ground_truth.evidence_pages)
 
 
-# Chi-square that chance exceeds 1 time in 10,000, by degrees of freedom.
+# Chi-square values with a p-value of 1 / 10,000, by degrees of freedom.
 CRITICAL = {1: 15.1, 3: 21.1, 5: 25.7, 7: 29.9}
 
 
@@ -135,7 +135,7 @@ def test_library_keeps_few_documents_and_travels_empty() -> None:
     assert library.document("cards-0") is first
     for seed in range(1, 80):
         library.document(f"cards-{seed}")
-    assert library.document("cards-0") is not first  # forgotten, and made again
+    assert library.document("cards-0") is not first  # removed from the cache, and made again
     assert library.document("cards-0").page_image(2, 96) == first.page_image(2, 96)
     data = pickle.dumps(library)
     assert len(data) < 10_000

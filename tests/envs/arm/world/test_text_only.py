@@ -1,4 +1,4 @@
-"""No world about images or documents can be judged from texts by a model that learns."""
+"""Tests that a learned text-only model cannot judge any world about images or documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.types import Sample
 pytestmark = [pytest.mark.component("scikit-learn"), pytest.mark.component("opencv")]
 
 TRAINING, TEST = 500, 1200
-"""With 1,200 test samples 5 points are 3.5 standard deviations of a guess of two, or 4 of four."""
+"""With 1,200 test samples, 5 points are 3.5 (two choices) or 4 (four) standard deviations."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_texts_alone_do_not_tell_the_verdict(blind: ModuleType, place: int) -> N
 def test_learned_model_finds_agreement_between_responses(
     blind: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where every wrong response has one flaw of its own, the majority gives the truth away."""
+    """Check that the model learns: if each wrong response has one flaw, the majority is right."""
 
     def agreeing(rng: np.random.Generator, facts: int, responses: int) -> GradedResponses:
         truth = (True,) * facts
@@ -52,7 +52,7 @@ def test_learned_model_finds_agreement_between_responses(
 def test_learned_model_finds_looks_that_never_change(
     blind: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where every sign is orange and square, a response that says otherwise is wrong."""
+    """Check that the model learns: if all signs are orange squares, other statements are wrong."""
     monkeypatch.setattr(graded, "lacks_looks", lambda preset: False)
     assert _reached(blind, "tiny", 1) > 0.7
 
@@ -69,7 +69,7 @@ def test_questions_without_images_do_not_tell_the_answer(blind: ModuleType) -> N
         drawn = blind.draw(source, 600, seed=1)
         training, test = drawn[:400], drawn[400:]
         constant = blind.constant_accuracy(training, test)
-        # The standard deviation of an accuracy of 0.2 in 200 questions is 0.03.
+        # For an accuracy of 0.2 in 200 questions, the standard deviation is 0.03.
         assert blind.answer_accuracy(training, test) <= constant + 0.09
 
 

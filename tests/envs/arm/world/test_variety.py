@@ -1,4 +1,4 @@
-"""Scenes to judge by: many questions, styles and sizes, and signs named so that one fits."""
+"""Tests the variety of scenes: questions, styles and sizes, and unique references to signs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_references_by_hand() -> None:
 
 
 def test_reference_fits_one_sign_alone() -> None:
-    """The sign farthest to a side is so by half its width; the nearest one by a fifth."""
+    """Check the margins: half of a sign's width for the farthest sign, a fifth for the nearest."""
     here = [sign("red", "round", 100, 100), sign("blue", "round", 106, 300)]
     assert not {each for each in ways(*here) if "left" in each}
     equal = [
@@ -73,7 +73,7 @@ def test_questions_and_statements_exist_for_every_kind() -> None:
 
 
 def test_five_thousand_seeds_have_two_thousand_questions() -> None:
-    """Questions in 1,000 seeds; `python benchmarks/arm_variety.py` counts them in 5,000."""
+    """Check 1,000 seeds; `python benchmarks/arm_variety.py` counts the questions of 5,000."""
     counted = load_program("benchmarks/arm_variety.py").questions(1000)
     assert counted > 700
 
@@ -90,7 +90,7 @@ def test_styles_and_sizes_are_drawn_evenly() -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_styles_differ_and_hide_the_detail(style: str) -> None:
-    """Scenes of one seed with another answer look the same at the size of the view."""
+    """Check that the detail is uniform in the view, and that the images of two styles differ."""
     options = {"width": 768, "height": 768, "view_side": 256, "signs": (1, 1), "kinds": ("count",)}
     made = ScenesWorld("small", **options, style=style).sample(np.random.default_rng(5))
     other = next(each for each in STYLES if each != style)
@@ -101,7 +101,7 @@ def test_styles_differ_and_hide_the_detail(style: str) -> None:
     side = len(panel) // 3
     view = panel.reshape(side, 3, side, 3, 3).mean((1, 3))
     assert np.ptp(panel) > 100
-    assert np.abs(view - view.mean()).max() < 6  # grain and rounding of nine pixels
+    assert np.abs(view - view.mean()).max() < 6  # the grain, and rounding over nine pixels
 
 
 def test_question_of_a_varied_scene_names_a_sign_that_is_there() -> None:

@@ -1,4 +1,4 @@
-"""EmbodiedBench's files: real layouts, down-sampling, broken rows, hostile pickles."""
+"""Tests EmbodiedBench's files: real layouts, subsampling, broken rows, hostile pickles."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def test_pickle_with_code_or_without_episodes_is_refused(content: bytes, tmp_pat
 
 
 def test_objects_of_upstreams_classes_become_records(tmp_path: Path) -> None:
-    # A protocol-0 pickle of a list with one habitat.core.dataset.Episode that has an instruction.
+    # A pickle (protocol 0) of a list with one habitat.core.dataset.Episode with an instruction.
     written = (
         b"(lp0\nccopy_reg\n_reconstructor\np1\n(chabitat.core.dataset\nEpisode\np2\n"
         b"c__builtin__\nobject\np3\nNtRp4\n(dp5\nS'instruction'\np6\nS'Go.'\np7\nsba."
     )
     (habitat(tmp_path) / "base.pickle").write_bytes(written)
-    with pytest.raises(DataError, match="copy"):  # protocol 0 needs a function that is not loaded
+    with pytest.raises(DataError, match="copy"):  # protocol 0 needs a refused function
         EBHabitatTasks(tmp_path, "base")
     newer = (
         b"\x80\x02]chabitat.core.dataset\nEpisode\n)\x81}X\x0b\x00\x00\x00instructionX\x03\x00\x00"

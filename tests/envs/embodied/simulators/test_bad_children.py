@@ -1,4 +1,4 @@
-"""A child of EBHabitat that prints, hangs, dies or sends wrong data costs one episode."""
+"""Tests that a child of EBHabitat that prints, hangs, dies or sends bad data costs one episode."""
 
 from __future__ import annotations
 

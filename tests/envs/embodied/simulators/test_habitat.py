@@ -1,4 +1,4 @@
-"""EBHabitat over habitat-lab agrees with House, byte for byte, and survives what children do."""
+"""Tests that EBHabitat over habitat-lab equals House byte for byte, and survives bad children."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def agree(envs: Envs, seed: int, turns: Callable[[Any], Iterator[str]], subset: 
 
 
 def wandering(seed: int, share: float) -> Callable[[Any], Iterator[str]]:
-    """Return turns of one to four skills: at random, or with this share those of the planner."""
+    """Return turns of one to four skills: random, or with probability `share` the planner's."""
 
     def turns(env: Any) -> Iterator[str]:
         rng = np.random.default_rng(seed)
@@ -121,11 +121,11 @@ def test_oracle_succeeds_alike_with_habitat_lab_and_with_house(subset: str) -> N
 REASONS = ("No such object", "holds nothing that", "not near it; navigate", "is open already",
            "is closed already", "holds something; place", "not near this receptacle",
            "receptacle is closed; open", "no free place")  # fmt: skip
-"""A part of the sentence of each reason for which a skill is invalid."""
+"""Parts of the sentences for the reasons why a skill is invalid."""
 
 
 def every_reason(env: Any) -> Iterator[str]:
-    """Yield turns of one skill each, which are invalid for every reason in turn."""
+    """Yield turns with one invalid skill each, one for every reason."""
     simulation = habitat_of(env).simulation
     dialect, house = simulation.dialect, simulation.house
     chair, shut = "ArmChair", "Cabinet_3"
@@ -212,7 +212,7 @@ def test_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
     assert all(name.startswith("navigate to the ") for name in names[:16])
     assert all(name.startswith("pick up the ") for name in names[16:49])
     assert all(name.startswith("place at the ") for name in names[49:60])
-    # reference/papers.md 5.6: ids that the published examples show
+    # reference/papers.md 5.6: ids in the published examples
     shown = {4: "navigate to the refrigerator push point", 6: "navigate to the table 1",
              7: "navigate to the table 2", 8: "navigate to the TV stand",
              12: "navigate to the sofa", 13: "navigate to the refrigerator",
@@ -226,7 +226,7 @@ def test_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
 
 
 def test_success_is_what_habitat_labs_goal_says(both: Envs) -> None:
-    """The same actions under another goal, which habitat-lab alone gets."""
+    """Check the same actions with another goal that only habitat-lab gets."""
     env = habitat_of(both[0])
     both[0].reset(seed=0)
     simulation = env.simulation
@@ -295,7 +295,7 @@ def test_interpreter_without_habitat_lab_says_what_to_run() -> None:
 
 @pytest.fixture
 def contract_env() -> Iterator[MakeEnv]:
-    """Make environments that are closed at the end, so that checks share children."""
+    """Make environments and close them at the end, so that the checks share children."""
     made: list[Any] = []
 
     def make() -> Any:

@@ -1,4 +1,4 @@
-"""EB-Habitat's published tasks: files, what habitat-sim is missed for, and the planning problem.
+"""Tests EB-Habitat's published tasks: files, errors without habitat-sim, the planning problem.
 
 habitat-sim is not on PyPI, so that no episode is played here.
 """
@@ -83,7 +83,7 @@ print(json.dumps({
 
 
 def published(folder: Path) -> str:
-    """Write the files of a data set with one episode; return what names it."""
+    """Write the files of a data set with one episode; return its name."""
     tables = {"all_eps": [EPISODE], "idx_to_name": NAMES, "all_transforms": np.eye(4)[None]}
     (folder / "base.pickle").write_bytes(pickle.dumps(tables))
     (folder / "dataset.yaml").write_text(json.dumps(DATASET))

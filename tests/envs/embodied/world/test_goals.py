@@ -1,4 +1,4 @@
-"""Goals with EXISTS and FORALL, worked by hand, for ALFRED's seven task types."""
+"""Tests goals with EXISTS and FORALL by hand, for ALFRED's seven task types."""
 
 from __future__ import annotations
 

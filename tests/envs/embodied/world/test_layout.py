@@ -1,4 +1,4 @@
-"""Houses: nothing intersects or floats, and every standpoint can be reached."""
+"""Tests houses: nothing intersects or floats, and every position of the agent is reachable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from visenv.envs.embodied.world.items import ITEMS, SIZES, looks_of
 from visenv.envs.embodied.world.measure import flaws, item_box
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 
-SEEDS = range(40)  # 1,000 are checked by benchmarks/house_counts.py
+SEEDS = range(40)  # benchmarks/house_counts.py checks 1,000
 
 
 @pytest.fixture(scope="module")

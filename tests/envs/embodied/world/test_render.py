@@ -1,4 +1,4 @@
-"""Frames: the same bytes everywhere, every object and state visible, ids that fit."""
+"""Tests frames: the same bytes everywhere, every object and state visible, ids that fit."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_objects_are_visible_where_they_are_found() -> None:
             boxes = renderer.visible(state, SIDE, pixels=6)
             assert name in boxes, (seed, name, house.places[name])
             left, top, right, bottom = boxes[name]
-            # It is about in the middle of the frame.
+            # The object is near the middle of the frame.
             assert left < SIDE * 0.65, (seed, name)
             assert right > SIDE * 0.35, (seed, name)
             assert top < SIDE * 0.75, (seed, name)
@@ -111,7 +111,7 @@ def test_fixtures_are_in_the_frame_when_they_are_found(
 
 
 def changed(house: FurnishedHouse, renderer: HouseRenderer, name: str, state_name: str) -> int:
-    """Return how many pixels a state changes."""
+    """Return the number of pixels that a state changes."""
     state = HouseState(house)
     state.go_to(name)
     if name in house.items and state.is_shut_in(name):
@@ -189,14 +189,14 @@ def test_hand_is_seen_below_an_object_that_is_held_and_never_without_one() -> No
 
 
 def teal_pixels(frame: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int:
-    """Return how many pixels have the color of the hand: little red, as much green as blue."""
+    """Return the number of pixels with the hand's color: little red, green and blue about equal."""
     red, green, blue = (frame[..., channel].astype(int) for channel in range(3))
     return int(((green > 2 * red) & (abs(green - blue) < 20) & (green > 60)).sum())
 
 
 @pytest.mark.parametrize("kind", ITEMS)
 def test_pattern_is_shown_by_every_type(kind: str) -> None:
-    """A pattern changes at least 5 % of the pixels that show the object."""
+    """Check that a pattern changes at least 5 % of the pixels that show the object."""
     frames, shown = [], 0
     for pattern in PATTERNS:
         item = Item("Bowl", kind, ItemLook("red", pattern, "matte", "large"))

@@ -1,4 +1,4 @@
-"""The rules of a house, worked by hand on a small one."""
+"""Tests the rules of a house by hand, on a small one."""
 
 from __future__ import annotations
 

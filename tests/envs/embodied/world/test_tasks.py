@@ -1,4 +1,4 @@
-"""Tasks: solvable, of the promised length, with references that fit exactly one object."""
+"""Tests tasks: solvable, of the specified length, with references that match one object."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_reference_by_place_fits_exactly_one_object(dialect: str) -> None:
 
 
 def _neighbor(task: HouseTask, name: str, side: str) -> str:
-    """Return the type of the object beside one, in words."""
+    """Return the type of the object beside another one, in words."""
     house = task.house
     holder, slot = house.places[name]
     beside = (holder, slot + (1 if side == "left" else -1))
@@ -127,7 +127,7 @@ def test_training_and_evaluation_share_no_house_appearance_or_phrase() -> None:
 
 
 def test_numbers_of_names_do_not_tell_the_target() -> None:
-    """With four look-alikes, each number is the target's in about a quarter of the tasks."""
+    """Check four look-alikes: each number is that of the target in about a quarter of the tasks."""
     options = TaskOptions(subset="visual_appearance", tasks=("pick_and_place",), rooms=3)
     targets = [make_task(seed, options).targets[0] for seed in range(120)]
     counts = Counter(name.partition("_")[2] or "1" for name in targets)

@@ -17,7 +17,7 @@ from visenv.scorers import Generate, ReplyError, Scorer
 
 
 def rated(request: Generate) -> dict[str, Any]:
-    """Reply by a word in the question, as a model might."""
+    """Reply as a model, depending on a word in the question."""
     prompt = "".join(part for part in request.messages[-1].parts if isinstance(part, str))
     assert request.messages[-1].images
     if "zoom_score" not in prompt:

@@ -1,4 +1,4 @@
-"""VSR, TallyQA, GQA and curated rows: their layouts, and rows that cannot be used."""
+"""Tests VSR, TallyQA, GQA and curated rows: their layouts, and unusable rows."""
 
 from __future__ import annotations
 

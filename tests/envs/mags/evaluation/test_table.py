@@ -83,7 +83,7 @@ def test_answers_are_judged_and_searched_for_the_truth() -> None:
 def test_extractor_reduces_responses_and_a_refusal_scores_0() -> None:
     scores = AnswerScorer(GRADER, GRADER)
     assert run_here(scores.score(answered("I count to 4"))) == ("4", 1.0, 1.0)
-    # The extractor above writes "REFUSAL."; in another case it is a refusal as well.
+    # The extractor above writes "REFUSAL."; a refusal may be in any case.
     assert run_here(scores.score(answered("I cannot count 4"))) == ("REFUSAL", 0.0, 0.0)
 
 

@@ -8,5 +8,5 @@ import pytest
 
 @pytest.fixture
 def smfanet_weights() -> Path:
-    """The folder of the published weights of SMFANet."""
+    """Return the folder of the published weights of SMFANet."""
     return Path(os.environ["VISENV_SMFANET_WEIGHTS"])

@@ -136,7 +136,7 @@ def test_batches_of_a_size_are_limited_by_their_pixels(monkeypatch: pytest.Monke
     monkeypatch.setattr(backend, "_enlarge", counted)
     monkeypatch.setattr(backends, "_PIXELS", 1000)
     crops = [noise(20, 20, seed) for seed in range(5)]  # two of 400 pixels fit into 1000
-    crops += [noise(40, 30, 9), noise(40, 30, 10)]  # 1200 pixels each: alone
+    crops += [noise(40, 30, 9), noise(40, 30, 10)]  # 1200 pixels each: one per batch
     results = backend.compute([Magnify(Image.from_pixels(crop)) for crop in crops])
     assert sizes == [2, 2, 1, 1, 1]
     assert all(np.array_equal(one, crop[:1, :1]) for one, crop in zip(results, crops, strict=True))

@@ -36,7 +36,7 @@ def saved(path: Path, model: Any) -> Path:
 
 
 def pattern() -> Any:
-    """The 16×16 image ((7x + 13y + 29c) mod 256) / 255."""
+    """Return the 16×16 image ((7x + 13y + 29c) mod 256) / 255."""
     y, x, c = np.mgrid[0:16, 0:16, 0:3]
     levels = ((7 * x + 13 * y + 29 * c) % 256) / 255
     return torch.from_numpy(levels.transpose(2, 0, 1)[None]).float()

@@ -1,4 +1,4 @@
-"""TextVQA in both layouts, and what each kind of bad row comes to."""
+"""Tests TextVQA in both layouts, and each kind of bad row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def photo(path: Path, size: tuple[int, int] = (40, 30)) -> None:
 
 
 def bomb(path: Path, width: int = 60_000, height: int = 50_000) -> None:
-    """A PNG of 67 bytes whose header announces 3 gigapixels."""
+    """Write a PNG of 67 bytes whose header declares 3 gigapixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = zlib.crc32(kind + data)
@@ -101,7 +101,7 @@ def test_kind(tmp_path: Path, answers: list[str], kind: str) -> None:
 def test_score(tmp_path: Path) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     source = TextVQA(release(tmp_path, [row(1, "abc")]))
-    # "stop sign" is the answer of one of ten: official 0.3, min(1, 1/3) in the public code.
+    # "stop sign" is one of ten answers: official 0.3; in the public code, min(1, 1/3).
     assert source.score("Stop sign.", source[0]) == pytest.approx(0.3)
     assert source.score("Stop sign.", source[0], compat="r1_vlm") == pytest.approx(1 / 3)
 
@@ -169,7 +169,7 @@ def test_gigapixel_image_is_refused_from_its_header(
 def test_gigapixel_image_below_pillows_own_limit_is_refused_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Pillow raises by itself at twice its limit; ours must hold without that.
+    # Pillow itself refuses twice its limit; our limit must work without it.
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", None)
     (tmp_path / "train_images").mkdir()
     bomb(tmp_path / "train_images" / "bomb.png")
@@ -183,7 +183,7 @@ def test_broken_image_names_itself(tmp_path: Path) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     (tmp_path / "train_images" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 no more")
     source = TextVQA(release(tmp_path, [row(1, "abc"), row(2, "torn")]))
-    assert source.problems == []  # found when the row is asked for
+    assert source.problems == []  # found when the row is read
     with pytest.raises(ImageError, match=r"torn\.jpg"):
         source[1]
     assert source.problems[0].row == 2
@@ -311,7 +311,7 @@ def test_broken_shard(tmp_path: Path) -> None:
         TextVQA(tmp_path)
 
 
-# ---------------------------------------------------------------------- by name
+# ---------------------------------------------------------------------- choice by name
 
 
 def test_textvqa_is_opened_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""`visenv data distort`: what it writes is what the loader reads, and goes on where it stopped."""
+"""Tests that the loader reads the files of `visenv data distort`, and that the command resumes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clean(name: str) -> Sample:
 
 
 class ToyPictures:
-    """Pictures of a few pixels; the reader says what it has to say for a sample to be taken."""
+    """Draws images of a few pixels; its reader returns values for which a sample is accepted."""
 
     crops = True
 

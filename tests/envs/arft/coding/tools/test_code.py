@@ -19,7 +19,7 @@ WRITE = "cv2.imwrite('path_to_output_image.jpg', np.full((6, 8, 3), 200, np.uint
 
 
 class Scripted:
-    """A backend that answers with what it is told."""
+    """Represents a backend that returns the given result."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
@@ -207,7 +207,8 @@ def test_program_that_fails_says_the_same_every_time() -> None:
     tool = CodeTool()
     store = with_images(input_image=gray(16, 9))
     tool.reset(SAMPLE, store)
-    code = "cv2.imread('nowhere.jpg').shape"  # OpenCV warns, with the time since it was loaded
+    # OpenCV's warning contains the time since it was loaded
+    code = "cv2.imread('nowhere.jpg').shape"
     texts = {tool.run({"code": code}, store).parts[0] for _ in range(2)}
     assert len(texts) == 1
     assert "nowhere.jpg" in str(texts)

@@ -1,4 +1,4 @@
-"""The distortions: pixels by hand, exact inverses, parameters in range, the same every time."""
+"""Tests the distortions: pixels by hand, exact inverses, ranges of parameters, determinism."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_blur_spreads_a_point_and_keeps_its_light() -> None:
     image = gray(*[[0] * 31] * 31)
     image[15, 15] = 255
     blurred = apply(image, Distortion(name="blur", kernel=9, sigma=1.7)).astype(int)
-    # a Gaussian of sigma 1.7 has 1 / (2·pi·1.7²) = 0.0551 of its mass on the middle pixel
+    # a Gaussian of sigma 1.7 has 1 / (2·pi·1.7²) = 0.0551 of its mass on the center pixel
     assert blurred[15, 15, 0] == pytest.approx(255 / (2 * np.pi * 1.7**2), abs=1)
     assert (blurred[:11] == 0).all(), "a kernel of 9 reaches 4 px"
     assert (blurred[15, 11:20] > 0).all()
@@ -60,7 +60,7 @@ def test_blur_spreads_a_point_and_keeps_its_light() -> None:
 def test_noise_has_its_deviation_and_its_seed() -> None:
     image = np.full((100, 100, 3), 128, np.uint8)
     noisy = apply(image, Distortion(name="noise", sigma=30.0, seed=7)).astype(float)
-    # 30,000 draws: the deviation of their mean is 30/173 = 0.17, of their deviation about 0.12
+    # 30,000 draws: the standard error of their mean is 30/173 = 0.17, of their deviation about 0.12
     assert noisy.mean() == pytest.approx(128, abs=1)
     assert noisy.std() == pytest.approx(30, abs=1)
     other = apply(image, Distortion(name="noise", sigma=30.0, seed=8))
@@ -91,7 +91,7 @@ def test_parameters_are_json_and_in_range(name: str, strength: float) -> None:
             assert low <= drawn[parameter] <= high
     if name == "blur":
         assert drawn["kernel"] % 2 == 1
-        # OpenCV's rule for a kernel without a sigma
+        # OpenCV's formula if only the kernel size is given
         side = drawn["kernel"]
         assert drawn["sigma"] == pytest.approx(0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 

@@ -1,4 +1,4 @@
-"""What a reader can read: nothing before the reference repair, the gold answer after it."""
+"""Tests that a reader finds the gold answer after the reference repair, and not before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from visenv.types import Sample
 
 WORLD = procedural()
 COUNT = 4
-"""Samples of each kind; docs/arft.md has the rates over more."""
+"""Number of samples of each kind; docs/arft.md has the rates over more samples."""
 OTHERS: Sequence[Problems] = (("rotation180", "blur"), ("rotation90", "noise"), ("dark", "blur"))
 
 
@@ -42,7 +42,7 @@ def test_read_rate_rises_by_50_points_or_more(problems: Problems) -> None:
 
 @pytest.mark.parametrize("name", ["dark", "overexposure", "noise"])
 def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
-    """Otherwise a reader that reads nothing would pass the test above."""
+    """Check that the reader can read at all; otherwise, the test above would always pass."""
     pictures, rng = NoticePictures(), np.random.default_rng(5)
     clean = pictures.draw(rng, pictures.write(rng), False)
     made = [kinds.draw(name, rng, 0.0)]
@@ -101,7 +101,7 @@ def test_problems_that_no_repair_undoes_are_named() -> None:
 
 
 def test_size_and_question_do_not_depend_on_the_problem() -> None:
-    """The prompt is the question and the size: a learned text-only model has nothing to learn."""
+    """Check question and size, from which a text-only model must not learn the problem."""
     for seed in range(2):
         made = [
             WORLD.made(problems, np.random.default_rng(seed))[1]

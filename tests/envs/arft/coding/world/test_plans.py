@@ -1,4 +1,4 @@
-"""Plans: the paper's numbers, their balance, and what a row of problems may be."""
+"""Tests plans: the paper's numbers, their balance, and names of problems."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_test_set_is_70_simple_and_130_hard() -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_plan_has_every_label_and_the_paper_s_compositions(name: str) -> None:
     assert {label for problems in PLANS[name] for label in problems} == set(LABELS)
-    # Section B.2.2 of the paper names these two
+    # Section B.2.2 of the paper names these two compositions.
     assert {("rotation90", "dark"), ("blur", "noise")} <= set(PLANS[name])
 
 
@@ -46,7 +46,7 @@ def test_schedule_is_balanced_from_its_beginning() -> None:
     train = schedule(PLANS["train"], 3)
     for start in range(0, 1200, 12):
         assert set(train[start : start + 12]) == set(PLANS["train"])
-    # 200 of the test set are 10 rounds of 11 and 9 crops
+    # The 200 rows of the test set are 10 rounds of 11 problems and 9 crops.
     for start in range(0, 200, 20):
         some = schedule(PLANS["test"], 3)[start : start + 20]
         assert (some.count(CROP), len(set(some))) == (9, 12)

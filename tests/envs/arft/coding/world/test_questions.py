@@ -1,4 +1,4 @@
-"""What is asked in the procedural worlds: answers that are in the image, seen or computed."""
+"""Tests the questions of the procedural worlds: the answers are in the image, read or computed."""
 
 from __future__ import annotations
 

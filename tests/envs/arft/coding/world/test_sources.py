@@ -1,4 +1,4 @@
-"""Distorted samples: what is stored with them makes them again, and any questions will do."""
+"""Tests distorted samples: their stored parameters reproduce the image, for any questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from visenv.types import Image, QuestionTruth, Sample
 
 
 def clean(name: str = "q", **truth: Any) -> Sample:
-    """A gradient of 40 by 20 px."""
+    """Return a sample with a gradient of 40 by 20 px."""
     pixels = np.zeros((20, 40, 3), np.uint8)
     pixels[..., 0] = np.linspace(40, 200, 40, dtype=np.uint8)
     pixels[..., 1] = np.linspace(40, 200, 20, dtype=np.uint8)[:, None]
@@ -65,12 +65,12 @@ def test_stored_parameters_make_the_image_again(problems: Problems, seed: int) -
 
 def test_crop_says_where_to_look_in_thousandths() -> None:
     sample = distorted(BOXED, ("crop",), np.random.default_rng(0))
-    # 10..20 of 40 px, half of its width more on each side: 5..25, of 40 125..625;
-    # 5..15 of 20 px, half of its height more: 0..20, of 20 0..1000
+    # 10..20 of 40 px, and half of the width more on each side: 5..25, of 40 px 125..625; 5..15 of
+    # 20 px, and half of the height more: 0..20, of 20 px 0..1000
     assert sample.ground_truth.box == (125, 0, 625, 1000)
     assert sample.images == BOXED.images
     edge = clean(target_box=(0, 0, 40, 4))
-    # beyond the image there is nothing; 0..6 of 20 px
+    # the box ends at the border of the image: 0..6 of 20 px
     assert distorted(edge, ("crop",), np.random.default_rng(0)).ground_truth.box == (
         0,
         0,
@@ -155,6 +155,6 @@ def test_plan_is_gone_through_again() -> None:
 
 def test_procedural_crops_are_found_whatever_the_text_is() -> None:
     world = procedural()
-    for seed in range(40):  # one text in ten has a value that cannot be read in small letters
+    for seed in range(40):  # one text in ten has a value that is unreadable in small letters
         whole, cut = world.made(CROP, np.random.default_rng([5, seed]))
         assert (whole.question, whole.answers) == (cut.question, cut.answers)

@@ -1,4 +1,4 @@
-"""The search tool: what it shows, what it refuses."""
+"""Tests the search tool: its results, and the calls that it refuses."""
 
 from __future__ import annotations
 

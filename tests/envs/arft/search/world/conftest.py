@@ -1,4 +1,4 @@
-"""A few worlds, with many questions about each."""
+"""Provides a few worlds, with many questions about each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.types import Sample
 
 @pytest.fixture(scope="session")
 def asked() -> dict[str, list[Sample]]:
-    """By preset, 240 samples of three worlds."""
+    """Return 240 samples of three worlds for each preset."""
     samples = {}
     for preset in ("default", "tiny"):
         rng = np.random.default_rng(5)

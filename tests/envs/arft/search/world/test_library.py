@@ -1,4 +1,4 @@
-"""Worlds by their seed: kept, pickled, shared by threads, gone from the disk in the end."""
+"""Tests the cache of worlds: it is pickled, shared by threads, and removed from the disk."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def test_threads_that_meet_at_a_new_world_all_find_it() -> None:
 def test_index_that_is_not_kept_is_closed_and_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """At once, not when the garbage collector next finds a cycle."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others make worlds in the shared one
+    """Check that the index is removed at once, and not at the next garbage collection."""
+    # other tests make worlds in the shared folder
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(library, "_indices", SharedCache(2))
     before, opened = folders(), open_files()
     gc.disable()
@@ -103,7 +104,7 @@ assert engine.search(title, 1)[0].title == title
 
 
 def test_index_is_removed_by_a_process_and_its_fork(tmp_path: Path) -> None:
-    """The child searches an index of its own, and leaves its parent's alone when it ends."""
+    """Check that the child makes an index of its own and does not remove that of its parent."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD],
         env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"},

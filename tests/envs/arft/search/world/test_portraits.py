@@ -1,4 +1,4 @@
-"""Images: they show the name or the look, the same for the same, and nothing of the facts."""
+"""Tests images: they show the name or the look, deterministically, and no facts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_name_is_all_that_a_sign_shows(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_are_read_at_a_size_that_fits(kind: str) -> None:
-    """Near doubles, too, are pictures that differ by more than noise."""
+    """Check that the images of two similar names differ by more than noise."""
     for one, double in zip(of_kind(kind)[1::3], of_kind(kind)[2::3], strict=True):
         apart = np.abs(named(one).astype(int) - named(double)).max(axis=2) > 60
         assert apart.sum() > 30, (one.name, double.name)
@@ -73,7 +73,7 @@ def test_figures_are_all_different() -> None:
         image = PIL.Image.new("RGB", (100, 100), "white")
         draw_charge(PIL.ImageDraw.Draw(image), (50, 50), 40, charge, (0, 0, 0), (255, 255, 255))
         inked = (np.asarray(image) == 0).all(axis=2)
-        assert 500 < inked.sum() < 5100  # of 8,100 px of its square
+        assert 500 < inked.sum() < 5100  # of the 8,100 px of its square
         assert abs(np.nonzero(inked)[1].mean() - 50) < 12
         drawn.add(inked.tobytes())
     for headgear in HEADGEAR:

@@ -1,4 +1,4 @@
-"""Questions of both worlds: right, found by the engine, and not to be had in a cheaper way."""
+"""Tests the questions of both worlds: right, answerable by searching, and in no simpler way."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def articles_of(sample: Sample) -> dict[str, str]:
 
 
 def says(text: str, value: str) -> bool:
-    """Whether the text holds the value, not as a part of a word or of a number with commas."""
+    """Return whether the text contains the value, not as a part of a word or of a longer number."""
     return re.search(rf"(?<!\w)(?<!\d,){re.escape(value)}(?!\w|,\d)", text) is not None
 
 
-# ---------------------------------------------------------------------------- searching leads there
+# -------------------------------------------------------------------- searching leads to the answer
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -76,7 +76,7 @@ def test_gold_queries_pass_their_own_guard(asked: Asked, preset: str) -> None:
             assert word_similarity(other, query, names) == 0.0, "one step is not another"
 
 
-# ---------------------------------------------------------------------------- nothing less does
+# ------------------------------------------------------------- other ways do not lead to the answer
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -96,7 +96,7 @@ def test_question_names_nothing_that_has_an_article(asked: Asked, preset: str) -
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_answer_depends_on_the_image_for_the_same_words(asked: Asked, preset: str) -> None:
-    """In one world, most questions that are asked twice: without the image it is a guess."""
+    """Check repeated questions of a world: without the image, the answer is often a guess."""
     answers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for sample in asked[preset]:
         answers[sample.ground_truth.world.seed, sample.question][sample.answers[0]] += 1
@@ -107,7 +107,7 @@ def test_answer_depends_on_the_image_for_the_same_words(asked: Asked, preset: st
 
 
 def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked) -> None:
-    """As a policy would that does not look at the image: 4 of 12 to 48 of a kind at most."""
+    """Check a policy that ignores the image; it sees at most 4 of 12 to 48 articles of a kind."""
     found = 0
     for sample in asked["default"]:
         results = engine_of(sample).search(sample.question, PASSAGES)
@@ -116,7 +116,7 @@ def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked
 
 
 def test_facts_differ_between_worlds(asked: Asked) -> None:
-    """Facts learned by heart are of no use."""
+    """Check that facts of one world, learned by heart, do not help in another."""
     told: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for seed in range(60):
         for article in WorldEngine("tiny", seed).articles():
@@ -124,7 +124,7 @@ def test_facts_differ_between_worlds(asked: Asked) -> None:
     assert min(len(texts) for texts in told.values()) >= 4
 
 
-# ---------------------------------------------------------------------------- what a sample holds
+# ---------------------------------------------------------------------------- contents of a sample
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -211,7 +211,7 @@ def test_sample_is_a_function_of_the_generator(preset: str) -> None:
     assert made is not one
 
 
-# ---------------------------------------------------------------------------- choosing
+# ---------------------------------------------------------------------------- options
 
 
 def test_hops_and_worlds_are_chosen() -> None:

@@ -1,4 +1,4 @@
-"""The default world: its links, its near doubles, and what its articles tell."""
+"""Tests the default world: its links, its similar names, and the texts of its articles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world(seed: int) -> Society:
 
 
 def differing(one: str, other: str) -> int:
-    """Letters in which two names of the same length differ."""
+    """Return the number of letters in which two names of the same length differ."""
     assert len(one) == len(other), (one, other)
     return sum(a != b for a, b in zip(one, other, strict=True))
 
@@ -100,7 +100,7 @@ def test_namer_never_gives_a_name_twice() -> None:
 
 
 def test_words_of_looks_are_words_of_nothing_else() -> None:
-    """A search for a look would find them."""
+    """Check the words of looks, because a search for a look would find articles with them."""
     shown = {*words.COLORS, *words.CHARGES, *words.HEADGEAR}
     told = " ".join(
         sentence

@@ -50,7 +50,7 @@ def test_verdict_is_right_for_any_seed(seed: int) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
-    """The strict verdict contradicted the check in 10.6 % (arm) and 16.4 % (mmif) of samples."""
+    """Check verdicts; strict verdicts would contradict 10.6 % (arm) and 16.4 % (mmif) of checks."""
     samples = drawn(5, 400, ConstraintWorld(dialect=dialect))
     for sample in samples:
         called = sample.ground_truth.check
@@ -66,14 +66,14 @@ def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
 def test_half_of_the_verdicts_are_true_for_each_check_in_a_published_dialect(
     name: str, dialect: Dialect
 ) -> None:
-    """With mmif, no text of the three checks of endings was ever True."""
+    """Check all makers; with mmif, the three checks of endings once rejected every text."""
     samples = drawn(8, 40, ConstraintWorld([name], dialect=dialect))
     for sample in samples:
         called = sample.ground_truth.check
         said = check(name, response(sample), called.arguments, dialect)
         assert (str(said),) == sample.answers
         assert sample.ground_truth.case.startswith("kept") == said
-    # 40 draws of a fair coin: 20, give or take 3.2 (one sigma).
+    # 40 draws of a fair coin: 20 with a standard deviation of 3.2.
     assert abs(sum(sample.answers == ("True",) for sample in samples) - 20) < 4 * 10**0.5
 
 
@@ -113,7 +113,7 @@ def test_half_of_the_verdicts_are_true_for_each_check() -> None:
         verdicts[sample.kind][sample.answers[0]] += 1
     assert set(verdicts) == set(CHECKS)
     for counted in verdicts.values():
-        # 3000 / 19 = 158 draws of a fair coin: half of them give or take 6.3 (one sigma).
+        # 3000 / 19 = 158 draws of a fair coin: half of them with a standard deviation of 6.3.
         assert sum(counted.values()) == pytest.approx(158, abs=60)
         assert counted["True"] / sum(counted.values()) == pytest.approx(0.5, abs=0.2)
 

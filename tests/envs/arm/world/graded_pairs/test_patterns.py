@@ -1,4 +1,4 @@
-"""Patterns: what they say tells nothing about which of them is the best."""
+"""Tests that the pattern of statements does not reveal which of the responses is the best."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_best_response_is_where_it_is_said_to_be(facts: int, responses: int) -> 
 
 
 def test_responses_are_the_best_equally_often() -> None:
-    """6,000 draws: of every pair of patterns, within 4 standard deviations of a half."""
+    """Check 6,000 draws: for every pair of patterns within 4 standard deviations of a half."""
     rng = np.random.default_rng(0)
     won: defaultdict[object, Counter[int]] = defaultdict(Counter)
     for _ in range(6000):

@@ -1,4 +1,4 @@
-"""Topics: every right value follows from the question or the scene, and no wrong value is right."""
+"""Tests that right values follow from the question or the scene, and that wrong values do not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text_topics(count: int) -> list[ResponseTopic]:
 
 
 def answers_to(topic: ResponseTopic) -> list[str]:
-    """The answers, worked out from the words of the question alone."""
+    """Return the answers that follow from the words of the question alone."""
     question = topic.question
     if topic.kind == "numbers":
         numbers = [int(digits) for digits in re.findall(r"\d+", question)]

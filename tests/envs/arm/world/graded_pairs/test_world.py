@@ -1,4 +1,4 @@
-"""GradedPairs: grades are what they say, the best one is the verdict, and length tells nothing."""
+"""Tests GradedPairs: grades match the texts, the best one is the verdict, length is no cue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def samples(count: int, candidates: int, about: Any = "text", **options: Any) ->
 
 
 def stated(text: str, fact: RequiredFact) -> str | None:
-    """The value the response gives of a fact: one that fills a statement found in the text."""
+    """Return the value of a fact that the response states, by the templates of its statements."""
     found = {
         value
         for value in (fact.right, *fact.wrong)
@@ -41,7 +41,7 @@ def stated(text: str, fact: RequiredFact) -> str | None:
 
 
 def flaws_of(text: str, topic: ResponseTopic) -> tuple[int, int]:
-    """Wrong statements and facts left out, by what the text says."""
+    """Return the numbers of wrong statements and of omitted facts in the text."""
     values = [stated(text, fact) for fact in topic.facts]
     wrong = [
         value is not None and value != fact.right
@@ -116,7 +116,7 @@ def test_single_response_is_complete_and_true_or_wrong_and_false() -> None:
 
 
 def test_best_response_stands_anywhere() -> None:
-    """400 draws: each place within 5 standard deviations of a quarter."""
+    """Check 400 draws: each position is within 5 standard deviations of a quarter."""
     counts = Counter(sample.answers[0] for sample in samples(400, 4))
     assert set(counts) == {"1", "2", "3", "4"}
     assert all(abs(count - 100) < 5 * 75**0.5 for count in counts.values())
@@ -124,7 +124,7 @@ def test_best_response_stands_anywhere() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_length_tells_nothing_of_quality(seed: int) -> None:
-    """Within 4 standard errors the best is the longest or the shortest one as often as another."""
+    """Check that length does not predict the best response, within 4 standard errors."""
     world = GradedPairs(4, "text")
     rng = np.random.default_rng(seed)
     drawn = [world.sample(rng) for _ in range(600)]
@@ -150,7 +150,7 @@ def test_scenes_come_with_image_and_boxes() -> None:
 
 @pytest.mark.component("opencv")
 def test_look_of_a_tiny_scene_varies() -> None:
-    """Where every sign was orange and square, texts alone told which response is right."""
+    """Check frames and shapes; with only orange square signs, texts alone revealed the verdict."""
     world, rng = GradedPairs(1, "scenes", "tiny"), np.random.default_rng(0)
     drawn = [world.sample(rng) for _ in range(12)]
     assert {sample.images[0].size for sample in drawn} == {(1152, 1152)}

@@ -1,6 +1,7 @@
-"""A player of House that misbehaves: ``hostile_player.py <behavior> <after how many actions>``.
+"""Runs a player of House that misbehaves: ``hostile_player.py <behavior> <number of actions>``.
 
-Behavior ``"floor plan"`` behaves: it serves the house of seed 5 as the scene FloorPlan1.
+The player misbehaves after this number of actions. With the behavior ``"floor plan"``, it works
+normally and serves the house of seed 5 as the scene FloorPlan1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scenes of AI2-THOR that are written by hand: names, basins, skills, goals, the protocol."""
+"""Tests hand-written scenes of AI2-THOR: names, basins, skills, goals, the protocol."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def thing(kind: str, x: float, parents: list[str] | None = None, **more: Any) ->
 
 
 def metadata(*objects: dict[str, Any], held: str = "") -> dict[str, Any]:
-    """Return metadata; receptacles list what names them as a parent."""
+    """Return metadata; each receptacle lists the objects that name it as a parent."""
     for each in objects:
         each["receptacleObjectIds"] = [
             other["objectId"] for other in objects
@@ -55,7 +55,7 @@ def metadata(*objects: dict[str, Any], held: str = "") -> dict[str, Any]:
 
 
 class Recorder:
-    """Notes ai2thor's actions, and answers with given metadata."""
+    """Records ai2thor's actions, and returns the given metadata."""
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""EB-ALFRED over ai2thor's real Controller, with the player that serves House."""
+"""Tests EB-ALFRED over ai2thor's real Controller, with the player that serves House."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def leftovers() -> set[str]:
 
 
 def facts_of(state: HouseState) -> dict[str, Any]:
-    """What a state holds; ai2thor does not say in front of which fixture a floor is."""
+    """Return the facts of a state; floors are omitted, as ai2thor does not report their fixture."""
     fields = ("places", "held", "open", "on", "sliced", "dirty", "hot", "cold", "at", "focus",
               "found", "target")  # fmt: skip
     delivered = {pair for pair in state.delivered if not pair[1].startswith(FLOOR)}
@@ -103,7 +103,7 @@ def random(simulation: HouseSimulation, rng: np.random.Generator) -> str:
 
 
 def hostile(simulation: HouseSimulation, rng: np.random.Generator) -> str:
-    """Any verb on what is near: most of it is held, shut, full, running or nested."""
+    """Return an action, mostly on an object nearby: often held, shut, full, running or nested."""
     state, house = simulation.state, simulation.house
     verb = str(rng.choice(VERBS))
     names = [name for name in simulation.dialect.names if name.startswith(verb)]
@@ -118,7 +118,7 @@ VERBS = ("find", "find", "pick up", "pick up", "put down", "drop", "open", "clos
 
 
 def scripted(simulation: HouseSimulation, rng: np.random.Generator) -> str:
-    """Everything that an appliance refuses."""
+    """Return the next action of a script with everything that an appliance refuses."""
     house = simulation.house
     one, other = [name for name, (holder, _) in house.places.items()
                   if not house.fixtures[holder].type.opening][:2]  # fmt: skip
@@ -237,7 +237,7 @@ def test_keeps_the_contract(check: Any) -> None:
 
 
 def spec_of(*behavior: str, **limits: Any) -> SimulatorSpec:
-    """Return the simulator with the player of House, or one that misbehaves."""
+    """Return the simulator with the player of House, or with one that misbehaves."""
     world = ThorOptions("house", "fifo", "", limits).world(PRESETS["tiny"], EmbodiedOptions())
     spec: SimulatorSpec = world.session.spec  # type: ignore[attr-defined]
     if not behavior:
@@ -379,7 +379,7 @@ def published(folder: Path, params: dict[str, Any], kind: str, first: list[Any])
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that takes the place of the Unity player."""
+    """Write a program that replaces the Unity player."""
     program = tmp_path_factory.mktemp("player") / "thor-Linux64"
     program.write_text(
         f"#!/bin/sh\nPYTHONPATH={os.pathsep.join(filter(None, sys.path))} "
