@@ -1,4 +1,4 @@
-"""Normalizers by hand."""
+"""Tests loss aggregation against hand-worked values."""
 
 from __future__ import annotations
 
