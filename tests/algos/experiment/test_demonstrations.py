@@ -1,4 +1,4 @@
-"""Tests a phase's demonstrations: filtered by reward, or sampled from the policy itself."""
+"""Tests demonstrations of a phase: filtered by reward, or sampled from the policy itself."""
 
 from __future__ import annotations
 

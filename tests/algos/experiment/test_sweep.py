@@ -60,7 +60,7 @@ def test_phases_are_shared_up_to_the_first_change(tmp_path: Path) -> None:
     recipes = [run.recipe for run in runs]
     assert shared_phases(recipes) == ["warm-up"]
     longer = replace(recipes[0], phases={**recipes[0].phases, "more": recipes[0].phases["rl"]})
-    assert shared_phases([longer, recipes[0]]) == ["warm-up"]  # each arm has its own phase `more`
+    assert shared_phases([longer, recipes[0]]) == ["warm-up"]  # the last phase is never shared
     assert shared_phases([recipes[0], replace(recipes[1], executor="threads")]) == []
 
 

@@ -148,7 +148,7 @@ def test_tool_result_is_a_block_for_the_template_to_wrap() -> None:
 
 
 def test_thoughts_that_trl_kept_back_count() -> None:
-    """Check the reward of stage 2: 1.5 for the right verdict after a successful call.
+    """Check that stage 2 pays 1.5 for the right verdict after a call, if all turns are well-formed.
 
     If one of two turns has no thought, half of the format reward of 0.3 is lost.
     """
@@ -287,7 +287,7 @@ def _judged(env_id: str, **options: Any) -> Any:
 
 
 def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: Any) -> None:
-    """Check a reward of 1 for the answer, 0.2 for the call and 0.5 times the share of thoughts."""
+    """Check the terms: answer 1, call 0.2, and 0.5 times the share of turns with a thought."""
     environment = _judged(judged_id())
     for first, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.5)):
         environment.reset(seed=0)
@@ -303,7 +303,7 @@ def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: 
 def test_terms_read_the_thought_of_a_call_that_ends_the_episode(
     judged_id: Any, turns: int, wrap: Any, judge: Any
 ) -> None:
-    """Check a reward of 0.2 for the call and 0.5 times the share of thoughts, deferred or not."""
+    """Check call 0.2 and 0.5 times the share of turns with a thought, deferred or not."""
     environment = _judged(judged_id(turns=turns, wrap=wrap, judge=judge))
     for said, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.0)):
         environment.reset(seed=0)
