@@ -79,7 +79,7 @@ def test_visual_arft_has_the_published_settings(task: str, steps: int, reported:
     assert (rl.rollouts.num_generations, rl.rollouts.prompts_per_step) == (8, 8 * 1 * 2)
     assert (rl.rollouts.temperature, rl.rollouts.max_tokens) == (1.0, 256)
     assert recipe.evaluation.max_tokens == {"coding": 1024, "search": 2048}[task]
-    # 3400 rows and 10 epochs, 63 rows and 400: 3400 // 16 = 212, and 63 rows are 4 steps
+    # 10 epochs of 3400 // 16 = 212 steps, and 400 epochs of 4 steps for 63 rows
     assert rl.steps == steps == {"coding": 3400 // 16 * 10, "search": 4 * 400}[task]
     assert rl.saving.checkpoint_every == reported
     assert rl.saving.keep_checkpoints * reported >= steps  # the reported checkpoint is kept

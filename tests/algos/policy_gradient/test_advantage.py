@@ -90,7 +90,7 @@ def test_order_of_a_group_does_not_matter(rewards: list[float], random: Any) -> 
 
 
 def test_leaving_one_out() -> None:
-    # the others have (0 + .5) / 2 = .25, (1 + .5) / 2 = .75 and .5
+    # the means of the others are (0 + .5) / 2 = .25, (1 + .5) / 2 = .75 and .5
     assert leave_one_out([1, 0, 0.5]) == pytest.approx([0.75, -0.75, 0.0], abs=1e-15)
 
 

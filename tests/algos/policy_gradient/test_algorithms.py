@@ -44,7 +44,7 @@ OPTIONS: list[dict[str, Any]] = [
         (DrGRPO(max_tokens=4), (-2.2 / 4 + 0.8 / 4) / 2),
         (DAPO(), (-2.28 + 0.8) / 3),
         (BNPO(), (-2.2 + 0.8) / 3),
-        # sequence ratios √2 | 1/2 become 1.28 | .8
+        # sequence ratios √2 | 1/2 are clipped to 1.28 | .8
         (GSPO(clip_low=0.2, clip_high=0.28), (-1.28 + 0.8) / 2),
         # weights 1, 1.5 (2, clipped) | .5 times -A log p, with log p = -1: 1 + 1.5 - .5
         (CISPO(max_ratio=1.5), 2.0 / 3),
@@ -62,7 +62,7 @@ def test_loss_by_hand(hand_batch: Any, algorithm: Any, expected: float) -> None:
 
 def test_metrics_by_hand(hand_batch: Any) -> None:
     loss = DAPO(kl_coef=0.1, clip_dual=2.0).loss(hand_batch)
-    # k3: 0, 2 - log 2 - 1 = .3068528 | 0; weighted .03068528. (-1.48 + .03068528) / 3
+    # k3 is 0, 2 - log 2 - 1 = .3068528 | 0; times 0.1 it is .03068528: (-1.48 + .03068528) / 3
     assert float(loss.value) == pytest.approx(-0.4831049, abs=1e-6)
     assert loss.metrics == pytest.approx(
         {
@@ -226,9 +226,9 @@ def test_tokens_that_became_impossible_or_certain_stay_finite(random_batch: Any,
         (GSPO(), [1.1545006, -0.5772503, -0.5772503, 0, 0]),
         (RLOO(), [1, -0.5, -0.5, 0, 0]),
         # one token each: mean 2.2; squares 1.44 + 2 · 4.84 + 2 · 7.84 = 26.8, / 4 = 6.7,
-        # std 2.5884358: -1.2, -2.2 and 2.8 of these
+        # std 2.5884358, which divides -1.2, -2.2 and 2.8
         (ReinforcePlusPlus(), [-0.4636004, -0.8499341, -0.8499341, 1.0817344, 1.0817344]),
-        # baselines first: 2/3, -1/3, -1/3, 0, 0: squares 6/9, / 4 = 1/6, std .4082483
+        # minus group means: 2/3, -1/3, -1/3, 0, 0; variance 6/9 / 4 = 1/6, std .4082483
         (ReinforcePlusPlus(baseline="group"), [1.6329931, -0.8164965, -0.8164965, 0, 0]),
     ],
 )

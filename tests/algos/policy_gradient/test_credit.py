@@ -22,7 +22,7 @@ from visenv.algos.policy_gradient.credit import (
 def test_returns_to_go(make_episode: Any) -> None:
     played = make_episode([1.0, 0.0, 2.0])
     assert returns_to_go(played).tolist() == [3.0, 2.0, 2.0]
-    # 2; 0 + .5 · 2 = 1; 1 + .5 · 1 = 1.5
+    # from the last turn: 2; 0 + .5 · 2 = 1; 1 + .5 · 1 = 1.5
     assert returns_to_go(played, 0.5).tolist() == [1.5, 1.0, 2.0]
     assert returns_to_go(make_episode([])).shape == (0,)
 

@@ -22,7 +22,7 @@ def test_soft_punishment(length: int, expected: float) -> None:
 
 def test_last_turn_is_punished(make_episode: Any) -> None:
     played = make_episode([0.5, 1.0], tokens=[6, 3])
-    # 9 tokens, limit 10, buffer 4: (6 - 9) / 4 = -.75, twice; 1 - 1.5 = -.5
+    # 9 tokens, limit 10, buffer 4: (6 - 9) / 4 = -.75, times 2; 1 - 1.5 = -.5
     assert [turn.reward for turn in punished(played, 10, 4, 2.0).turns] == [0.5, -0.5]
     assert punished(played, 20, 4, 2.0) is played
 

@@ -156,7 +156,7 @@ def test_checkpointing_makes_each_layer_again_in_training_alone(
         policy.train_mode(training)
         runs.clear()
         policy.score([segment], {}).logprobs.sum().backward()
-        assert len(runs) == 3 * expected  # layers
+        assert len(runs) == 3 * expected  # 3 layers
 
 
 def test_policy_in_training_still_samples_with_its_memory(

@@ -250,7 +250,7 @@ def test_service_that_is_away_aborts_the_episode() -> None:
 
 def test_tool_that_raises_aborts_the_episode() -> None:
     environment = _troubled(RuntimeError("a bug"))
-    with pytest.raises(RuntimeError):  # TRL shows it to the model
+    with pytest.raises(RuntimeError):  # TRL shows the error to the model
         environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
 
