@@ -1,4 +1,4 @@
-"""What tests read of a run, and an algorithm with which every step of it counts."""
+"""Reads the metrics of runs, and provides an algorithm that changes weights in every step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.algos.policy_gradient import GRPO
 
 
 def timeless(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of metrics without what depends on the clock."""
+    """Return rows of metrics without the values that depend on the clock."""
     return [
         {name: value for name, value in row.items() if not name.startswith(("seconds", "rollout"))}
         for row in rows
@@ -22,12 +22,12 @@ def timeless(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """The rows that a run has written, `timeless`."""
+    """Return the rows that a run wrote, `timeless`."""
     return timeless(map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()))
 
 
 class Sloped(GRPO):
-    """Every episode has an advantage of its own, so that every step changes the weights."""
+    """Gives every episode a different advantage, so that every step changes the weights."""
 
     @override
     def advantages(self, groups: Any) -> Any:
@@ -38,14 +38,14 @@ class Sloped(GRPO):
 
 
 def small_sweep(head: str, sweep: str, *, steps: int, groups: int, episodes: int) -> str:
-    """Return a recipe of a warm-up and RL with two arms, ``paper`` and ``outcome``, as TOML.
+    """Return a TOML recipe of a warm-up and RL with two arms, ``paper`` and ``outcome``.
 
     Args:
         head: Further fields of the recipe.
         sweep: The tables ``sweep`` and ``sweep.arms.paper``.
-        steps: Steps of RL.
-        groups: Groups of a step.
-        episodes: Held-out episodes of an evaluation.
+        steps: Number of RL steps.
+        groups: Groups in a step.
+        episodes: Held-out episodes in an evaluation.
     """
     return f"""
 name = "job"

@@ -1,4 +1,4 @@
-"""The theory of group sizes: golden values, the counterexample, and estimates."""
+"""Tests the theory of group sizes: golden values, the counterexample, and estimates."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_counterexample_breaks_the_bound() -> None:
     assert plan.bounds[0] == pytest.approx(0.4846, abs=5e-5)
     assert plan.simulated[0] == pytest.approx(0.3041, abs=0.003)  # four standard deviations
     assert plan.is_bound_violated
-    # By hand: both optimal, or one of them and a noisy comparison of means 0.01 delta apart.
+    # By hand: both are optimal, or one is and wins a noisy comparison of means 0.01 delta apart.
     z = 0.01 * delta * components / (sigma * math.sqrt(2 * components))
     exact = 0.09 + 0.42 * 0.5 * (1 + math.erf(z / math.sqrt(2)))
     assert exact == pytest.approx(0.3041, abs=5e-5)
@@ -112,13 +112,15 @@ def test_approximation_of_a_large_rate_is_finite(cm: float) -> None:
 
 
 def test_beta_is_overestimated_from_small_groups() -> None:
-    # One response in four is right. In pairs, a wrong one is undominated if the other is wrong.
+    # One response in four is right. In pairs, a wrong response is undominated if the other is
+    # wrong.
     groups: list[list[dict[str, float | None]]] = [
         [{"accuracy": float(a == 0)}, {"accuracy": float(b == 0)}]
         for a in range(4)
         for b in range(4)
     ]
-    # Undominated are both of 9 pairs without a right one, one of 6 mixed pairs, and both of 1 pair.
+    # Undominated are both members of 9 pairs without a right one, one of 6 mixed pairs, and both of
+    # 1 pair.
     assert estimate_beta(groups, 0.5) == (18 + 6 + 2) / 32
 
 
@@ -127,7 +129,7 @@ def test_beta_is_the_share_that_no_member_dominates() -> None:
         [{"accuracy": 1.0, "spatial": 1.0}, {"accuracy": 0.0, "spatial": None}],
         [{"accuracy": 1.0, "spatial": 0.0}, {"accuracy": 1.0, "spatial": 1.0}],
     ]
-    # In the second group neither is better in every component.
+    # In the second group no member is better in every component.
     assert estimate_beta(groups, 0.5) == 0.75
 
 

@@ -1,7 +1,7 @@
-"""A policy of 110 weights and an environment of two letters: enough to train for real, in moments.
+"""Provides a policy of 110 weights and an environment of two letters, for real training in seconds.
 
-The environment shows a letter, then an image and another letter; each that the policy answers by
-its capital earns a half. The policy's next token depends on the token before it alone.
+The environment shows a letter, then an image and another letter; each correct answer, its capital,
+earns 0.5. The policy's next token depends only on the token before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PLACEHOLDER, END, VOCABULARY = TOKENS.index("<image>"), TOKENS.index("<end>"), l
 
 
 class Echo(gym.Env[Any, str]):
-    """Say the capital of the letter, twice; `on_reset` and `aborts` make trouble."""
+    """Asks twice for the capital of a letter; `on_reset` and `aborts` can cause failures."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Echo(gym.Env[Any, str]):
 
 
 class ToySession(Session):
-    """Tokens of one conversation."""
+    """Holds the tokens of one conversation."""
 
     def __init__(self, seed: int, temperature: float = 1.0) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class ToySession(Session):
 
 
 class Bigrams(torch.nn.Module):
-    """Logits of the next token given the one before, with dropout."""
+    """Computes logits of the next token from the token before, with dropout."""
 
     def __init__(self, seed: int, dropout: float, width: int = VOCABULARY) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class Bigrams(torch.nn.Module):
 
 
 class Scorer(torch.nn.Module):
-    """Scores segments with the bigrams it holds."""
+    """Scores segments with its bigrams."""
 
     def __init__(self, network: Bigrams) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class Scorer(torch.nn.Module):
 
 
 class ToyPolicy(TrainablePolicy[ToySession]):
-    """`Bigrams` behind the contract of trainable policies."""
+    """Implements `TrainablePolicy` with `Bigrams`."""
 
     def __init__(self, seed: int = 0, dropout: float = 0.0, width: int = VOCABULARY) -> None:
         self.version = 0
@@ -187,7 +187,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         return self.say(session, sampling)
 
     def say(self, session: ToySession, sampling: Sampling, rounding: float = 0.0) -> Reply:
-        """Sample a turn; `rounding` is added to every other logit, as another batch shape may."""
+        """Sample a turn; add `rounding` to every other logit, like another batch shape."""
         rng = np.random.default_rng([sampling.seed, len(session.turns)])
         tokens: list[int] = []
         logprobs: list[float] = []
@@ -263,16 +263,16 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         return frozen
 
     def weights(self) -> bytes:
-        """All weights, to be compared to the bit."""
+        """Return all weights as bytes, to be compared exactly."""
         return b"".join(each.detach().numpy().tobytes() for each in self.network.parameters())
 
 
 class ToyEngine(EnginePolicy[ToySession]):
-    """Samples as `ToyPolicy` does, with the weights it was last sent.
+    """Samples like `ToyPolicy`, with the weights that it received last.
 
     Args:
-        failures: How many of its first transfers fail, half way.
-        dies_at: Turns after which it dies, once.
+        failures: Number of first transfers that fail halfway.
+        dies_at: Number of turns after which it dies, once.
     """
 
     def __init__(self, failures: int = 0, dies_at: int | None = None) -> None:
@@ -321,7 +321,7 @@ class ToyEngine(EnginePolicy[ToySession]):
 
 
 def demonstration(first: str, second: str, gray: int = 0) -> Episode:
-    """An episode in which both answers were right; without segments."""
+    """Return an episode with two right answers and without segments."""
     image = Image.from_pixels(np.full((2, 2, 3), gray, np.uint8))
     turns = [
         Turn((Message("user", (first,)),), first.upper(), 0.5, (), "stop"),

@@ -1,4 +1,4 @@
-"""The two tiny models, built once, and a way to talk to them."""
+"""Provides the two tiny models, built once, and conversations with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Talk:
-    """Conversations with a policy, without an environment."""
+    """Holds conversations with a policy, without an environment."""
 
     request = TurnRequest("<think>")
     sampling = Sampling(1.0, 12)
@@ -31,7 +31,7 @@ class Talk:
     def clip(
         self, seed: int, frames: int, width: int = 64, height: int = 64, seconds: float = 0.5
     ) -> Video:
-        """A video whose frames are `seconds` apart."""
+        """Return a video whose frames are `seconds` apart."""
         shown = [self.picture(1000 * seed + k, width, height) for k in range(frames)]
         return Video(tuple(shown), tuple([seconds * k for k in range(frames)]))
 
@@ -47,7 +47,7 @@ class Talk:
         sampling: Sampling | None = None,
         before: Callable[[TokenSession], None] | None = None,
     ) -> Conversation:
-        """One conversation; `before` is called ahead of each turn."""
+        """Hold one conversation; call `before` ahead of each turn."""
         session = policy.open(seed)
         replies = []
         for messages in turns:
@@ -95,7 +95,7 @@ def qwen2_5_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def qwen3(qwen3_folder: Path) -> TransformersPolicy:
-    """Shared by tests that leave its weights alone."""
+    """Return a policy that is shared by tests that do not change its weights."""
     from visenv.policies.transformers import TransformersPolicy
 
     return TransformersPolicy(qwen3_folder, threads=1)
@@ -103,7 +103,7 @@ def qwen3(qwen3_folder: Path) -> TransformersPolicy:
 
 @pytest.fixture(scope="session")
 def qwen2_5(qwen2_5_folder: Path) -> TransformersPolicy:
-    """Shared by tests that leave its weights alone."""
+    """Return a policy that is shared by tests that do not change its weights."""
     from visenv.policies.transformers import TransformersPolicy
 
     return TransformersPolicy(qwen2_5_folder, threads=1)
@@ -111,14 +111,14 @@ def qwen2_5(qwen2_5_folder: Path) -> TransformersPolicy:
 
 @pytest.fixture(params=["qwen3", "qwen2_5"])
 def policy(request: pytest.FixtureRequest) -> TransformersPolicy:
-    """Either architecture."""
+    """Return a policy of each architecture in turn."""
     found: TransformersPolicy = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def fresh(qwen3_folder: Path) -> TransformersPolicy:
-    """One whose weights a test may change."""
+    """Return a policy whose weights a test may change."""
     from visenv.policies.transformers import TransformersPolicy
 
     return TransformersPolicy(qwen3_folder, threads=1)

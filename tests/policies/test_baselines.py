@@ -1,4 +1,4 @@
-"""Baselines: what the wrapped policy is shown and asked, and what the environment is told."""
+"""Tests baselines: the messages and requests of the wrapped policy, and the resulting turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from visenv.types import Answered, Episode, Image, Message, Sample, ToolCalled, 
 
 
 class One:
-    """A source of one sample: a picture with nothing wrong."""
+    """Holds one sample with an undistorted image."""
 
     def __len__(self) -> int:
         return 1
@@ -38,7 +38,7 @@ class One:
 
 
 class Listener:
-    """A policy's script that keeps what it was shown and asked."""
+    """Replies from a list and records all messages and requests."""
 
     def __init__(self, *replies: str) -> None:
         self.replies = replies
@@ -74,7 +74,7 @@ def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
     assert (request.prefill, request.stop) == ("<answer>", ("</answer>",))
     assert re.fullmatch(str(request.regex), "yes</answer>")
     assert not re.fullmatch(str(request.regex), "<code>…</code></answer>")
-    # the environment scores it as any other answer
+    # the environment scores it like any other answer
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["accuracy"] == 1.0
     assert episode.segments == ()
@@ -87,7 +87,7 @@ def test_chain_of_thought_thinks_and_takes_no_step() -> None:
     assert listener.asked[0].prefill == "<think>"
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert episode.turns[0].text.startswith("<think>It is")
-    # "yes" of "yes indeed": precision 1, recall 1/2, F1 2 * 1 / (1 + 2)
+    # against "yes indeed", "yes" has precision 1 and recall 1/2: F1 2 * 1 / (1 + 2)
     assert episode.metrics["f1"] == pytest.approx(2 / 3)
 
 
@@ -102,7 +102,7 @@ def test_beginning_of_the_turn_leads_without_words() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "Yes, indeed.",  # a server that continues no beginning, and no tags
+        "Yes, indeed.",  # the server does not continue the prefix, and there are no tags
         "<think>Let me see.</think>Yes, indeed.",
         "<think>It is.</think><code>yes indeed</code>",
         "<problem>yes</problem> indeed",

@@ -1,4 +1,4 @@
-"""OpenAIPolicy against a real HTTP server on the loopback interface that fails as scripted."""
+"""Tests `OpenAIPolicy` with a real HTTP server on the loopback interface that fails as scripted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = "sk-very-secret"
 
 
 class Answer(NamedTuple):
-    """What the server sends for one request."""
+    """Holds the server's response to one request."""
 
     body: str
     status: int = 200
@@ -39,11 +39,11 @@ class Answer(NamedTuple):
 
 
 class Hang(NamedTuple):
-    """The server sends nothing until the test is over."""
+    """Makes the server send nothing until the test is over."""
 
 
 class Drop(NamedTuple):
-    """The server closes the connection without an answer."""
+    """Makes the server close the connection without a response."""
 
 
 Act = Answer | Hang | Drop
@@ -57,7 +57,7 @@ def said(content: str | None, finish: str | None = "stop", **choice: Any) -> Ans
 
 
 class Server(ThreadingHTTPServer):
-    """Plays its script, one act for a request; remembers what it was sent."""
+    """Follows its script, one entry per request; records all requests."""
 
     daemon_threads = True
 
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits between attempts, noted and not waited."""
+    """Return a list that records the waits between attempts; no time passes."""
     noted: list[float] = []
 
     async def note(seconds: float) -> None:
@@ -143,7 +143,7 @@ def ask_once(
     return reply
 
 
-# ---------------------------------------------------------------------------- what is sent
+# ---------------------------------------------------------------------------- requests
 
 
 def test_request_holds_the_conversation_and_the_sampling(server: Server) -> None:
@@ -274,21 +274,21 @@ STOP = ("</tool>", "</answer>")
 @pytest.mark.parametrize(
     ("content", "choice", "whole"),
     [
-        # kept by the server (vLLM: include_stop_str_in_output)
+        # the server keeps the stop string (vLLM: include_stop_str_in_output)
         ("<answer>7</answer>", {}, "<answer>7</answer>"),
-        # cut off: vLLM names it
+        # the server removes the stop string; vLLM names it
         ("<answer>7", {"stop_reason": "</answer>"}, "<answer>7</answer>"),
         ("<tool>\nname: x\n", {"stop_reason": "</tool>"}, "<tool>\nname: x\n</tool>"),
-        # vLLM: the model ended by itself, by its end token or by another stop token
+        # vLLM: the model ended the turn itself, by its end token or by another stop token
         ("<answer>7", {"stop_reason": None}, "<answer>7"),
         ("<answer>7", {"stop_reason": 151645}, "<answer>7"),
-        # another server: the tag opened last and not closed
+        # another server: the last tag is open
         ("<answer>7", {}, "<answer>7</answer>"),
         ("<think>I call <tool> now</think><answer>7", {}, None),
         ("<think>I call <answer> now</think><tool>\nname: x\n", {}, None),
         ("no tag at all", {}, "no tag at all"),
         ("", {}, ""),
-        # the token limit cut it, no stop string did
+        # the token limit ended the turn, not a stop string
         ("<answer>7", {"finish_reason": "length"}, "<answer>7"),
     ],
 )
@@ -321,7 +321,7 @@ def test_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
     assert reply.text == "<tool>a</tool> and so on"
 
 
-# ---------------------------------------------------------------------------- what comes back
+# ---------------------------------------------------------------------------- replies
 
 
 @pytest.mark.parametrize(
@@ -417,14 +417,14 @@ def test_failures_that_may_pass_are_tried_again(
     expected = f"{re.escape(server.url)}/chat/completions gave no reply in 2 attempts.*"
     with pytest.raises(PolicyError, match=expected + re.escape(problem)):
         ask_once(OpenAIPolicy("m", server.url, timeout=0.3, retries=1))
-    assert len(waits) == 2  # one before the success, one before the last failure, none after it
+    assert len(waits) == 2  # one in each request, none after the last attempt
 
 
 def test_waits_double_with_jitter(server: Server, waits: list[float]) -> None:
     server.script = [Answer("", 500)] * 9
     with pytest.raises(PolicyError, match="9 attempts"):
         ask_once(OpenAIPolicy("m", server.url, retries=8))
-    # 0.5 s doubled, each times 0.5 to 1, and never above 60: 0.5, 1, 2, 4, 8, 16, 32, 64.
+    # 0.5 s, doubled each time, at most 60: 0.5, 1, 2, 4, 8, 16, 32, 64, each times 0.5 to 1.
     ceilings = [0.5, 1, 2, 4, 8, 16, 32, 60]
     assert len(waits) == 8
     assert all(0.5 * top <= wait <= top for wait, top in zip(waits[:7], ceilings, strict=False))
@@ -484,7 +484,7 @@ def test_empty_content_is_a_turn(server: Server) -> None:
 
 def test_refused_connection_is_named(waits: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with socket.socket() as taken:  # bound and not listening: nobody else gets the port
+    with socket.socket() as taken:  # bound but not listening: reserves the port
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(PolicyError, match="3 attempts; the last: ConnectError"):

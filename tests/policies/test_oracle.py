@@ -1,4 +1,4 @@
-"""OraclePolicy on the toy environment."""
+"""Tests `OraclePolicy` in the toy environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENV_ID = toy.register()
 
 
 class Foreign(gym.Env[Any, str]):
-    """An environment that does not extend VisEnv."""
+    """Implements an environment that does not extend `VisEnv`."""
 
     @override
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
@@ -73,7 +73,7 @@ def hasty(expert_rate: float) -> list[bool]:
 
 def test_seed_decides_which_episodes_are_hasty() -> None:
     assert hasty(0.25) == hasty(0.25)
-    # 150 of 200 expected, standard deviation sqrt(200 * 0.25 * 0.75) = 6.1: five of them are 31
+    # 150 of 200 expected; five standard deviations are 5 * sqrt(200 * 0.25 * 0.75) = 31
     assert 119 <= sum(hasty(0.25)) <= 181
     assert not any(hasty(1.0))
 

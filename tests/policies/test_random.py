@@ -1,4 +1,4 @@
-"""RandomPolicy on the toy environment."""
+"""Tests `RandomPolicy` in the toy environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_random_policy_is_seeded() -> None:
 
 
 def test_members_of_a_group_play_differently() -> None:
-    # Six independent members that all begin with the same noise would be a shared generator.
+    # If six independent members all began with the same noise, they would share a generator.
     assert len({played(7, member).turns[0].text for member in range(6)}) > 1
 
 
@@ -35,7 +35,7 @@ def test_half_of_the_turns_are_well_formed() -> None:
     env = gym.make(ENV_ID)
     base = env.unwrapped
     assert isinstance(base, VisEnv)
-    # The first turns of 400 episodes: each draws from a generator of its own.
+    # Each of these first turns of 400 episodes is drawn from its own generator.
     texts = [played(seed).turns[0].text for seed in range(400)]
     kinds: Counter[str] = Counter()
     for text in texts:
@@ -43,8 +43,8 @@ def test_half_of_the_turns_are_well_formed() -> None:
         kinds["noise" if turn.problems else "call" if turn.calls else "answer"] += 1
         if turn.calls:
             base.tools["add"].arguments.model_validate(dict(turn.calls[0].arguments))
-    # Binomial(400, 1/2) has a standard deviation of 10: 150 to 250 is five of them; the other half
-    # is shared by one tool and the answer: Binomial(400, 1/4), standard deviation 8.7.
+    # The bounds are five standard deviations: 10 for Binomial(400, 1/2). The other half is split
+    # between one tool and the answer: 8.7 for Binomial(400, 1/4).
     assert 150 <= kinds["noise"] <= 250
     assert 57 <= kinds["call"] <= 143
     assert 57 <= kinds["answer"] <= 143

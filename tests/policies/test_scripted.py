@@ -1,4 +1,4 @@
-"""ScriptedPolicy on the toy environment."""
+"""Tests `ScriptedPolicy` in the toy environment."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_function_sees_the_conversation_and_the_ask() -> None:
     policy = ScriptedPolicy(answer_at_the_second_turn)
     episode = asyncio.run(play(gym.make(ENV_ID), policy, EpisodeSpec(0)))
     assert [turn.text for turn in episode.turns] == ["noise", NOTHING]
-    # Question; then question, own turn, error.
+    # First only the question; then the question, the policy's turn and the error.
     assert [count for count, _ in seen] == [1, 3]
     assert seen[0][1].stop == ("</tool>", "</answer>")
 

@@ -1,4 +1,4 @@
-"""An environment with an image in every turn, whatever a policy says, and a tiny model."""
+"""Provides an environment with an image in every turn, for any policy, and a tiny model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TURNS = 2
 
 
 class Pictures(gym.Env[Any, str]):
-    """Shows a picture, then another; pays by how long the turns are.
+    """Shows one image per turn; the reward depends on the length of the turns.
 
     Args:
-        trouble: Called with the seed and the number of the step (-1 at the reset); may raise.
+        trouble: Called with the seed and the number of the step (-1 for the reset); may raise.
     """
 
     def __init__(self, trouble: Callable[[int, int], None] = lambda seed, turn: None) -> None:
@@ -71,14 +71,14 @@ class Films(Pictures):
 
 
 def unavailable(seed: int, turn: int) -> None:
-    """Trouble: the second step of an odd seed needs a service that is away."""
+    """Raise a `ServiceError` in the second step of episodes with an odd seed."""
     if seed % 2 and turn == 1:
         raise ServiceError("judge", "away")
 
 
 @pytest.fixture
 def pictures() -> Any:
-    """This module: fixtures are the only way in that importlib mode leaves."""
+    """Return this module, which tests cannot import in pytest's importlib mode."""
     import sys
 
     return sys.modules[__name__]

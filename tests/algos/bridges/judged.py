@@ -1,4 +1,4 @@
-"""An environment with JSON tool calls, a judge that answers late, and frames for viewers alone."""
+"""Provides an environment with JSON tool calls, a slow judge, and frames that only viewers see."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from visenv.types import EventLog, Image, Message, Sample, TurnRequest, Video
 
 
 class LookArguments(Arguments):
-    """No arguments."""
+    """Has no fields."""
 
 
 def picture(gray: int, side: int = 64) -> Image:
-    """A gray image."""
+    """Return a gray image."""
     return Image.from_pixels(np.full((side, side, 3), gray, np.uint8))
 
 
@@ -32,7 +32,7 @@ HIDDEN = picture(200)
 
 
 class Look(Tool[LookArguments]):
-    """Shows an image, and films it."""
+    """Shows an image and records it as a hidden frame."""
 
     name = "look"
     description = "Shows the picture."
@@ -40,45 +40,45 @@ class Look(Tool[LookArguments]):
 
     @override
     def call(self, arguments: LookArguments, store: Store) -> ToolResult:
-        """Show the picture."""
+        """Return a picture."""
         return ToolResult(("seen", picture(90)), hidden_frames=(Video((HIDDEN,), (0.0,)),))
 
     @override
     def example(self) -> LookArguments:
-        """Nothing to give."""
+        """Return the arguments, which have no fields."""
         return LookArguments()
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> LookArguments:
-        """Nothing to draw."""
+        """Return the arguments, which have no fields."""
         return LookArguments()
 
 
 class Colors:
-    """A source of two questions."""
+    """Draws one of two samples."""
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """A question about the color."""
+        """Return a question about the color."""
         color = ("light", "dark")[int(rng.integers(2))]
         return Sample(color, "Which color?", (picture(30),), (color,))
 
 
 class Judged(VisEnv):
-    """One look, then the answer; the arguments are those of `VisEnv`."""
+    """Expects one call of the tool and then the answer; takes the arguments of `VisEnv`."""
 
     @override
     def initial_messages(self) -> list[Message]:
-        """The question and its image."""
+        """Return the question and its image."""
         return [Message("user", (self.sample.question, *self.sample.images))]
 
     @override
     def turn_request(self) -> TurnRequest:
-        """A whole turn."""
+        """Return a request that ends at the grammar's stop strings."""
         return TurnRequest(stop=ToolCallGrammar.stop)
 
     @override
     def task_score(self) -> float:
-        """1 for the right color."""
+        """Return 1 for the right color, 0 otherwise."""
         return float(self.log.answer in self.sample.answers)
 
     @override
@@ -90,17 +90,17 @@ class Judged(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Calls that succeeded."""
+        """Return the number of successful calls."""
         return {"looks": float(sum(call.ok for call in self.log.tool_calls))}
 
 
 async def brief(sample: Sample) -> None:
-    """A judge that lets others go first."""
+    """Judge after a short delay, in which other tasks run."""
     await asyncio.sleep(0.01)
 
 
 async def away(sample: Sample) -> None:
-    """A judge that failed beyond its retries."""
+    """Fail like a judge that has used up its retries."""
     raise ServiceError("judge", "away")
 
 
@@ -113,14 +113,14 @@ def make(
 ) -> gym.Env[Any, str]:
     """Make the environment.
 
-    Its reward is 1 for the right answer, 0.2 for a look, and 0.5 times the share of turns with a
-    thought, which a judge finds out.
+    Its reward is 1 for the right answer, plus 0.2 for a call of the tool, plus 0.5 times the share
+    of turns with a thought, which a judge measures.
 
     Args:
-        turns: Turns in an episode.
-        judge: Awaited by the judge before it decides; may raise. With None the share is a term
-            that is not asynchronous.
-        wrap: Makes the wrapper around the reward.
+        turns: Maximum number of turns in an episode.
+        judge: Awaited before the judge returns its value; may raise. With None, this term is
+            synchronous.
+        wrap: Wraps the environment and its reward in another wrapper.
         render_mode: See `VisEnv`.
     """
 

@@ -1,4 +1,4 @@
-"""A segment cut in two, and the row of TRL that it becomes."""
+"""Tests the split of a segment into prompt and completion, and the resulting row of TRL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST, SECOND, HIDDEN = (
 
 
 def _segment(sampled: tuple[tuple[int, int], ...]) -> Segment:
-    """``5 [9 9] 6 7 8 [9] 4 3`` with an image of two placeholders and one of one."""
+    """Return ``5 [9 9] 6 7 8 [9] 4 3``, where brackets enclose the placeholders of an image."""
     tokens = np.array([5, PAD, PAD, 6, 7, 8, PAD, 4, 3], np.int32)
     mask = np.zeros(9, np.bool_)
     for start, end in sampled:
@@ -87,7 +87,7 @@ def test_segment_with_a_video_is_refused_and_the_video_named() -> None:
 
 
 def _filmed() -> Episode:
-    """An episode that shows a video of two frames, of one placeholder each: ``5 [8 8] 7``."""
+    """Return an episode with a video of two frames of one placeholder each: ``5 [8 8] 7``."""
     video = Video((FIRST, SECOND), (0.0, 0.5))
     mask = np.array([False, False, False, True])
     segment = Segment(

@@ -1,4 +1,4 @@
-"""Costs on paper, against numbers worked by hand and against the published models themselves."""
+"""Tests analytic costs against numbers worked by hand and against the published models."""
 
 from __future__ import annotations
 
@@ -87,29 +87,30 @@ def test_forward_flops_by_hand() -> None:
 
 
 def test_vision_flops_by_hand() -> None:
-    # 3 tokens are 12 patches; one layer sees windows of all 12 (fewer than 64), one all 12:
-    # a patch has 2 · (2 · 160 + 1176 · 4) = 10,048 and 4 · 4 · 24 = 384; the merger
-    # 2 · (16² + 16 · 8) = 768 a token.
+    # 3 tokens are 12 patches. One layer attends within windows, here all 12 patches (fewer than
+    # 64); the other attends to all 12. A patch takes 2 · (2 · 160 + 1176 · 4) = 10,048 for matrices
+    # and 4 · 4 · 24 = 384 for attention; the merger takes 2 · (16² + 16 · 8) = 768 per token.
     assert image_flops(SMALL, 3) == 12 * 10_432 + 3 * 768 == 127_488
     # 4 tokens: 16 · (10,048 + 4 · 4 · 32) + 4 · 768 = 172,032.
     assert image_flops(SMALL, 4) == 172_032
     assert image_flops(SMALL, 0) == 0
     assert vision_flops(SMALL, WORK, shared=True) == 2 * 172_032 + 6 * 127_488
     assert vision_flops(SMALL, WORK, shared=False) == 6 * (172_032 + 127_488)
-    # 100 tokens are 400 patches: the windowed layer sees 64 of them, the other all 400.
+    # 100 tokens are 400 patches: the windowed layer attends to 64 of them, the other to all 400.
     assert image_flops(SMALL, 100) == 400 * (10_048 + 16 * 464) + 100 * 768
 
 
 def test_update_flops_by_hand() -> None:
     vision = 2 * 172_032 + 6 * 127_488
-    forward = 147_200 + 6_144  # layers, and the head over 6 · 2 sampled tokens
+    forward = 147_200 + 6_144  # all layers, and the head for 6 · 2 sampled tokens
     assert update_flops(SMALL, WORK, shared=True) == 3 * forward + vision
     assert update_flops(SMALL, WORK, shared=True, lora=True) == 2 * forward + vision
     assert update_flops(SMALL, WORK, shared=True, frozen_vision=False) == 3 * (forward + vision)
 
 
 def test_shown_tokens_are_read_once_for_a_group() -> None:
-    # Without what is sampled: 2 · (10 + 3 · 3) = 38 tokens, 2 · 55 + 6 · (3 · 10 + 6) = 326 pairs.
+    # Without the sampled tokens: 2 · (10 + 3 · 3) = 38 tokens, 2 · 55 + 6 · (3 · 10 + 6) = 326
+    # pairs.
     language = 2 * 2 * 576 * 38 + 4 * 8 * 2 * 326
     assert read_flops(SMALL, WORK) == language + 2 * 172_032 + 6 * 127_488
 
@@ -117,7 +118,7 @@ def test_shown_tokens_are_read_once_for_a_group() -> None:
 @pytest.mark.parametrize(
     ("stage", "expected"),
     [
-        # ZeRO's figure 1: 7.5 G parameters on 64 GPUs take 120, 31.4, 16.6 and 1.9 GB.
+        # Figure 1 of the ZeRO paper: 7.5 G parameters on 64 GPUs take 120, 31.4, 16.6 and 1.9 GB.
         (0, 120e9),
         (1, 4 * 7.5e9 + 12 * 7.5e9 / 64),
         (2, 2 * 7.5e9 + 14 * 7.5e9 / 64),
@@ -136,12 +137,13 @@ def test_frozen_weights_have_neither_gradients_nor_moments() -> None:
 
 
 def test_activations_by_hand() -> None:
-    # Kept: 2 · 8 · 2 layers = 32 bytes a token; one layer: 2 · (48 + 8 + 48) = 208.
+    # Stored: 2 · 8 · 2 layers = 32 bytes per token; in one layer: 2 · (48 + 8 + 48) = 208.
     assert activation_bytes(SMALL, 10, chunk=5) == 10 * 240 + 3 * 4 * 5 * 32
 
 
 def test_exchanged_bytes_by_hand() -> None:
-    # 3/4 of: ZeRO-2 2·10 for each of 5 micro-batches and once for the weights, ZeRO-3 (4·100 + 20)
+    # 3/4 of the following: ZeRO-2 sends 2 · 10 for each of 5 micro-batches and once for the
+    # weights; ZeRO-3 sends 4 · 100 + 20 for each.
     assert exchanged_bytes(100, 10, 2, 4, 5) == 0.75 * (5 * 20 + 20)
     assert exchanged_bytes(100, 10, 3, 4, 5) == 0.75 * 5 * 420
     assert exchanged_bytes(100, 10, 0, 1, 5) == 0

@@ -1,4 +1,4 @@
-"""What DeepSpeed makes of weights in bfloat16, on every process that a test launches."""
+"""Checks DeepSpeed with bfloat16 weights on every process of a launched test."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from visenv.algos.trainer.distributed import DistributedContext
 from visenv.registration import load
 
 LARGE, SMALL = 1000, 20
-"""A gradient of 1000, then 20 of 1: in bfloat16 the sum stays at 1000, as the next is 1004."""
+"""One gradient of 1000, then 20 of 1: a bfloat16 sum stays 1000, as the next number is 1004."""
 
 
 def check_bf16(model: str, folder: Path) -> None:
-    """Sums of gradients, and a short run of a real model; prints that they are right."""
+    """Check sums of gradients and a short run of a real model; print that they are right."""
     processes = DistributedContext(timeout=600)
     with _bf16(processes):
         _check_sum(processes)
@@ -35,7 +35,7 @@ def check_bf16(model: str, folder: Path) -> None:
 
 @contextmanager
 def _bf16(processes: DistributedContext) -> Iterator[None]:
-    """DeepSpeed's configuration as configs/zero2.json and zero3.json have it."""
+    """Configure DeepSpeed as in configs/zero2.json and zero3.json."""
     config = processes.accelerator.deepspeed_plugin.deepspeed_config
     config["bf16"] = {"enabled": True}
     try:
@@ -78,7 +78,7 @@ def _check_sum(processes: DistributedContext) -> None:
 
 
 def _train(model: str, folder: Path) -> None:
-    """Two steps of the real model; what it samples is what it scores."""
+    """Run two steps of the real model; check that sampled and scored log-probabilities agree."""
     policy = load("policy", "transformers")(model, threads=1, dtype="bfloat16", fp32_head=True)
     Trainer(policy, Sloped(), replace(CONFIG, steps=2), folder=folder).train(make_env)
     for row in metrics(folder):

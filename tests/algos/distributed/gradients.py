@@ -1,4 +1,4 @@
-"""What several processes do to a policy, beside what plain PyTorch makes of it alone."""
+"""Compares updates by several processes with plain PyTorch in one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 class Case(NamedTuple):
-    """Groups, the rank that has each, and the budget of a micro-batch."""
+    """Holds groups, the rank of each group, and the token budget of a micro-batch."""
 
     groups: list[Group]
     owners: list[int]
@@ -37,16 +37,16 @@ class Case(NamedTuple):
         return OptimizationConfig(tokens_per_batch=self.budget, max_grad_norm=1e6)
 
 
-# ------------------------------------------------------------------------------ what is learned
+# ------------------------------------------------------------------------------ cases
 
 
 def toy_cases() -> list[Case]:
-    shapes = [  # whether each group shows images, who has it, the budget
+    shapes = [  # whether each group has images, its rank, the budget
         ("iiii", "0011", 1000),
-        ("iiii", "0000", 12),  # a process without a group
+        ("iiii", "0000", 12),  # one process has no group
         ("iiii", "1111", 12),
-        ("ttii", "0011", 20),  # a process without an image
-        ("tttt", "0001", 10),  # nobody has one
+        ("ttii", "0011", 20),  # one process has no image
+        ("tttt", "0001", 10),  # no process has an image
         ("i", "1", 1000),
         ("tiitti", "011111", 10),
     ]
@@ -88,11 +88,11 @@ def real_cases(policy: Any) -> list[Case]:
     return [Case(groups, [0, 1, 1], 400), Case(groups, [0, 0, 0], 10**6)]
 
 
-# --------------------------------------------------------------------------- what is expected
+# --------------------------------------------------------------------------- expected values
 
 
 def expected(policy: Any, case: Case) -> Tensors:
-    """Gradients and weights of one process that reads everything at once."""
+    """Return gradients and weights of one process that scores all segments in one batch."""
     given = credit(Sloped(), case.groups)
     segments = [each.segment for each in given.own]
     images = {sha256: image for each in given.own for sha256, image in each.images.items()}
@@ -127,11 +127,11 @@ def expected(policy: Any, case: Case) -> Tensors:
     return found | {name: each.detach().clone() for name, each in named}
 
 
-# ------------------------------------------------------------------------------ what is found
+# ------------------------------------------------------------------------------ backend values
 
 
 def found(policy: Any, case: Case, processes: DistributedContext) -> Tensors:
-    """What the backend makes of it, on every process."""
+    """Return gradients and weights of the backend, on every process."""
     pairs = zip(case.groups, case.owners, strict=True)
     own = {id(group[0]) for group, owner in pairs if owner == processes.rank}
     given = credit(Sloped(), case.groups, lambda group: id(group[0]) in own)
@@ -166,8 +166,8 @@ def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
 def compare(label: str, wanted: Tensors, got: Tensors) -> None:
     assert wanted.keys() == got.keys()
     for name, value in wanted.items():
-        # AdamW's first step is the learning rate times g / (|g| + 1e-8): where g is small, its
-        # rounding decides; there the gradients alone are compared.
+        # AdamW's first step is the learning rate times g / (|g| + 1e-8). Where g is small, rounding
+        # determines this step, so only the gradients are compared there.
         certain = wanted.get(f"gradient of {name}", torch.ones_like(value)).abs() > 1e-5
         torch.testing.assert_close(
             got[name][certain],
@@ -179,7 +179,7 @@ def compare(label: str, wanted: Tensors, got: Tensors) -> None:
 
 
 def check(model: str, processes: DistributedContext) -> None:
-    """All cases; prints how many agreed."""
+    """Run all cases; print how many agreed."""
     cases = toy_cases()[:4] if model else toy_cases()
     for number, case in enumerate(cases):
         policies = [toy.ToyPolicy(seed=number) for _ in range(2)]

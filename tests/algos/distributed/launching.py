@@ -1,4 +1,4 @@
-"""Starting a program in several processes, as a person would."""
+"""Starts programs in several processes with the launchers that users run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 _ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch"]
-_ACCELERATE += ["--main_process_port", "0", "--config_file"]  # any port: others test beside us
+_ACCELERATE += ["--main_process_port", "0", "--config_file"]  # any port, as tests run in parallel
 _ONE = ["--num_processes", "1"]
 _LAUNCHERS = {
     "alone": [],
@@ -25,7 +25,7 @@ _LAUNCHERS = {
 
 
 def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[str]:
-    """Start a program."""
+    """Start a program and return its process."""
     return subprocess.Popen(
         [sys.executable, *_LAUNCHERS[how], program, *arguments],
         cwd=ROOT,
@@ -37,14 +37,14 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
 
 
 def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end."""
+    """Run a program and return its result."""
     started = start(how, program, *arguments)
     said = started.communicate()
     return subprocess.CompletedProcess(started.args, started.returncode, *said)
 
 
 def require_two_who_sampled_alike(done: subprocess.CompletedProcess[str], folder: Path) -> None:
-    """Two processes ran `sampling.py`; their engines held the trainer's weights at every step."""
+    """Check that two processes ran `sampling.py` with the trainer's weights in their engines."""
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert len(rows) == 2
@@ -55,4 +55,4 @@ def require_two_who_sampled_alike(done: subprocess.CompletedProcess[str], folder
     for rank in range(2):
         found = json.loads((folder / f"process-{rank}.json").read_text())
         assert found["processes"] == 2
-        assert 1 not in found["groups"]  # none of the engine's, which is alone in its own
+        assert 1 not in found["groups"]  # no group of the engine, whose groups have one process

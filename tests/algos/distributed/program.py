@@ -1,4 +1,4 @@
-"""What `accelerate launch` starts in these tests.
+"""Runs test tasks under `accelerate launch`.
 
 Arguments: a folder for runs, the folder of a real model or "", and tasks.
 """
@@ -36,7 +36,7 @@ def main() -> None:
             processes = DistributedContext(timeout=3)
             if processes.first:
                 processes.wait()
-            time.sleep(800)  # until it is killed for it
+            time.sleep(800)  # until the launcher kills it
         elif task == "bf16":
             from tests.algos.distributed.bf16 import check_bf16
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def run(model: str, folder: Path, task: str) -> None:
-    """Train: a run by its name, its first step alone, or what is left of it."""
+    """Train a run by its name, only its first step, or its remaining steps."""
     if task == "killed":
         die_while_saving_the_second()
     words = ["killed"] if task == "resume" else task.split()

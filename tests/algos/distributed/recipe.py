@@ -1,4 +1,4 @@
-"""What `accelerate launch` starts in test_recipe.py: a recipe, told as the command line is."""
+"""Runs a recipe under `accelerate launch`; takes the arguments of the command line."""
 
 from __future__ import annotations
 

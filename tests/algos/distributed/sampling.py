@@ -1,8 +1,8 @@
-"""Run by every process that a test launches: trains beside a vLLM engine.
+"""Trains with a vLLM engine, on every process of a launched test.
 
-Arguments: a folder with a model, one for the run, and the address of a server, if there is one.
-Each process leaves what it found in `process-<rank>.json` of the run's folder: of what two
-processes print, lines may meet.
+Arguments: the folder of a model, the folder of the run, and optionally the address of a server.
+Each process writes its results to `process-<rank>.json` in the run's folder, because printed lines
+of two processes may interleave.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def main() -> None:
     policy = load("policy", "transformers")(model, threads=1)
     if server:
         engine = load("policy", "vllm-server")(model, *server, **LIMITS)
-    else:  # before the processes find one another, as programs do
+    else:  # before the process group is initialized, as in programs of users
         engine = load("policy", "vllm")(model, **LIMITS, **SMALL)
     config = replace(CONFIG, steps=2)
     gathered: list[int] = []
 
     def noting() -> Any:
-        """Make an environment while episodes are played, and note what this process holds."""
+        """Make an environment during sampling and record how many weights this process holds."""
         gathered.append(sum(weight.numel() for weight in policy.module.parameters()))
         return make_env()
 
@@ -47,7 +47,7 @@ def main() -> None:
     assert engine.version == policy.version == 4  # two steps of two minibatches
     engine.close()
     meeting = torch.ones(1)
-    dist.all_reduce(meeting)  # the trainer's group is as it was
+    dist.all_reduce(meeting)  # the trainer's process group still works
     groups = sorted(dist.get_world_size(group) for group in c10d._world.pg_map)
     found = {"processes": int(meeting), "groups": groups, "gathered": max(gathered)}
     Path(folder, f"process-{dist.get_rank()}.json").write_text(json.dumps(found))

@@ -1,4 +1,4 @@
-"""A run whose model is loaded in shards, on every process that a test launches."""
+"""Trains a model that is loaded in shards, on every process of a launched test."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from visenv.registration import load
 from visenv.types import Message, Sampling, TurnRequest
 
 BUFFER = 10**9
-"""Bytes of the buffer in which DeepSpeed collects gradients, whatever the size of the model."""
+"""The size in bytes of DeepSpeed's gradient buffer, which is the same for any model."""
 
 MOST = 0.6
-"""Largest share of a model's bytes that one of two processes holds."""
+"""The largest share of a model's bytes that one of two processes may hold."""
 
 
 def check_shards(model: str, folder: Path) -> None:
-    """Load, copy, save and train in shards; prints what each process held."""
+    """Load, copy, save and train a model in shards; print the share that each process held."""
     policy = load("policy", "transformers")(model, threads=1)
     whole = sum(weight.nbytes for weight in policy.module.parameters())
     del policy
@@ -45,8 +45,9 @@ def check_shards(model: str, folder: Path) -> None:
     del policy, reference
     watch = _Watch()
     train(model, folder, callbacks=[watch])
-    os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "false"  # for whatever this process does next
-    # Weights, reference and gradients, and of the optimizer a copy of the weights and two moments.
+    os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "false"  # for later tasks of this process
+    # Counted are weights, reference, gradients, and the optimizer's copy of the weights and two
+    # moments.
     assert watch.most - before <= MOST * 6 * whole, (watch.most - before, whole)
     shares = (one / whole, two / (2 * whole), (watch.most - before) / (6 * whole))
     said = ", ".join(f"{share:.2f}" for share in shares)
@@ -54,7 +55,7 @@ def check_shards(model: str, folder: Path) -> None:
 
 
 class _Watch(Callback):
-    """Notes how much this process holds after a step, without DeepSpeed's buffer of gradients."""
+    """Records the most bytes held after a step, without DeepSpeed's gradient buffer."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -65,7 +66,7 @@ class _Watch(Callback):
 
 
 def _held() -> int:
-    """Bytes of all tensors of this process."""
+    """Return the bytes of all tensors of this process."""
     gc.collect()
     tensors = [each for each in gc.get_objects() if isinstance(each, torch.Tensor)]
     shards = [each.ds_tensor for each in tensors if hasattr(each, "ds_tensor")]
@@ -77,7 +78,7 @@ def _held() -> int:
 
 
 def _check_weights(policy: Any, reference: Any, model: str) -> None:
-    """Shards are of the checkpoint's weights, and those of a copy can be replaced."""
+    """Check that shards hold the checkpoint's weights and that a copy can have other weights."""
     os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "false"
     expected = TransformersPolicy(model, threads=1).network.model.state_dict()
     os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "true"
@@ -94,7 +95,7 @@ def _check_weights(policy: Any, reference: Any, model: str) -> None:
 
 
 def check_padding() -> None:
-    """Two processes hold 15 values as 8 and 7, and 1 value as 1 and 0; the rest is padding."""
+    """Check that two processes hold 8 and 7 of 15 values, 1 and 0 of 1 value, and padding."""
     rank = torch.distributed.get_rank()
     for count, own in ((15, (8, 7)), (1, (1, 0))):
         model = torch.nn.Module()

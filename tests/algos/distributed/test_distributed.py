@@ -1,6 +1,6 @@
-"""Two processes on this machine: replicas and DeepSpeed, launched as a person would.
+"""Tests replicas and DeepSpeed with two processes, started by the launchers that users run.
 
-What DeepSpeed builds when it is first used on a machine takes a minute or two, once.
+On the first use of DeepSpeed on a machine, its build takes a minute or two.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def _try(how: str, model: str | Path, folder: Path, *more: str) -> None:
-    """Gradients agree; a run goes straight; another is killed while saving, and goes on."""
+    """Check that gradients agree and that a run killed while saving resumes correctly."""
     begun = _launch(how, folder, model, "check", "bf16", "straight", "flat", *more, "killed")
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
     assert begun.stdout.count("bf16 agrees") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
     (flat,) = metrics(folder / "flat")
     assert (flat["skipped"], flat["grad_norm"]) == (1, 0)
-    assert "OVERFLOW" not in begun.stdout + begun.stderr  # as DeepSpeed calls a step it skips
+    assert "OVERFLOW" not in begun.stdout + begun.stderr  # DeepSpeed's word for a skipped step
     saved = [path.name for path in (folder / "killed" / "checkpoints").iterdir()]
     assert sorted(saved) == [".step_000002", "step_000001"]
     resumed = _launch(how, folder, model, "resume")
@@ -87,7 +87,7 @@ def test_zero_2_learns_what_one_process_does_which_reads_its_checkpoint(tmp_path
 def test_zero_3_trains_a_real_model(tmp_path: Path) -> None:
     model = load("model", "tiny")(tmp_path / "tiny", seed=0)
     _try("ZeRO-3", model, tmp_path, "shards")
-    # A model that was loaded in shards learns the same; sharding.py measures what is held.
+    # A model that is loaded in shards learns the same; sharding.py measures its memory.
     rows = zip(metrics(tmp_path / "straight"), metrics(tmp_path / "shards"), strict=True)
     for one, two in rows:
         assert two == pytest.approx(one, rel=1e-9)
@@ -117,15 +117,15 @@ def test_run_goes_on_with_another_number_of_processes(tmp_path: Path, how: str) 
         done = _launch(launched, tmp_path, model, *tasks)
         assert done.returncode == 0, done.stderr
         saved = (tmp_path / begun / "checkpoints").glob("step_000001/optimizer/*")
-        assert len(list(saved)) == shards  # the checkpoint of step 1 goes when there are newer ones
+        assert len(list(saved)) == shards  # later checkpoints replace that of step 1
     straight = tmp_path / "straight"
     for resumed in (tmp_path / "two-one", tmp_path / "one-two"):
         rows = zip(metrics(straight), metrics(resumed), strict=True)
         for row, other in rows:
             assert other == pytest.approx(row, rel=1e-4, abs=1e-6)
         weights = _weights(resumed)
-        # The order of sums differs. Where a gradient is nearly 0, AdamW makes more of its rounding;
-        # a moment that was lost would change weights by a step, the learning rate of 0.01.
+        # The order of sums differs, and AdamW amplifies the rounding of gradients near 0. A lost
+        # moment would change the weights by a step, i.e. by the learning rate of 0.01.
         for name, expected in _weights(straight).items():
             torch.testing.assert_close(weights[name], expected, rtol=0, atol=1e-3 * 0.01)
 
@@ -141,18 +141,18 @@ def test_processes_stop_with_a_checkpoint_when_their_launcher_is_killed(tmp_path
     _wait_until(lambda: not any(map(_is_alive, processes)))
     *_, last = sorted((folder / "checkpoints").iterdir())
     steps = len((folder / "metrics.jsonl").read_text().splitlines())
-    assert last.name == f"step_{steps:06d}"  # one checkpoint, of the same step for both
+    assert last.name == f"step_{steps:06d}"  # both processes saved one checkpoint, of the same step
 
 
 def _evaluations(folder: Path) -> list[dict[str, float]]:
-    """Return the rows that the evaluations of a run have written."""
+    """Return the rows that the evaluations of a run wrote."""
     lines = (folder / "evaluations.jsonl").read_text().splitlines()
     assert lines
     return [json.loads(line) for line in lines]
 
 
 def _is_alive(process: int) -> bool:
-    """Return whether a process runs; one that nobody has waited for does not."""
+    """Return whether a process runs; zombie processes do not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -173,4 +173,4 @@ def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(tmp_path: Pat
         "RunError: Process 0 of 2 lost another one, or waited for it longer than the timeout of 3"
     )
     assert said in done.stderr
-    assert "Timed out waiting 3000ms" in done.stderr  # it was not the other that ended
+    assert "Timed out waiting 3000ms" in done.stderr  # the other process did not end

@@ -1,4 +1,4 @@
-"""A recipe under `accelerate launch`: one run, whichever process is faster."""
+"""Tests a recipe under `accelerate launch`: both processes take part in one run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Two processes train, each with a vLLM engine inside of it that samples its share.
+"""Tests two training processes, each with its own vLLM engine that samples its share.
 
-One server for both is tried where there is one: tests/policies/vllm/test_server.py.
+The test with one server for both processes is in tests/policies/vllm/test_server.py.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ def test_zero_3_beside_engines_within_its_processes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = launch("ZeRO-3", Path(__file__).with_name("sampling.py"), model, run)
     require_two_who_sampled_alike(done, run)
-    for rank in range(2):  # the engines sample, so the trainer's weights stay in parts
+    for rank in range(2):  # the engines sample, so the trainer's weights stay sharded
         assert json.loads((run / f"process-{rank}.json").read_text())["gathered"] == 0

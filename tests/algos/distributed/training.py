@@ -1,4 +1,4 @@
-"""Runs on several processes: straight, killed while saving, and going on."""
+"""Trains on several processes: complete runs, runs killed while saving, and resumed runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_env() -> Any:
 def train(
     model: str, folder: Path, resume: bool = False, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Train, and write the weights that came of it."""
+    """Train and save the final weights."""
     policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
     made = make_env if model else toy.Echo
     trainer = Trainer(
@@ -77,7 +77,7 @@ class StopAfterTheFirst(Callback):
 
 
 class _Flat(GRPO):
-    """No episode is better than another."""
+    """Gives all episodes the advantage 0."""
 
     @override
     def advantages(self, groups: Any) -> Any:
@@ -85,13 +85,13 @@ class _Flat(GRPO):
 
 
 def train_flat(folder: Path) -> None:
-    """One step without a gradient."""
+    """Train one step without a gradient."""
     config = replace(CONFIG, steps=1)
     Trainer(toy.ToyPolicy(), _Flat(), config, folder=folder).train(toy.Echo)
 
 
 def train_long(folder: Path) -> None:
-    """Train for as long as nobody stops it; each process leaves its number."""
+    """Train until the processes are stopped; each process writes its process id."""
     folder.mkdir(exist_ok=True)
     (folder / f"{os.environ['RANK']}.pid").write_text(str(os.getpid()))
     config = replace(CONFIG, steps=10**6)
@@ -99,7 +99,7 @@ def train_long(folder: Path) -> None:
 
 
 def die_while_saving_the_second() -> None:
-    """From now on the first process is killed when the second checkpoint is all but there."""
+    """Kill the first process during this run, just before it publishes the second checkpoint."""
     publish = checkpoint.publish
 
     def dying(partial: Path, final: Path) -> None:

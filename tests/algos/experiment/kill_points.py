@@ -1,4 +1,4 @@
-"""Runs of a recipe that are killed, each at another point; started by test_kill.py.
+"""Runs a recipe in processes that are killed at different points; test_kill.py starts this program.
 
 Argument: a folder. Every run is a fork of this process, so that packages are loaded once.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-import torch._dynamo  # the first optimizer step would load it, in every fork
+import torch._dynamo  # otherwise the first optimizer step loads it in every fork
 
 from tests.algos.trainer.kill_points import dying, kill_each
 from visenv.algos.experiment import experiment, parts, read_recipe, recipe_path, run_recipe
@@ -29,7 +29,7 @@ WORDS = [
 
 
 def train(runs: Path) -> None:
-    """Run the recipe, or go on with it."""
+    """Run or resume the recipe."""
     words = [*WORDS, "--runs", str(runs)]
     if (runs / "job" / "recipe.json").exists():
         words.append("--resume")
@@ -37,7 +37,7 @@ def train(runs: Path) -> None:
 
 
 def points() -> dict[str, Callable[[], None]]:
-    """Return where runs die."""
+    """Return the points at which a run is killed, as functions that install the kill, by name."""
     return {
         "validation": dying(parts, "evaluation_makers", 1),
         "warm-up": dying(torch.optim.AdamW, "step", 1, after=True),

@@ -1,4 +1,4 @@
-"""A callback that a recipe names."""
+"""Provides a callback for a recipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from visenv.algos.trainer import Callback, TrainerState
 
 
 class Recorder(Callback):
-    """Writes down which phases begin."""
+    """Records which phases begin."""
 
     calls: ClassVar[list[str]] = []
 

@@ -1,4 +1,4 @@
-"""Demonstrations of a phase: filtered by reward, or played by the policy itself on RL's samples."""
+"""Tests demonstrations of a phase: filtered by reward, or sampled from the policy itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = [
 
 
 def recipe_with(**changes: Any) -> Recipe:
-    """Return the main job with changes of the demonstrations of its warm-up."""
+    """Return the main job with changed demonstrations in its warm-up."""
     recipe = read_recipe(recipe_path("zoom_tiny"), WORDS)
     phase = recipe.phases["filtered-sft"]
     told = replace(phase.demonstrations, **changes)
@@ -44,7 +44,7 @@ def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
     recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=None)
     every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     looked = [episode for episode in every if len(episode.turns) == 2]
-    assert 0 < len(looked) < 24  # the others gave up at once
+    assert 0 < len(looked) < 24  # the others answered without a tool call
     recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=2.0)
     kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     assert kept == looked

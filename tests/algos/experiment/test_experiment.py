@@ -1,4 +1,4 @@
-"""The main job at its smallest: real model, real environment, every phase, every file."""
+"""Tests the smallest main job: a real model, a real environment, all phases and all files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SMALLEST = [
 
 
 def train(runs: Path, *words: str) -> None:
-    """Run the main job at its smallest, or `words` of a recipe's own."""
+    """Run the smallest main job, or with `words`, with changed fields of its recipe."""
     from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
 
     run_recipe(read_recipe(recipe_path("zoom_tiny"), [*SMALLEST, "--runs", str(runs), *words]))
@@ -98,7 +98,7 @@ def test_reference_of_a_phase_is_the_model_or_an_earlier_phase(tmp_path: Path) -
         )
         return row["kl"]
 
-    assert divergence("warm-up") == 0  # RL begins with the weights of SFT
+    assert divergence("warm-up") == 0  # RL starts from the weights of SFT
     assert divergence("model") > 1e-4
 
 
@@ -234,7 +234,7 @@ def test_vllm_samples_in_place_of_the_policy(tmp_path: Path) -> None:
     done = run_python("-c", call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = (tmp_path / "runs" / "job" / "rl" / "metrics.jsonl").read_text().splitlines()
-    # The engine began with the checkpoint's weights and was sent those of the warm-up.
+    # The engine started with the checkpoint's weights and received those of the warm-up.
     assert [json.loads(row)["sampler/largest"] < 1e-4 for row in rows] == [True, True]
 
 
@@ -312,6 +312,6 @@ def test_mixture_trains_on_each_environment(tmp_path: Path) -> None:
         for line in saved.read_text().splitlines()
         if (episode := json.loads(line))["terms"]
     }
-    assert with_terms == {"visenv/ArmZoom-v0"}  # the outcome is paid without terms
+    assert with_terms == {"visenv/ArmZoom-v0"}  # the outcome reward has no terms
     scores = results(tmp_path)["scores"]["after rl"]
     assert list(scores) == ["task", "constraints"]

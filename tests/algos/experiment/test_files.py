@@ -1,4 +1,4 @@
-"""Recipe files: what is read, what the command line changes, and errors that name the field."""
+"""Tests recipe files: parsing, changes by the command line, and errors that name the field."""
 
 from __future__ import annotations
 

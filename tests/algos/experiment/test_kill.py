@@ -1,4 +1,4 @@
-"""Killed at any point, a run of a recipe goes on to the same results."""
+"""Tests that a recipe's run, killed at any point, resumes to the same results."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def weights(runs: Path) -> bytes:
 def test_wherever_a_recipe_is_killed_it_goes_on_to_the_same_results(tmp_path: Path) -> None:
     done = run_python("-m", kill_points.__name__, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "validation").exists()  # nothing is written before all is checked
+    assert not (tmp_path / "validation").exists()  # written only after validation
     straight = tmp_path / "straight"
     kill_points.train(straight)
     for name in kill_points.points():
         runs = tmp_path / name
         assert not (runs / "job" / "report.html").exists(), name
-        kill_points.train(runs)  # the lock of the dead process does not keep it out
+        kill_points.train(runs)  # the lock of the dead process has no effect
         assert scores(runs) == scores(straight), name
         assert weights(runs) == weights(straight), name
         assert (runs / "job" / "report.html").exists(), name

@@ -1,4 +1,4 @@
-"""The shipped recipes: the published settings, and that every tiny version and example runs."""
+"""Tests the shipped recipes: the published settings, and runs of all tiny versions and examples."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def algorithm_of(phase: Phase) -> Any:
 def test_groundlight_has_the_settings_of_the_paper() -> None:
     recipe = recipe_of("groundlight")
     assert recipe.model.name == "Qwen/Qwen2.5-VL-3B-Instruct"
-    assert list(recipe.phases) == ["rl"]  # GRPO alone
+    assert list(recipe.phases) == ["rl"]  # GRPO only
     rl = recipe.phases["rl"]
     # "We train for 800 steps … completion length of 2048 … limit the rollouts to 3 … the global
     # batch size is set to 4"
@@ -72,17 +72,17 @@ def test_groundlight_has_the_settings_of_the_paper() -> None:
 def test_visual_arft_has_the_published_settings(task: str, steps: int, reported: int) -> None:
     recipe = recipe_of(f"visual_arft_{task}")
     assert recipe.model.name == "Qwen/Qwen2.5-VL-7B-Instruct"
-    assert list(recipe.phases) == ["rl"]  # GRPO alone
+    assert list(recipe.phases) == ["rl"]  # GRPO only
     rl = recipe.phases["rl"]
     assert rl.options == {"reward": "f1"}
     # 8 generations; 8 GPUs with 1 prompt each, accumulated twice
     assert (rl.rollouts.num_generations, rl.rollouts.prompts_per_step) == (8, 8 * 1 * 2)
     assert (rl.rollouts.temperature, rl.rollouts.max_tokens) == (1.0, 256)
     assert recipe.evaluation.max_tokens == {"coding": 1024, "search": 2048}[task]
-    # 3400 rows and 10 epochs, 63 rows and 400: 3400 // 16 = 212, and 63 rows are 4 steps
+    # 10 epochs of 3400 // 16 = 212 steps, and 400 epochs of 4 steps for 63 rows
     assert rl.steps == steps == {"coding": 3400 // 16 * 10, "search": 4 * 400}[task]
     assert rl.saving.checkpoint_every == reported
-    assert rl.saving.keep_checkpoints * reported >= steps  # the reported one stays
+    assert rl.saving.keep_checkpoints * reported >= steps  # the reported checkpoint is kept
     told = rl.optimization
     assert (told.learning_rate, told.schedule, told.warmup_steps) == (1e-6, "linear", 0)
     assert (told.beta1, told.beta2, told.weight_decay) == (0.9, 0.999, 0.0)
@@ -93,14 +93,14 @@ def test_visual_arft_has_the_published_settings(task: str, steps: int, reported:
 
 def test_arm_thinker_has_the_published_settings() -> None:
     recipe = recipe_of("arm_thinker")
-    # 20,000 rows about crops and 4,000 about documents.
+    # 20,000 samples are about crops and 4,000 about documents.
     mixture = {each.id: each.weight for each in recipe.environments.values()}
     assert mixture == {"visenv/ArmZoom-v0": 20, "visenv/ArmDoc-v0": 4}
     assert recipe.model.name == "Qwen/Qwen2.5-VL-7B-Instruct"
     assert recipe.model.options["gradient_checkpointing"] is True
     assert recipe.sampler.name == "vllm"
     start, first, second = recipe.phases.values()
-    assert start.freeze_vision is True  # the public script freezes the tower in SFT alone
+    assert start.freeze_vision is True  # the public script freezes the vision tower only in SFT
     assert (first.freeze_vision, second.freeze_vision) == (None, None)
     assert start.demonstrations.batch_size == 256
     assert start.steps == round(46_000 / 256)
@@ -186,7 +186,7 @@ def test_groundlight_plays_a_data_set_as_the_paper_does(tmp_path: Path) -> None:
     while info["step"].request is not None:
         _, reward, terminated, _, info = env.step("<think> x </think><answer>stop</answer>")
     assert terminated
-    # 0.5 vqa + 0.5 soft + 1 format + 0.1 tool: all but the tool
+    # 0.5 vqa + 0.5 soft + 1 format + 0.1 tool, of which the tool term is 0
     assert reward == pytest.approx(2.0)
 
 
@@ -204,7 +204,7 @@ def test_training_is_on_the_named_rows_alone(tmp_path: Path) -> None:
     ]
 
 
-# ---------------------------------------------------------------------- they run
+# ---------------------------------------------------------------------- runs
 
 EXAMPLES = {
     "groundlight_tiny": ("train_zoom_vqa", []),
@@ -219,7 +219,7 @@ EXAMPLES = {
 
 
 def shortened(recipe: Recipe) -> Iterator[str]:
-    """Return the options that make a recipe as short as can be."""
+    """Yield options that make a recipe as short as possible."""
     for name, phase in recipe.phases.items():
         prefix = f"--phases.{name}"
         yield from (f"{prefix}.steps", "1")

@@ -1,4 +1,4 @@
-"""Sweeps: arms from one shared warm-up, resumed, within a budget, in one table."""
+"""Tests sweeps: arms with a shared warm-up, resuming, budgets, and the table of results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_phases_are_shared_up_to_the_first_change(tmp_path: Path) -> None:
     recipes = [run.recipe for run in runs]
     assert shared_phases(recipes) == ["warm-up"]
     longer = replace(recipes[0], phases={**recipes[0].phases, "more": recipes[0].phases["rl"]})
-    assert shared_phases([longer, recipes[0]]) == ["warm-up"]  # each arm has one of its own
+    assert shared_phases([longer, recipes[0]]) == ["warm-up"]  # the last phase is never shared
     assert shared_phases([recipes[0], replace(recipes[1], executor="threads")]) == []
 
 
@@ -94,7 +94,7 @@ def test_sweep_runs_the_arms_from_one_warm_up_and_resumes(
 ) -> None:
     base, runs, _ = sweep_of(tmp_path)
     Recorder.calls.clear()
-    run_sweep(base, runs[:1], 100)  # stopped after the first arm, as by a budget or a kill
+    run_sweep(base, runs[:1], 100)  # as if stopped by a budget or a kill
     run_sweep(base, runs, 100)
     folder = tmp_path / "job"
     shared = folder / "shared-warm-up" / "seed-0"
@@ -108,11 +108,11 @@ def test_sweep_runs_the_arms_from_one_warm_up_and_resumes(
         assert [json.loads(row)["step"] for row in rows] == [1, 2]
     assert not (shared / "evaluation" / "after-rl").exists()
     assert json.loads((folder / "sweep.json").read_text())["paper"]["seeds"] == [0, 1]
-    # Two warm-ups, one for each seed, and three times RL.
+    # Warm-up ran twice, once for each seed, and RL three times.
     assert Recorder.calls.count("begin warm-up") == 2
     assert Recorder.calls.count("begin rl") == 3
     before = (folder / "paper" / "seed-0" / "results.json").read_text()
-    run_sweep(base, runs, 100)  # all is done
+    run_sweep(base, runs, 100)  # no run is left
     assert (folder / "paper" / "seed-0" / "results.json").read_text() == before
     assert Recorder.calls.count("begin rl") == 3
     assert "outcome" in capsys.readouterr().out
@@ -123,7 +123,7 @@ def test_changed_recipe_does_not_reuse_what_was_run(tmp_path: Path) -> None:
     run_sweep(base, runs[:1], 100)
     base, runs, _ = sweep_of(tmp_path, "--phases.warm-up.steps", "2")
     with pytest.raises(RunError, match=r"warm-up\.steps was 1 and is 2"):
-        run_sweep(base, runs[1:2], 100)  # the new arm would begin with the old warm-up
+        run_sweep(base, runs[1:2], 100)  # the new arm would start from the old warm-up
 
 
 def test_mistake_in_the_last_arm_shows_before_the_first_is_run(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_arms_beyond_the_budget_are_listed_as_not_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, runs, _ = sweep_of(tmp_path)
-    run_sweep(base, [runs[0], runs[1]], 1e-6)  # any time is more than that
+    run_sweep(base, [runs[0], runs[1]], 1e-6)  # any time exceeds this budget
     rows = json.loads((tmp_path / "job" / "sweep.json").read_text())
     assert (rows["paper"]["seeds"], rows["outcome"]["seeds"]) == ([0], [])
     assert "not run" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Batches and groups of one's own making."""
+"""Provides batches and groups for tests of algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG2 = 0.6931471805599453
 
 
 def make_batch(seed: int, dtype: torch.dtype = torch.float64) -> Batch:
-    """Five segments of up to seven tokens, far enough off-policy to be clipped."""
+    """Return five segments of up to seven tokens, off-policy enough that ratios are clipped."""
     generator = torch.Generator().manual_seed(seed)
     shape = (5, 7)
 
@@ -42,7 +42,7 @@ def make_batch(seed: int, dtype: torch.dtype = torch.float64) -> Batch:
 
 
 def batch_by_hand() -> Batch:
-    """Two segments: tokens of ratio 1 and 2 with A = 1, one of ratio 1/2 with A = -1."""
+    """Return two segments: tokens with ratios 1 and 2 and A = 1, and one with 1/2 and A = -1."""
     return Batch(
         logprobs=torch.tensor([[-1.0, -1.0], [-1.0, 9.0]]),
         old_logprobs=torch.tensor([[-1.0, -1.0 - LOG2], [-1.0 + LOG2, 9.0]]),
@@ -57,7 +57,7 @@ def batch_by_hand() -> Batch:
 
 
 def rows(batch: Batch, chosen: Any) -> Batch:
-    """Some segments of a step, as a micro-batch of it."""
+    """Return the chosen segments of a step as a micro-batch."""
     names = [each.name for each in fields(Batch) if not each.name.startswith("total_")]
     parts = {name: getattr(batch, name)[chosen] for name in names}
     return Batch(**parts, total_tokens=batch.total_tokens, total_segments=batch.total_segments)
@@ -70,7 +70,7 @@ def episode(
     finish: Any = "stop",
     status: Any = "terminated",
 ) -> Episode:
-    """An episode with a turn for each reward, of so many sampled tokens, after what was shown."""
+    """Return an episode with one turn per reward, and the given token counts and messages."""
     said = list(shown) or [f"turn {number}" for number in range(len(rewards))]
     turns = tuple(
         Turn((Message("user", (text,)),), "", reward, (), finish)
@@ -82,7 +82,7 @@ def episode(
 
 
 def _segment(tokens: Sequence[int]) -> Segment:
-    ends = np.cumsum([1 + count for count in tokens])  # a token of the environment before each turn
+    ends = np.cumsum([1 + count for count in tokens])  # an observation token before each turn
     mask = np.ones(ends[-1], np.bool_)
     mask[ends - 1 - np.asarray(tokens)] = False
     spans = tuple(

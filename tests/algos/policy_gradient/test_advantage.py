@@ -1,4 +1,4 @@
-"""Advantages by hand and by property."""
+"""Tests advantages against hand-worked values and by their properties."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_scaled_rewards_scale_what_is_not_normalized(rewards: list[float], by: f
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=16), st.floats(1, 100))
 def test_scaled_rewards_hardly_change_what_is_normalized(rewards: list[int], by: float) -> None:
-    # only the 1e-4 in the divisor is not scaled, and a spread of whole numbers is at least .25
+    # only the 1e-4 in the divisor is not scaled; the deviation of distinct integers is at least .25
     (once,) = group_relative([rewards])
     (scaled,) = group_relative([[reward * by for reward in rewards]])
     assert scaled == pytest.approx(once, rel=1e-3, abs=1e-12)
@@ -90,7 +90,7 @@ def test_order_of_a_group_does_not_matter(rewards: list[float], random: Any) -> 
 
 
 def test_leaving_one_out() -> None:
-    # the others have (0 + .5) / 2 = .25, (1 + .5) / 2 = .75 and .5
+    # the means of the others are (0 + .5) / 2 = .25, (1 + .5) / 2 = .75 and .5
     assert leave_one_out([1, 0, 0.5]) == pytest.approx([0.75, -0.75, 0.0], abs=1e-15)
 
 

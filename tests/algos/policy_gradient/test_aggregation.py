@@ -1,4 +1,4 @@
-"""Normalizers by hand."""
+"""Tests loss aggregation against hand-worked values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VALUES = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
 
 
 def test_aggregations_by_hand(hand_batch: Any) -> None:
-    # by token (1 + 2 + 3) / 3 = 2; by sequence (3/2 + 3/1) / 2 = 2.25; summed (3 + 3) / 2 = 3
+    # tokens (1 + 2 + 3) / 3 = 2; sequence means (3/2 + 3/1) / 2 = 2.25; sums (3 + 3) / 2 = 3
     assert float(token_mean(VALUES, hand_batch)) == pytest.approx(2.0)
     assert float(sequence_mean(VALUES, hand_batch)) == pytest.approx(2.25)
     assert float(sequence_sum(VALUES, hand_batch)) == pytest.approx(3.0)

@@ -1,4 +1,4 @@
-"""Each algorithm by hand, and what holds for all of them."""
+"""Tests each algorithm against hand-worked values, and the properties that all algorithms share."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("algorithm", "expected"),
     [
-        # ratios 1, 2 | 1/2, advantages 1, 1 | -1. Held within [.8, 1.28] they cost -1, -1.28 | .8;
-        # within [.8, 1.2]: -1, -1.2 | .8
+        # ratios 1, 2 | 1/2, advantages 1, 1 | -1. Clipped to [.8, 1.28], the losses are -1, -1.28 |
+        # .8; clipped to [.8, 1.2], they are -1, -1.2 | .8
         (GRPO(), (-2.28 / 2 + 0.8) / 2),
         (DrGRPO(max_tokens=4), (-2.2 / 4 + 0.8 / 4) / 2),
         (DAPO(), (-2.28 + 0.8) / 3),
         (BNPO(), (-2.2 + 0.8) / 3),
-        # sequence ratios √2 | 1/2 become 1.28 | .8
+        # sequence ratios √2 | 1/2 are clipped to 1.28 | .8
         (GSPO(clip_low=0.2, clip_high=0.28), (-1.28 + 0.8) / 2),
-        # weights 1, 1.5 (2, held) | .5 times -A log p, log p = -1: 1 + 1.5 - .5
+        # weights 1, 1.5 (2, clipped) | .5 times -A log p, with log p = -1: 1 + 1.5 - .5
         (CISPO(max_ratio=1.5), 2.0 / 3),
         (CISPO(min_ratio=0.8, max_ratio=1.5), (1 + 1.5 - 0.8) / 3),
         (RLOO(), (-2.2 + 0.8) / 2),
@@ -62,7 +62,7 @@ def test_loss_by_hand(hand_batch: Any, algorithm: Any, expected: float) -> None:
 
 def test_metrics_by_hand(hand_batch: Any) -> None:
     loss = DAPO(kl_coef=0.1, clip_dual=2.0).loss(hand_batch)
-    # k3: 0, 2 - log 2 - 1 = .3068528 | 0; weighted .03068528. (-1.48 + .03068528) / 3
+    # k3 is 0, 2 - log 2 - 1 = .3068528 | 0; times 0.1 it is .03068528: (-1.48 + .03068528) / 3
     assert float(loss.value) == pytest.approx(-0.4831049, abs=1e-6)
     assert loss.metrics == pytest.approx(
         {
@@ -79,7 +79,7 @@ def test_metrics_by_hand(hand_batch: Any) -> None:
 
 
 def test_ratio_weights_the_divergence(hand_batch: Any) -> None:
-    # the token of ratio 2 is the one with a divergence: .3068528 becomes .6137056
+    # the token with ratio 2 is the only one with a nonzero KL: .3068528 becomes .6137056
     loss = DAPO(kl_coef=0.1, kl_ratio=True).loss(hand_batch)
     assert float(loss.value) == pytest.approx((-1.48 + 0.06137056) / 3, abs=1e-6)
     assert loss.metrics["kl"] == pytest.approx(0.6137056 / 3, abs=1e-6)
@@ -87,7 +87,7 @@ def test_ratio_weights_the_divergence(hand_batch: Any) -> None:
 
 @pytest.mark.parametrize("estimator", ["k1", "k3"])
 def test_weighted_by_the_ratio_estimators_have_the_divergence_s_gradient(estimator: Any) -> None:
-    # Every token of a vocabulary of three, weighted by its probability: an expectation.
+    # The sum over all tokens of a vocabulary of three, weighted by probability, is an expectation.
     logits = torch.tensor([0.3, -0.5, 0.1], dtype=torch.float64, requires_grad=True)
     reference = torch.log_softmax(torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64), -1)
     logprobs = torch.log_softmax(logits, -1)
@@ -100,7 +100,7 @@ def test_weighted_by_the_ratio_estimators_have_the_divergence_s_gradient(estimat
 
 
 def _weights(algorithm: Any, batch: Any) -> torch.Tensor:
-    """What each token weighs in the loss, by the formula of the algorithm's docstring."""
+    """Return the weight of each token in the loss, by the formula of the algorithm's docstring."""
     tokens, segments = batch.total_tokens, batch.total_segments
     by_sequence = 1 / batch.mask.sum(-1, keepdim=True).double() / segments
     weights: dict[type, Any] = {
@@ -119,7 +119,7 @@ def _weights(algorithm: Any, batch: Any) -> torch.Tensor:
 def test_gradient_on_policy_is_that_of_reinforce(random_batch: Any, kind: Any, seed: int) -> None:
     batch = random_batch(seed)
     batch = replace(batch, old_logprobs=batch.logprobs.clone())
-    if kind is GSPO:  # a sequence has one advantage here: GSPO mixes nothing either way
+    if kind is GSPO:  # one advantage per sequence, so that GSPO averages nothing
         batch = replace(batch, advantages=batch.advantages[:, :1].expand(-1, 7))
     batch.logprobs.requires_grad_()
     algorithm = kind()
@@ -226,9 +226,9 @@ def test_tokens_that_became_impossible_or_certain_stay_finite(random_batch: Any,
         (GSPO(), [1.1545006, -0.5772503, -0.5772503, 0, 0]),
         (RLOO(), [1, -0.5, -0.5, 0, 0]),
         # one token each: mean 2.2; squares 1.44 + 2 · 4.84 + 2 · 7.84 = 26.8, / 4 = 6.7,
-        # std 2.5884358: -1.2, -2.2 and 2.8 of these
+        # std 2.5884358, which divides -1.2, -2.2 and 2.8
         (ReinforcePlusPlus(), [-0.4636004, -0.8499341, -0.8499341, 1.0817344, 1.0817344]),
-        # baselines first: 2/3, -1/3, -1/3, 0, 0: squares 6/9, / 4 = 1/6, std .4082483
+        # minus group means: 2/3, -1/3, -1/3, 0, 0; variance 6/9 / 4 = 1/6, std .4082483
         (ReinforcePlusPlus(baseline="group"), [1.6329931, -0.8164965, -0.8164965, 0, 0]),
     ],
 )

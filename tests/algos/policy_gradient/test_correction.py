@@ -1,4 +1,4 @@
-"""Weights between sampler and trainer, by hand."""
+"""Tests importance weights between sampler and trainer against hand-worked values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.algos.policy_gradient.correction import bounded, importance, outside
 @pytest.mark.parametrize(
     ("correction", "expected"),
     [
-        # old - sampler: log 2, 0 | -2 log 2 of the one token of the second
+        # old - sampler: log 2, 0 | -2 log 2 for the only token of the second segment
         ("token", [[2.0, 1.0], [0.25, 1.0]]),
         ("sequence", [[2.0], [0.25]]),
         ("geometric", [[2**0.5], [0.25]]),  # log 2 / 2 tokens
@@ -39,8 +39,8 @@ def test_bounds_by_hand() -> None:
 
 
 def test_corrected_step_by_hand(hand_batch: Any) -> None:
-    # GRPO costs -1, -1.28 | .8; weights 2, 1 | 1/4, of which 2 is held at 1.5
-    # (-1.5 - 1.28) / 2 = -1.39, .8 / 4 = .2; their mean -.595
+    # GRPO's losses are -1, -1.28 | .8; the weights are 2, 1 | 1/4, of which 2 is clipped to 1.5:
+    # (-1.5 - 1.28) / 2 = -1.39, .8 / 4 = .2; their mean is -.595
     loss = GRPO(correction="token", correction_high=1.5).loss(hand_batch)
     assert float(loss.value) == pytest.approx(-0.595)
     expected = {
@@ -50,7 +50,7 @@ def test_corrected_step_by_hand(hand_batch: Any) -> None:
         "importance_outside": 1 / 3,
     }
     assert {name: loss.metrics[name] for name in expected} == pytest.approx(expected)
-    # masked, the first token is gone: -1.28 / 2 = -.64; (-.64 + .2) / 2 = -.22
+    # masked, the first token has weight 0: -1.28 / 2 = -.64; (-.64 + .2) / 2 = -.22
     masked = GRPO(correction="token", correction_high=1.5, correction_bounds="mask")
     assert float(masked.loss(hand_batch).value) == pytest.approx(-0.22)
 
@@ -61,7 +61,8 @@ def test_divergence_is_not_corrected(hand_batch: Any) -> None:
     with_reference = GRPO(
         correction="sequence", correction_bounds="mask", correction_low=3.0, kl_coef=0.1
     )
-    # k3 of a reference twice as likely: 2 - log 2 - 1 = .3068528, at one of two tokens of the first
+    # k3 of a reference twice as likely is 2 - log 2 - 1 = .3068528, for one of two tokens of the
+    # first segment
     expected = 0.1 * 0.3068528 / 2 / 2
     assert float(with_reference.loss(hand_batch).value) == pytest.approx(expected, abs=1e-7)
 

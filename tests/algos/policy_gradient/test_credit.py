@@ -1,4 +1,4 @@
-"""Credit of turns by hand."""
+"""Tests credit of turns against hand-worked values."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from visenv.algos.policy_gradient.credit import (
 def test_returns_to_go(make_episode: Any) -> None:
     played = make_episode([1.0, 0.0, 2.0])
     assert returns_to_go(played).tolist() == [3.0, 2.0, 2.0]
-    # 2; 0 + .5 · 2 = 1; 1 + .5 · 1 = 1.5
+    # from the last turn: 2; 0 + .5 · 2 = 1; 1 + .5 · 1 = 1.5
     assert returns_to_go(played, 0.5).tolist() == [1.5, 1.0, 2.0]
     assert returns_to_go(make_episode([])).shape == (0,)
 
 
 def test_turns_of_a_group_are_compared_together(make_episode: Any) -> None:
-    # returns 3, 1 and 2, of mean 2: +1, -1 and 0, with sample variance 2 / 2 = 1
+    # returns 3, 1 and 2 with mean 2: +1, -1 and 0, with sample variance 2 / 2 = 1
     group = [make_episode([2.0, 1.0]), make_episode([2.0])]
     assert [each.tolist() for each in by_turn([group], "none", 1.0)[0]] == [[1.0, -1.0], [0.0]]
     first, second = by_turn([group], "group", 1.0)[0]
@@ -36,7 +36,7 @@ def test_turns_of_a_group_are_compared_together(make_episode: Any) -> None:
     assert second.tolist() == [0.0]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it holds no state
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixture has no state
 @given(rewards=st.lists(st.floats(-10, 10), min_size=1, max_size=5), turns=st.integers(1, 4))
 def test_reward_at_the_end_of_equal_episodes_is_credit_by_episode(
     make_episode: Any, rewards: list[float], turns: int
@@ -48,8 +48,9 @@ def test_reward_at_the_end_of_equal_episodes_is_credit_by_episode(
 
 
 def test_turns_in_one_state_are_compared(make_episode: Any) -> None:
-    # Episodes of 3 and 1: mean 2, so +1 and -1 for all turns. In "hall" the returns to go were 3, 1
-    # (the first, twice) and 1: mean 5/3, so 4/3, -2/3 and -2/3. "attic" was seen once.
+    # The episodes have rewards 3 and 1 with mean 2, so +1 and -1 for all turns. In "hall" the
+    # returns to go are 3, 1 (the first episode, twice) and 1: mean 5/3, so 4/3, -2/3 and -2/3.
+    # "attic" occurs once.
     group = [
         make_episode([2.0, 1.0], shown=["hall", "hall"]),
         make_episode([1.0, 0.0], shown=["hall", "attic"]),
@@ -60,7 +61,7 @@ def test_turns_in_one_state_are_compared(make_episode: Any) -> None:
 
 
 def test_states_of_other_groups_are_other_states(make_episode: Any) -> None:
-    # each group by itself: ±.5 and ±1 for the episodes, and the same again in their "hall"
+    # each group separately: ±.5 and ±1 for the episodes, and the same again for their "hall"
     groups = [
         [make_episode([reward], shown=["hall"]) for reward in rewards]
         for rewards in ((1.0, 0.0), (3.0, 1.0))

@@ -1,4 +1,4 @@
-"""GroundTruthInjectedGRPO: one member of a group is paid as the ground truth, seeded and logged."""
+"""Tests `GroundTruthInjectedGRPO`: one seeded member of each group gets the ground-truth reward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUP = [episode(member, 0.0, 0.5 * member) for member in range(4)]
 
 
 def chosen(algorithm: GroundTruthInjectedGRPO, group: list[Episode]) -> int:
-    """The member whose reward was replaced: the only one above the others."""
+    """Return the member whose reward was replaced, which is the only one above the others."""
     (advantages,) = algorithm.advantages([group])
     return int(np.argmax([float(each) for each in advantages]))
 
@@ -39,7 +39,7 @@ def test_injected_member_is_paid_as_the_ground_truth() -> None:
 def test_rewards_of_its_earlier_turns_count_towards_it() -> None:
     algorithm = GroundTruthInjectedGRPO(injected_reward=2.0, credit="turn", scale="none")
     (advantages,) = algorithm.advantages([[episode(0, 0.4, 0.4)]])
-    # alone: 0.4 and then 2 - 0.4 = 1.6, returns to go 2 and 1.6, less their mean 1.8
+    # one member: 0.4 and then 2 - 0.4 = 1.6, returns to go 2 and 1.6, minus their mean 1.8
     np.testing.assert_allclose(advantages[0], [0.2, -0.2])
 
 

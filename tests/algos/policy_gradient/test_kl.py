@@ -1,4 +1,4 @@
-"""The three estimators by hand, and what is known of each."""
+"""Tests the three KL estimators against hand-worked values, and their known properties."""
 
 from __future__ import annotations
 

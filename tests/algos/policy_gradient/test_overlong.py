@@ -1,4 +1,4 @@
-"""Episodes that are too long, or were cut off."""
+"""Tests penalties and masks for episodes that are too long or truncated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.algos.policy_gradient.overlong import punished, soft_punishment, was
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    # limit 100, buffer 20: nothing up to 80; (80 - 85) / 20 = -.25; -1 from 100 on
+    # limit 100, buffer 20: 0 up to 80; (80 - 85) / 20 = -.25; -1 from 100 on
     [(0, 0.0), (80, 0.0), (85, -0.25), (90, -0.5), (100, -1.0), (300, -1.0)],
 )
 def test_soft_punishment(length: int, expected: float) -> None:
@@ -22,7 +22,7 @@ def test_soft_punishment(length: int, expected: float) -> None:
 
 def test_last_turn_is_punished(make_episode: Any) -> None:
     played = make_episode([0.5, 1.0], tokens=[6, 3])
-    # 9 tokens, limit 10, buffer 4: (6 - 9) / 4 = -.75, twice; 1 - 1.5 = -.5
+    # 9 tokens, limit 10, buffer 4: (6 - 9) / 4 = -.75, times 2; 1 - 1.5 = -.5
     assert [turn.reward for turn in punished(played, 10, 4, 2.0).turns] == [0.5, -0.5]
     assert punished(played, 20, 4, 2.0) is played
 
@@ -31,7 +31,7 @@ def test_advantages_know_of_the_punishment(make_episode: Any) -> None:
     group = [make_episode([1.0], tokens=[8]), make_episode([1.0], tokens=[10])]
     assert [float(each) for each in DAPO().advantages([group])[0]] == [0.0, 0.0]
     algorithm = DAPO(scale="none", overlong_limit=10, overlong_buffer=2, overlong_penalty=0.5)
-    # rewards 1 and .5, of mean .75
+    # rewards 1 and .5 with mean .75
     assert [float(each) for each in algorithm.advantages([group])[0]] == [0.25, -0.25]
     assert group[1].reward == 1.0
 

@@ -1,4 +1,4 @@
-"""Ratios, and the clip, by hand."""
+"""Tests ratios and clipping against hand-worked values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from visenv.algos.policy_gradient.ratio import (
 
 
 def test_clip_by_hand() -> None:
-    # low .2, high .28: the ratio counts within [.8, 1.28]
+    # low .2, high .28: the ratio is clipped to [.8, 1.28]
     ratio = torch.tensor([1.0, 1.5, 0.5, 1.5, 0.5, 1.25])
     advantages = torch.tensor([2.0, 2.0, 2.0, -2.0, -2.0, 2.0])
     values, watched = clipped(ratio, advantages, 0.2, 0.28)
-    # unclipped and clipped: 2 2, 3 2.56, 1 1.6, -3 -2.56, -1 -1.6, 2.5 2.5; minus the smaller
+    # unclipped and clipped: 2 2, 3 2.56, 1 1.6, -3 -2.56, -1 -1.6, 2.5 2.5; the result is minus the
+    # smaller one
     assert values.tolist() == pytest.approx([-2.0, -2.56, -1.0, 3.0, 1.6, -2.5])
     assert watched["clip_low"].tolist() == [False, False, False, False, True, False]
     assert watched["clip_high"].tolist() == [False, True, False, False, False, False]
@@ -33,7 +34,8 @@ def test_dual_clip_by_hand() -> None:
     ratio = torch.tensor([1.5, 4.0, 4.0, 0.5], requires_grad=True)
     advantages = torch.tensor([-2.0, -2.0, 2.0, -2.0])
     values, watched = clipped(ratio, advantages, 0.2, 0.28, dual=3.0)
-    # 3 as before; -min(3 · -2, 1.28 · -2) = 6; clipped above as before; and below as before
+    # 3 as before; ratio 4 is capped at 3: -min(3 · -2, 1.28 · -2) = 6; the last two are clipped as
+    # before
     assert values.tolist() == pytest.approx([3.0, 6.0, -2.56, 1.6])
     assert watched["clip_dual"].tolist() == [False, True, False, False]
     values.sum().backward()
@@ -52,7 +54,7 @@ def test_clipped_token_has_no_gradient() -> None:
 def test_ratios_by_hand(hand_batch: Any) -> None:
     batch = on_mask(hand_batch)
     assert token_ratio(batch)[batch.mask].tolist() == pytest.approx([1.0, 2.0, 0.5])
-    # (1 · 2)^(1/2) = 1.4142136 for both tokens of the first, 1/2 for the second
+    # (1 · 2)^(1/2) = 1.4142136 for both tokens of the first segment, 1/2 for the second
     root = math.sqrt(2)
     assert sequence_ratio(batch)[batch.mask].tolist() == pytest.approx([root, root, 0.5])
 

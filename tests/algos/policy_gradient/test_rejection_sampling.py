@@ -1,4 +1,4 @@
-"""Rejection sampling by hand: the best of each group are kept, and learned as demonstrations."""
+"""Tests rejection sampling: the best members of each group are kept as demonstrations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weights(*groups: Group) -> list[list[float]]:
 
 
 def test_best_of_each_group_are_kept_with_a_mean_weight_of_one() -> None:
-    # 3 of 8 are kept: each weighs 8/3.
+    # 3 of 8 are kept, so each has weight 8/3.
     found = weights(group(0.0, 1.0, 0.5, 1.0), group(2.0, 0.0, 0.0, 0.0))
     third = 8 / 3
     assert found == [[0, third, 0, third], [third, 0, 0, 0]]
@@ -42,7 +42,7 @@ def test_group_whose_rewards_are_all_equal_is_left_out() -> None:
 
 
 def test_loss_is_the_weighted_negative_log_likelihood(hand_batch: Any) -> None:
-    # log p of three tokens are -1; the weights 1, 1 | -1 become 2, 2 | 0: (2 + 2 + 0) / 3
+    # log p is -1 for all three tokens; the weights 1, 1 | -1 become 2, 2 | 0: (2 + 2 + 0) / 3
     batch = replace(
         hand_batch,
         logprobs=torch.where(hand_batch.mask, -1.0, 0.0),

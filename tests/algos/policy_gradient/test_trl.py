@@ -1,4 +1,4 @@
-"""TRL's own code on the same numbers: advantages, losses and their gradients, corrections."""
+"""Compares advantages, losses, gradients and corrections with TRL's own code."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ MODES = {
 
 @cache
 def _statement(trainer: str, contains: str, test: str) -> tuple[CodeType, dict[str, Any]]:
-    """The one `if` on `test` that mentions `contains` in TRL's method that samples and scores.
+    """Return the one `if` on `test` that mentions `contains` in TRL's sampling method.
 
-    They are a few lines in the middle of that method; nothing smaller can be called.
+    It is a few lines within that method; no smaller unit of the method can be called.
     """
     module: Any = __import__(f"trl.trainer.{trainer.lower()}_trainer", fromlist=["x"])
     method = getattr(module, f"{trainer}Trainer")._generate_and_score_completions
@@ -129,7 +129,10 @@ def _trl_importance(batch: Batch, algorithm: Any) -> torch.Tensor:
 
 
 def _stand_in(batch: Batch, algorithm: Any) -> Any:
-    """What TRL's `_compute_loss` asks its trainer for; the model's answers are the batch's."""
+    """Return an object with the trainer attributes that TRL's `_compute_loss` reads.
+
+    Its log-probabilities and entropies are those of the batch.
+    """
     accelerator = SimpleNamespace(
         num_processes=1, gather=lambda tensor: tensor, reduce=lambda tensor, reduction: tensor
     )
@@ -165,7 +168,7 @@ def _stand_in(batch: Batch, algorithm: Any) -> Any:
 
 
 def _trl_loss(batch: Batch, algorithm: Any) -> tuple[torch.Tensor, dict[str, float]]:
-    """TRL's own `_compute_loss`, handed our log-probabilities by a stand-in for its trainer."""
+    """Return the loss and metrics of TRL's own `_compute_loss` for our log-probabilities."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     stand_in = _stand_in(batch, algorithm)
@@ -213,7 +216,7 @@ def test_clipped_losses(random_batch: Any, kind: Any, clips: Any, kl: Any, seed:
         pairs["kl"] = "kl"
     for name, theirs in pairs.items():
         assert abs(metrics[f"ours/{name}"] - metrics[theirs]) <= 1e-6
-    assert metrics["clip_ratio/low_mean"] > 0  # the batch does clip, or this proves little
+    assert metrics["clip_ratio/low_mean"] > 0  # the test requires a batch with clipped tokens
     assert metrics["clip_ratio/high_mean"] > 0
 
 
@@ -222,7 +225,7 @@ def test_clipped_losses(random_batch: Any, kind: Any, clips: Any, kl: Any, seed:
 def test_gspo(random_batch: Any, kl_coef: float, seed: int) -> None:
     batch = random_batch(seed)
     batch = replace(batch, advantages=batch.advantages[:, :1].expand(-1, 7).clone())
-    on_sequences = replace(batch, advantages=batch.advantages[:, 0])  # TRL wants one a sequence
+    on_sequences = replace(batch, advantages=batch.advantages[:, 0])  # one per sequence in TRL
     algorithm = GSPO(clip_low=0.01, clip_high=0.02, kl_coef=kl_coef)
     batch.logprobs.requires_grad_()
     ours, (theirs, metrics) = algorithm.loss(batch), _trl_loss(on_sequences, algorithm)

@@ -1,8 +1,8 @@
-"""Agreement with verl 0.9.1, which cannot be installed beside our transformers.
+"""Compares with verl 0.9.1, which cannot be installed beside our version of transformers.
 
-The numbers are what its `core_algos` and `rollout_corr_helper` gave for the batch below, run once
-on their own (the same run compared a hundred random batches to 1e-7, all that the 1e-8 in verl's
-divisors allows).
+The numbers are the results of verl's `core_algos` and `rollout_corr_helper` for the batch below,
+from a separate run. The same run compared a hundred random batches to 1e-7, the limit set by the
+1e-8 in verl's divisors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _batch() -> Batch:
     [
         # policy loss and `loss_agg_mode`: vanilla, token-mean, clip_ratio_c 3
         (DAPO(clip_dual=3.0), 0.439826781884),
-        # vanilla, seq-mean-token-mean; no dual clip from here on
+        # vanilla, seq-mean-token-mean; no dual clip in this and the following cases
         (GRPO(), 0.518467737421),
         # vanilla, seq-mean-token-sum
         (RLOO(), 1.727138068445),
@@ -113,7 +113,7 @@ def test_advantages(make_episode: Any, algorithm: Any, verl: list[float]) -> Non
 
 
 def test_returns_of_turns(make_episode: Any) -> None:
-    # verl was given the rewards at the last tokens of the turns, and the observations masked
+    # verl received rewards at the last tokens of turns, and a mask without observations
     group = [make_episode([0.5, 1.0], tokens=[2, 3]), make_episode([0.0, 0.25], tokens=[1, 2])]
     given = _flat(ReinforcePlusPlus().advantages([group]))
     verl = [1.2301362720, 0.2928895901, -1.1129804328, -1.1129804328]

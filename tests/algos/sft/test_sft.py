@@ -1,4 +1,4 @@
-"""SFT by hand."""
+"""Tests the SFT loss against hand-worked values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs whose judge takes its time, some of them killed; started by test_judged.py as a process.
+"""Trains with a slow judge, in runs of which some are killed; test_judged.py starts this program.
 
-Argument: a folder. Every run is a fork of this process, and all runs go on at the same time. The
-delays of the judge are drawn again in each run, from 0 to 0.3 s; nothing else differs.
+Argument: a folder. Every run is a fork of this process, and all runs execute at the same time. The
+judge's delays are drawn again in each run, from 0 to 0.3 s; nothing else differs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch._dynamo  # noqa: F401 - the first optimizer step would load it, in every fork
+import torch._dynamo  # noqa: F401 - otherwise the first optimizer step loads it in every fork
 from typing_extensions import override
 
 from tests.algos import toy
@@ -61,7 +61,7 @@ CONFIG = TrainerConfig(
 
 
 class Letters:
-    """A turn is an answer if it is one capital; otherwise the policy is shown an ``a``."""
+    """Accepts one capital letter as the answer; the error message of any other turn is ``a``."""
 
     stop: tuple[str, ...] = ()
     result_prefix = "image_"
@@ -88,7 +88,7 @@ class Letters:
 
 
 class Capitals(VisEnv):
-    """Say the capital of a letter, in at most three turns; some turns fail at the first time."""
+    """Asks for the capital of a letter, in at most three turns, of which some fail once."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__(source=Alphabet(), grammar=Letters(), limits=EpisodeLimits(3))
@@ -118,7 +118,7 @@ class Capitals(VisEnv):
 
 
 class Alphabet:
-    """A source of letters; every sample has an id of its own."""
+    """Draws letters as samples with unique ids."""
 
     def sample(self, rng: np.random.Generator) -> Sample:
         letter = toy.LETTERS[int(rng.integers(4))]
@@ -126,14 +126,14 @@ class Alphabet:
 
 
 class Judge:
-    """Likes half of all episodes; is away for some of them, for others at the first time alone."""
+    """Scores episodes 0 or 1; fails at every request for some episodes, and once for others."""
 
     def __init__(self) -> None:
         self.asked: Counter[bytes] = Counter()
         self.delay = random.Random(int.from_bytes(os.urandom(8)))
 
     def ask(self, key: bytes) -> int:
-        """Count a question; return how often it was asked."""
+        """Count a request for `key` and return the number of requests so far."""
         self.asked[key] += 1
         return self.asked[key]
 
@@ -146,20 +146,20 @@ class Judge:
         return float(mark % 2)
 
     def fail_once(self, sample: Sample, log: EventLog) -> None:
-        """Abort some episodes in the middle, each once."""
+        """Raise a `ServiceError` during a turn of some episodes, once for each."""
         key, is_long = _key(sample, log)
         if is_long and zlib.crc32(key) % 7 == 0 and self.ask(b"turn" + key) == 1:
             raise ServiceError("memory", "away")
 
 
 def _key(sample: Sample, log: EventLog) -> tuple[bytes, bool]:
-    """Return what was said, and whether no two members of a group are likely to say it."""
+    """Return the sample id and all turn texts, and whether group members rarely share them."""
     texts = [turn.text for turn in log.turns]
     return repr((sample.id, texts)).encode(), sum(map(len, texts)) > 3
 
 
 class Request(NamedTuple):
-    """A turn to be sampled, and a list for the reply."""
+    """Holds a turn to sample and the list that receives the reply."""
 
     session: toy.ToySession
     sampling: Sampling
@@ -167,7 +167,7 @@ class Request(NamedTuple):
 
 
 class BatchedPolicy(toy.ToyPolicy):
-    """Samples in batches, and rounds differently in each batch shape and place, as a GPU does."""
+    """Samples in batches, with rounding that depends on batch shape and position, as on a GPU."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
@@ -204,7 +204,7 @@ def train(folder: Path, resume: bool = False) -> Judge:
 
 
 def points() -> dict[str, Callable[[], None]]:
-    """Where to die."""
+    """Return the points at which a run is killed, as functions that install the kill, by name."""
     return {
         "at the first verdict": dying(Judge, "ask", 1),
         "among verdicts": dying(Judge, "ask", 25),
@@ -216,7 +216,7 @@ def points() -> dict[str, Callable[[], None]]:
 
 
 def start(folder: Path, resume: bool = False, install: Callable[[], None] | None = None) -> int:
-    """Fork a run; return the id of its process."""
+    """Fork a process that runs the training and return its id."""
     child = os.fork()
     if child:
         return child
@@ -225,10 +225,10 @@ def start(folder: Path, resume: bool = False, install: Callable[[], None] | None
         if install is not None:
             install()
         judge = train(folder, resume)
-        # A judge that fails once for what two episodes say cannot be the same in two runs.
+        # If two episodes had the same key, the one that the judge fails could differ between runs.
         assert max(judge.asked.values()) <= 2, judge.asked.most_common(3)
         status = 0
-    except Exception:  # noqa: BLE001 - a fork must not go on with its parent's program
+    except Exception:  # noqa: BLE001 - a fork must not continue with the parent's program
         traceback.print_exc()
     finally:
         os._exit(status)
@@ -247,7 +247,7 @@ def main() -> None:
 
 
 def _check_journals(folder: Path) -> None:
-    """No run has noted an episode whose judge had not decided."""
+    """Check that no run recorded an episode before its judge had returned a score."""
     paths = list(folder.glob("*/journal/step_*/episodes_*.jsonl"))
     assert paths
     for path in paths:

@@ -1,7 +1,7 @@
-"""Runs that are killed, each at another point; started by test_kill.py as a process of its own.
+"""Trains in runs that are killed at different points; test_kill.py starts this program.
 
-Argument: a folder. Every run is a fork of this process, which itself does nothing with tensors, so
-that what PyTorch needs is loaded once.
+Argument: a folder. Every run is a fork of this process, so that PyTorch is loaded once. The parent
+process computes nothing with tensors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo  # the first optimizer step would load it, in every fork
+import torch._dynamo  # otherwise the first optimizer step loads it in every fork
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
@@ -65,7 +65,10 @@ def train(folder: Path, resume: bool = False) -> Any:
 
 
 def dying(owner: Any, name: str, call: int, after: bool = False) -> Callable[[], None]:
-    """Kills this process in that call, counted from 1, of a function: before it, or after it."""
+    """Return a function that makes this process kill itself before or after call number `call`.
+
+    Calls of the function `name` of `owner` are counted from 1.
+    """
 
     def install() -> None:
         original = getattr(owner, name)
@@ -87,7 +90,7 @@ def dying(owner: Any, name: str, call: int, after: bool = False) -> Callable[[],
 
 
 def removing(name: str) -> Callable[[], None]:
-    """Kills this process when half of a checkpoint is removed."""
+    """Return a function that makes this process kill itself while it removes a checkpoint."""
 
     def install() -> None:
         original = shutil.rmtree
@@ -104,7 +107,10 @@ def removing(name: str) -> Callable[[], None]:
 
 
 def points() -> dict[str, Callable[[], None]]:
-    """Where to die; checkpoints come after the second, fourth and last step."""
+    """Return the points at which a run is killed, as functions that install the kill, by name.
+
+    Checkpoints are saved after the second, fourth and last step.
+    """
     return {
         "sampling": dying(toy.Echo, "step", 60),
         "scoring": dying(toy.Scorer, "forward", 7),
@@ -131,12 +137,12 @@ def points() -> dict[str, Callable[[], None]]:
 def kill_each(
     points: Mapping[str, Callable[[], None]], train: Callable[[Path], None], folder: Path
 ) -> None:
-    """Train in a fork for each point, in a folder of that name, and check that the fork dies.
+    """Train in one fork for each point and check that the fork is killed.
 
     Args:
-        points: What makes the process die at a point, by the name of the point.
-        train: Trains in a folder.
-        folder: Where the folders are made.
+        points: Functions that install the kill of the process, by the name of the point.
+        train: Trains in the given folder.
+        folder: Parent of the folders of the runs, which are named after their points.
     """
     for name, install in points.items():
         print(name, flush=True)

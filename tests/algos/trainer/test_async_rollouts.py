@@ -1,4 +1,4 @@
-"""Playing ahead: as far as it may and no further, with nothing older than it may be."""
+"""Tests `AsyncRolloutSource`: how far it plays ahead, and the staleness of its episodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of_steps(*steps: int) -> set[int]:
 
 
 class Scenes:
-    """Which scenes have begun, and a way to wait for them."""
+    """Records the seeds of the scenes that have begun; can wait for given seeds."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []
@@ -84,7 +84,7 @@ def test_ahead_plays_as_far_as_it_may_and_each_step_its_own_scenes() -> None:
         assert set(scenes.begun) == of_steps(*range(min(step + 3, 4)))
         policy.updated()
         engine.updated()  # the new weights are sent
-    assert len(scenes.begun) == 4 * GROUPS * SIZE  # none twice
+    assert len(scenes.begun) == 4 * GROUPS * SIZE  # no scene is played twice
     assert len(heard) == 4 * GROUPS * SIZE
     episode_source.close()
 
@@ -96,7 +96,7 @@ def test_tokens_are_as_old_as_they_may_be_and_it_is_told() -> None:
     assert versions(first) == {0}
     assert episode_source.report()["rollout/staleness"] == 0
     scenes.wait_for(of_steps(1))
-    episode_source.report()  # on the other thread: what is being played has been by then
+    episode_source.report()  # wait for the other thread, which by then has played the next step
     policy.updated()
     engine.updated()
     assert versions(episode_source.groups(1, lambda _: None)) == {0}
@@ -115,7 +115,7 @@ def test_versions_count_as_many_as_a_step_makes() -> None:
     scenes.wait_for(of_steps(1))
     policy.version += 4
     episode_source.groups(1, lambda _: None)
-    assert episode_source.report()["rollout/stalest"] == 1  # ceil(4 updates / 4 in a step)
+    assert episode_source.report()["rollout/stalest"] == 1  # ceil(4 updates / 4 updates per step)
     episode_source.close()
 
 
@@ -129,7 +129,7 @@ def test_groups_that_are_too_old_are_dropped_and_replaced() -> None:
     policy.version = engine.version = 2  # two updates at once
     groups = episode_source.groups(1, lambda _: None)
     more = seeds(random_stream(SEED, 1, 1), 2 * GROUPS)[GROUPS:]
-    assert [group[0].seed for group in groups] == more  # the next ones drawn
+    assert [group[0].seed for group in groups] == more  # the groups drawn next
     assert versions(groups) == {2}
     report = episode_source.report()
     assert (report["rollout/stale"], report["rollout/stalest"]) == (GROUPS, 0)
@@ -182,7 +182,7 @@ def test_closing_gives_up_what_is_being_played() -> None:
     assert asked.wait(60)
     while list(episode_source._runs) != [
         1
-    ]:  # until the next step has begun too, and it waits for this
+    ]:  # until step 1 has begun too and `groups` waits for step 0
         time.sleep(0.01)
     episode_source.close()
     waiting.join(60)

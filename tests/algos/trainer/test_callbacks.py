@@ -1,4 +1,4 @@
-"""Callbacks: what they are told, and how one ends a run."""
+"""Tests callbacks: the arguments of each hook, and how a callback ends a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=2, max_token
 
 
 class Recorder(Callback):
-    """Writes down every call."""
+    """Records every call."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

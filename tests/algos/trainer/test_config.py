@@ -1,4 +1,4 @@
-"""Wrong values are refused by name; learning rates by hand."""
+"""Tests configurations: errors name invalid fields; learning rates match hand-worked values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_wrong_schedule_names_the_right_ones() -> None:
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
-        # 2 warm-up steps of 6: ½, 1, then the schedule at progress 0, ¼, ½, ¾ of what is left
+        # 2 warm-up steps of 6: ½, 1, then the schedule at progress 0, ¼, ½, ¾ of the remaining
+        # steps
         ("constant", [0.5, 1, 1, 1, 1, 1]),
         ("linear", [0.5, 1, 1, 0.75, 0.5, 0.25]),
         # (1 + cos(π/4)) / 2 = .853553, (1 + cos(3π/4)) / 2 = .146447

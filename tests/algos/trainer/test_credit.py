@@ -1,4 +1,4 @@
-"""Advantages reach exactly the tokens they are for."""
+"""Tests credit assignment: each advantage applies to exactly the tokens of its turns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Fixed(Algorithm):
 @pytest.mark.parametrize(
     ("advantage", "expected"),
     [
-        # tokens: a, A, end, image, b, B, end; the policy's are A, end and B, end
+        # tokens: a, A, end, image, b, B, end; the policy sampled A, end and B, end
         (2.0, [0, 2, 2, 0, 0, 2, 2]),
         ([1.0, -3.0], [0, 1, 1, 0, 0, -3, -3]),
     ],
@@ -56,7 +56,7 @@ def test_segments_of_all_episodes_are_there_in_order() -> None:
 def test_with_advantages_leaves_out_what_was_not_learned_from(
     advantage: Any, expected: list[float]
 ) -> None:
-    first, second, third = (toy.demonstration("a", "b") for _ in range(3))  # equal, not the same
+    first, second, third = (toy.demonstration("a", "b") for _ in range(3))  # equal, not identical
     marked = with_advantages(_Fixed(advantage), [[first, second], [third]], [[second], [third]])
     given = [[turn.advantage for turn in episode.turns] for episode in marked]
     assert given == [[None, None], expected, expected]

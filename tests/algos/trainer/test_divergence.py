@@ -1,4 +1,4 @@
-"""What stops a run: infinities always, leaps of the gradient when asked to."""
+"""Tests `DivergenceCheck`: non-finite values always stop a run, large gradients optionally."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def test_leap_by_hand() -> None:
     guard = DivergenceCheck(max_grad_norm_ratio=3.0)
     for norm in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0):
         guard.taken(norm)
-    assert guard.problem(0.0, 1e9) is None  # nine norms do not tell what is usual
+    assert guard.problem(0.0, 1e9) is None  # nine norms are too few for a median
     guard.taken(10.0)
-    # the median of 1..10 is 5.5, three times that 16.5
+    # the median of 1..10 is 5.5; three times the median is 16.5
     assert guard.problem(0.0, 16.5) is None
     assert guard.problem(0.0, 22.0) == "the gradient norm is 22, 4 times its median"
 

@@ -1,4 +1,4 @@
-"""What a step learns from depends on the seed and the step, and leaves no episode out."""
+"""Tests episode sources: a step's episodes depend on seed and step only, and none is left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.types import Episode, Failure
 
 
 class _Listed(OfflineSource):
-    """`OfflineSource` from numbers in the place of episodes: what is tested is which are taken."""
+    """Holds numbers instead of episodes, to test which elements `OfflineSource` selects."""
 
     def __init__(self, count: int, size: int, seed: int) -> None:
         self.size = size
@@ -33,7 +33,7 @@ def test_episodes_are_used_once_in_every_pass(count: int, size: int, seed: int) 
     episode_source = _Listed(count, size, seed)
     taken = [number for step in range(count) for number in episode_source.numbers(step)]
     assert len(taken) == count * size
-    for start in range(0, len(taken), count):  # count steps are `size` whole passes
+    for start in range(0, len(taken), count):  # `count` steps are `size` complete passes
         assert sorted(taken[start : start + count]) == list(range(count))
 
 
@@ -55,9 +55,9 @@ def _episode(aborted: bool) -> Episode:
     [
         (["..", ".."], [2, 2]),
         (["...", "x.."], [3, 2]),
-        (["...", "xx."], [3]),  # alone in its group, it has no baseline
+        (["...", "xx."], [3]),  # the only member left in its group has no baseline
         (["...", "xxx"], [3]),
-        ([".", "x", "."], [1, 1]),  # groups of one never had one
+        ([".", "x", "."], [1, 1]),  # groups of one never have a baseline
     ],
 )
 def test_aborted_episodes_and_those_left_alone_are_dropped(
@@ -75,7 +75,7 @@ def test_aborted_episodes_and_those_left_alone_are_dropped(
     ("groups", "kept"),
     [
         (["..", ".."], [2, 2]),
-        (["...", "x.."], [3]),  # two are left, and yet the group is dropped
+        (["...", "x.."], [3]),  # two members are left, but the whole group is dropped
         (["x..", ".x.", "..x", "..."], [3]),
         (["xxx", "..."], [3]),
         ([".", "x", "."], [1, 1]),

@@ -1,4 +1,4 @@
-"""Evaluation during training: scores, the best weights, and no trace in what is learned."""
+"""Tests evaluation during training: scores, best weights, and no effect on the training itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_evaluations_come_every_few_steps_on_the_same_samples(tmp_path: Path) ->
 def test_best_weights_are_those_of_the_highest_headline_metric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = iter([0.25, 0.75, 0.75])  # the first of equals stays
+    values = iter([0.25, 0.75, 0.75])  # of equal values, the first is kept
     monkeypatch.setattr(HeldOut, "headline", lambda *_: next(values))
     policy = toy.ToyPolicy(dropout=0.3)
     config = replace(CONFIG, saving=replace(CONFIG.saving, checkpoint_every=2, keep_checkpoints=3))
@@ -81,7 +81,7 @@ def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
         "c": {
             "greedy": HeldOutScore(0, 9.0),
             "sampled": HeldOutScore(1, 9.0),
-        },  # no episode has it: 0
+        },  # no episode has this metric: 0
     }
     assert told.headline(scores) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
 

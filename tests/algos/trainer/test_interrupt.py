@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM that wait, and are neither lost nor left in force."""
+"""Tests delayed Ctrl-C and SIGTERM: no signal is lost, and the previous handlers are restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from visenv.algos.trainer.interrupt import (
 def test_interrupt_waits_for_the_end_of_the_block() -> None:
     done: list[str] = []
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - what is tested is where it is raised
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the test checks where it is raised
         with uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("the rest of the block")

@@ -1,4 +1,4 @@
-"""The journal: nothing finished is lost, nothing is used twice, wherever a run is killed."""
+"""Tests `EpisodeJournal`: a killed run loses no finished episode and uses none twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.component("torch")
 
 @pytest.fixture
 def episodes() -> list[Episode]:
-    """Three groups of two, with tokens and images."""
+    """Return three groups of two episodes, with tokens and images."""
     collector = Collector(toy.Echo, toy.ToyPolicy())
     return [episode for group in collector.groups(range(3), 2) for episode in group]
 
@@ -45,7 +45,7 @@ def test_journal_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path
     for episode in episodes:
         written.add(4, episode).result()
     read, kept = journal(tmp_path).read(4)
-    assert (read, kept) == (by_place(episodes), None)  # log-probabilities and images, to the bit
+    assert (read, kept) == (by_place(episodes), None)  # with identical log-probabilities and images
     assert journal(tmp_path).read(5) == ({}, None)
     written.finish(4, {2: episodes[4:6], 0: episodes[0:1]}).result()
     assert journal(tmp_path).read(4).kept == [episodes[4:6], episodes[0:1]]
@@ -63,7 +63,7 @@ def test_half_a_line_is_dropped_and_not_continued(
     first = path.stat().st_size
     written.add(0, episodes[1]).result()
     size = data.draw(st.integers(first, path.stat().st_size - 1))
-    path.write_bytes(path.read_bytes()[:size])  # killed while it wrote
+    path.write_bytes(path.read_bytes()[:size])  # killed during the write
     again = journal(folder)
     assert again.read(0).episodes == by_place(episodes[:1])
     again.add(0, episodes[2]).result()
@@ -115,7 +115,7 @@ def test_step_of_batched_sampling_is_read_whole_or_not_at_all(
     written = journal(tmp_path, exact=True)
     written.add(0, episodes[0]).result()
     assert journal(tmp_path, exact=True).read(0) == ({}, None)
-    assert journal(tmp_path).read(0) == ({}, None)  # gone, so that it is not mixed with the new
+    assert journal(tmp_path).read(0) == ({}, None)  # removed, so that it does not mix with new ones
     written.add(0, episodes[0]).result()
     written.finish(0, {0: episodes[:1]}).result()
     assert journal(tmp_path, exact=True).read(0) == (by_place(episodes[:1]), [episodes[:1]])
@@ -129,7 +129,7 @@ def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: P
     for rank in range(2):
         read, kept = journal(tmp_path, rank=rank, count=2).read(0)
         assert (read, kept) == (by_place(episodes[:2]), [[episodes[rank]]])
-    # Another number of processes decides again, from what any of them has played.
+    # A run with another number of processes selects again, from the episodes of all old processes.
     assert journal(tmp_path).read(0) == (by_place(episodes[:2]), None)
 
 
@@ -154,7 +154,7 @@ def test_journal_of_another_run_is_refused(tmp_path: Path) -> None:
         EpisodeJournal(tmp_path, {**RUN, "seed": 12})
 
 
-# ------------------------------------------------------------------------ kill -9, at any moment
+# ----------------------------------------------------------------------- kill -9 at any moment
 
 _KILLED = """
 import json, os, signal, sys
@@ -212,7 +212,7 @@ for name, (point, calls) in json.loads(sys.argv[2]).items():
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL, name
 """
 
-# 2 steps of 12 episodes, each with one image.
+# There are 2 steps of 12 episodes with one image each.
 POINTS: dict[str, tuple[str, int]] = {
     "in the first reset": ("reset", 1),
     "in the last reset": ("reset", 24),
@@ -229,7 +229,7 @@ POINTS: dict[str, tuple[str, int]] = {
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For each point a folder with the journal of a run that was killed there."""
+    """Return a folder that has, for each point, the journal of a run that was killed there."""
     folder = tmp_path_factory.mktemp("killed")
     done = run_python("-c", _KILLED, folder, json.dumps(POINTS))
     assert done.returncode == 0, done.stderr
@@ -261,10 +261,10 @@ def test_killed_run_goes_on_with_what_it_had(
 
     groups, resets = run(folder)
     straight, all_resets = run(tmp_path / "straight")
-    assert groups == straight  # none lost, none twice, each in its place
+    assert groups == straight  # no episode is lost or duplicated, and the order is the same
     kept = [place for place in had if whole[place[0]] or not exact]
     assert len(resets) == len(all_resets) - len(kept)
-    # Whatever was played is there for the next one.
+    # All episodes that were played are available to the next run.
     assert run(folder) == (straight, [])
 
 
@@ -276,7 +276,7 @@ def test_killed_run_has_what_it_had_finished(killed: Path) -> None:
     assert counts["in the first reset"] == counts["in the first line"] == 0
     assert counts["in a line"] == 16
     assert counts["before the last is decided"] == 24
-    # What anybody has heard of is safe, and perhaps the next ones too.
+    # Episodes whose completion was reported are on disk, and perhaps later ones too.
     assert 1 <= counts["after the first episode"] <= 12
     assert 6 <= counts["in the middle of a step"] <= 12
     assert counts["after the last of a step"] == counts["before it is decided"] == 12

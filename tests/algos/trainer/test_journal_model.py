@@ -1,4 +1,4 @@
-"""A model that samples in batches: a step that was killed is played again to the very bit."""
+"""Tests that a killed step with a model that samples in batches is repeated bit by bit."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ def test_step_is_read_whole_or_played_whole_and_is_the_same_to_the_bit(
 ) -> None:
     straight, read = _play(model, tmp_path)
     assert read == 0
-    # As a kill leaves it: the first step was played to its end, of the second half is written.
+    # State after a kill: the first step is complete, half of the second step's episodes are
+    # written.
     second = tmp_path / "step_000001"
     (second / "kept_0_of_1.json").unlink()
     lines = (second / "episodes_0.jsonl").read_bytes()
     (second / "episodes_0.jsonl").write_bytes(lines[: len(lines) // 2])
     again, read = _play(model, tmp_path)
-    assert again == straight  # log-probabilities included
+    assert again == straight  # including log-probabilities
     assert read == 2 * 3

@@ -1,4 +1,4 @@
-"""Judges that take their time: runs with other delays, killed or not, are the same to the bit."""
+"""Tests slow judges: runs with other delays, killed or not, give identical files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _bytes(folder: Path) -> dict[str, bytes]:
 
 
 def _episodes(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return all saved episodes but for the wall times of their turns."""
+    """Return all saved episodes without the wall times of their turns."""
     saved: dict[str, list[dict[str, Any]]] = {}
     for name, lines in _bytes(folder / "episodes").items():
         saved[name] = [json.loads(line) for line in lines.splitlines()]
@@ -67,8 +67,8 @@ def test_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
     retries = _rollouts(straight, "rollout/retries")
     judge, memory = (_rollouts(straight, f"rollout/aborted/{name}") for name in ("judge", "memory"))
     left_out = _rollouts(straight, "episodes/aborted")
-    assert memory > 0  # some were played again without having been judged
-    assert memory < retries < memory + judge  # others were judged in vain
+    assert memory > 0  # some episodes failed before their judge was called and were played again
+    assert memory < retries < memory + judge  # others failed in the judge
     assert 0 < left_out < retries - memory
     assert _rollouts(straight, "rollout/replayed") == 0
     assert _rollouts(runs / "having decided what to learn from", "rollout/replayed") > 0

@@ -1,4 +1,4 @@
-"""Killed at any point, a run goes on as if nothing had happened: to the bit."""
+"""Tests that a run that is killed at any point resumes with identical bits."""
 
 from __future__ import annotations
 

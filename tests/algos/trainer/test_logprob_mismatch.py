@@ -1,4 +1,4 @@
-"""Agreement of sampler and trainer, by hand."""
+"""Tests the mismatch between sampler and trainer log-probabilities, with numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def test_agreement_by_hand() -> None:
     trainer = torch.tensor([[log(0.5), log(0.2), log(0.9)], [log(0.3), 0.0, 0.0]])
     sampler = torch.tensor([[log(0.25), log(0.2), log(0.1)], [math.nan, 0.0, 0.0]])
     fresh = torch.tensor([[True, True, False], [True, False, False]])
-    # ratios of the two that are fresh and known: 2 and 1
+    # the two tokens that are fresh and have finite log-probabilities have ratios 2 and 1
     agreement.add(trainer[:, :2], sampler[:, :2], fresh[:, :2])
-    # one more, in another batch: 0.3 / 0.6 = 1/2
+    # one more token in another batch: 0.3 / 0.6 = 1/2
     agreement.add(
         torch.tensor([[log(0.3)]]), torch.tensor([[log(0.6)]]), torch.tensor([[True]])
     )  # fmt: skip

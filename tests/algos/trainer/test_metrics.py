@@ -1,4 +1,4 @@
-"""Measures by hand, and a log that a kill cannot spoil."""
+"""Tests metrics against numbers worked by hand, and that a kill does not corrupt the log."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_measures_by_hand() -> None:
             "episodes/turns": 8 / 4,
             "episodes/tokens": 0,
             "groups/zero_std": 1 / 2,
-            # Of the four, the first called twice, once without success, the second once.
+            # Of four episodes, the first called a tool twice, once without success; the second
+            # called it once.
             "tools/used_tools": 2 / 4,
             "tools/tool_calls": 3 / 4,
             "tools/failed_calls": 1 / 4,
@@ -98,14 +99,16 @@ def test_measures_by_environment_and_kind_by_hand() -> None:
 
     assert found(envs) == pytest.approx(
         {
-            # scenes: rewards 1, 0, .5, .5; turns 1, 1, 3, 1; a tool once; alike: the second of two
+            # scenes: rewards 1, 0, .5, .5; turns 1, 1, 3, 1; one tool call; one of two groups has
+            # equal rewards
             **named("env/scenes", 2.0 / 4, 0, 6 / 4, 0, 0, 1 / 4, 1 / 4, 0),
             "env/scenes/groups/zero_std": 1 / 2,
             **named("env/scenes/kind/color", 1 / 2, 0, 1, 0, 0, 1 / 2, 1 / 2, 0),
             "env/scenes/kind/color/groups/zero_std": 0,
             **named("env/scenes/kind/left_of", 1 / 2, 0, 2, 0, 0, 0, 0, 0),
             "env/scenes/kind/left_of/groups/zero_std": 1,
-            # photos: rewards .25, .25, .75 without the aborted one; one group has several left
+            # photos: rewards .25, .25, .75 without the aborted episode; only one group has two
+            # episodes left
             **named("env/photos", 1.25 / 3, 0, 1, 0, 1, 0, 0, 0),
             "env/photos/groups/zero_std": 1,
             **named("env/photos/kind/color", 0.25, 0, 1, 0, 0, 0, 0, 0),
@@ -125,7 +128,7 @@ def test_advantages_by_the_outcome_of_the_tool_by_hand() -> None:
         [_episode(1.0, calls=(True,)), _episode(0.0), _episode(0.5, calls=(False, True))],
         [_episode(0.0, calls=(False,)), _episode(1.0, turns=2)],
     ]
-    # With success: 1.5 and 0.5. Without a call: -1.0, and (0.0 + 1.0) / 2 of two turns.
+    # With a successful call: 1.5 and 0.5. Without a call: -1.0, and (0.0 + 1.0) / 2 for two turns.
     given: list[list[ArrayLike]] = [[1.5, -1.0, 0.5], [-0.75, [0.0, 1.0]]]
     assert advantages_by_tool(groups, given) == pytest.approx(
         {"advantage/tool_ok": 1.0, "advantage/no_tool": -0.25, "advantage/tool_failed": -0.75}
@@ -161,7 +164,7 @@ def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
         log.write(step, {"reward": step / 10})
     log.close()
     path = tmp_path / "metrics.jsonl"
-    path.write_text(path.read_text() + '{"step": 5, "rew')  # killed while writing
+    path.write_text(path.read_text() + '{"step": 5, "rew')  # killed during the write
     log = MetricsLog(tmp_path / "metrics.jsonl", step=2)
     log.write(3, {"reward": 0.33})
     log.close()

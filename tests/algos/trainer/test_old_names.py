@@ -1,4 +1,4 @@
-"""What runs saved under old names of settings is continued; recipes with old names are refused."""
+"""Tests old names of settings: saved runs with them resume; recipes with them are rejected."""
 
 from __future__ import annotations
 

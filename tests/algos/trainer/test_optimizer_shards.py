@@ -1,4 +1,4 @@
-"""Shards of the optimizer's state: whoever reads them gets what it holds, to the bit."""
+"""Tests shards of the optimizer state: every reader restores its part with identical bits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SIZES = {"a": 5, "b": 3}
 
 
 class Holder:
-    """What one process holds of two parameters, of 5 and 3 weights that lie in a row.
+    """Holds one process's slice of two consecutive parameters, of 5 and 3 weights.
 
     Args:
-        begin: The first of the 8 weights that it holds.
-        end: The one after its last.
-        steps: Steps of AdamW, each with the gradient 1 * weight.
+        begin: Index of the first of the 8 weights in the slice.
+        end: Index after the last weight in the slice.
+        steps: Number of AdamW steps, each with a gradient equal to the weights.
     """
 
     def __init__(self, begin: int, end: int, steps: int = 0) -> None:
@@ -136,7 +136,7 @@ def test_missing_shard_one_too_many_and_broken_bytes_are_refused(tmp_path: Path)
     with pytest.raises(RunError, match="cannot be read"):
         Holder(0, 8).load(tmp_path)
     second.write_bytes(content)
-    Holder(0, 8).save(tmp_path, 0, 1)  # of another checkpoint
+    Holder(0, 8).save(tmp_path, 0, 1)  # a shard of another checkpoint
     with pytest.raises(RunError, match="every shard of one checkpoint"):
         Holder(0, 8).load(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Micro-batches are made one ahead, in order, and nothing else changes."""
+"""Tests prefetching: micro-batches are made one ahead, in order, without changes of the results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_next_is_made_while_the_caller_works_with_one_and_no_more() -> None:
 
 
 class Batch:
-    """Something that can be referred to weakly."""
+    """Supports weak references."""
 
 
 def test_at_most_two_exist() -> None:
@@ -138,7 +138,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
             groups = collector.groups(range(4), size=2)
         processes = DistributedContext(timeout=60)
         reference = policy.copy_frozen()
-        policy.codec.encoder.forget()  # images are processed anew
+        policy.codec.encoder.forget()  # images are processed again
         with preparing(policy, optimization, processes) as backend:
             updater = update.Updater(
                 policy, Sloped(kl_coef=0.1), optimization, backend, processes, None, reference
@@ -179,8 +179,8 @@ def test_packed_row_in_pinned_memory_is_the_same(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
     copy = pinned(packed)
-    # Three tensors of places and exclusions are four, each image is one, and four are its own.
+    # `places` has 4 tensors, each image has 1, and the batch itself has 4 others.
     assert len(copied) == 4 + 4 + len(packed.images)
     assert copy.layout == packed.layout
     assert torch.equal(policy.module(copy).logprobs, policy.module(packed).logprobs)
-    assert pinned([1, 2]) == [1, 2]  # what cannot be pinned stays as it is
+    assert pinned([1, 2]) == [1, 2]  # unsupported objects are returned unchanged

@@ -1,4 +1,4 @@
-"""The trainer with a real vision-language model in a real environment, small in every way."""
+"""Tests the trainer with a small, real vision-language model in a small, real environment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> 
     straight = _policy(model)
     Trainer(straight, GRPO(), _config(2), folder=tmp_path / "straight").train(_make_env)
     for row in metrics(tmp_path / "straight"):
-        # the weights that scored are those that sampled, so the ratio is 1 but for rounding
+        # the same weights sampled and scored, so the ratio is 1 up to rounding
         assert row["ratio"] == pytest.approx(1, abs=1e-4)
         assert row["clip_low"] == row["clip_high"] == 0
 

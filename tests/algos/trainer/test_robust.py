@@ -1,4 +1,4 @@
-"""What could spoil a run: rewards that are none, gradients that leap, steps that teach nothing."""
+"""Tests the trainer's robustness: invalid rewards, gradient jumps, and steps without a gradient."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(tmp_path: P
     before = policy.weights()
     config = _config(weight_decay=0.5)
     Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(_paying(0.0))
-    assert policy.weights() == before  # no decay either
+    assert policy.weights() == before  # no weight decay either
     assert policy.version == 0
     for row in _metrics(tmp_path / "run"):
         assert row["skipped"] == row["groups/zero_std"] == 1
@@ -95,11 +95,11 @@ def test_groups_of_one_teach_a_group_relative_algorithm_nothing(tmp_path: Path) 
     assert [row["skipped"] for row in _metrics(tmp_path / "run")] == [1, 1]
 
 
-# ------------------------------------------------------------------------------------- leaps
+# ------------------------------------------------------------------------------ gradient jumps
 
 
 class _Leaping(Sloped):
-    """The gradient of the fourteenth step is a hundred times as large."""
+    """Multiplies the loss of the fourteenth step by 100."""
 
     calls = 0
 
@@ -125,9 +125,9 @@ def test_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: 
     for row in rows:
         assert row["logprobs"].shape == row["advantages"].shape == row["token_ids"].shape
         sampled = row["loss_mask"]
-        # the weights that scored are those that sampled
+        # the same weights sampled and scored
         torch.testing.assert_close(row["logprobs"][sampled], row["sampling_logprobs"][sampled])
-    # the norms before it are kept: the run that goes on knows what is usual
+    # earlier norms are saved, so that the resumed run knows their median
     state = json.loads((folder / "checkpoints" / "step_000013" / "state.json").read_text())
     assert len(state["norms"]) == 13
 
@@ -136,7 +136,7 @@ def test_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: 
 
 
 class _Watching(Sloped):
-    """Keeps what it is given."""
+    """Records every batch."""
 
     seen: list[Batch] = []  # noqa: RUF012 - emptied by the test
 
@@ -148,7 +148,7 @@ class _Watching(Sloped):
 
 def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
     class Rounding(toy.ToyEngine):
-        """Reports a tenth more than it should."""
+        """Reports the last log-probability of each turn 0.1 too low."""
 
         @override
         async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
@@ -175,7 +175,7 @@ def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
         difference = (batch.old_logprobs - batch.sampling_logprobs)[batch.mask]
         assert difference.max().item() == pytest.approx(0.1, abs=1e-5)
         assert difference.min().item() == pytest.approx(0, abs=1e-5)
-    for batch in later:  # the weights have moved, the denominator has not
+    for batch in later:  # the weights have changed, the old log-probabilities have not
         assert not torch.equal(batch.old_logprobs, batch.logprobs)
     (row,) = _metrics(tmp_path / "trainer")
     assert row["sampler/largest"] == pytest.approx(0.1, abs=1e-5)
@@ -199,7 +199,7 @@ def test_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     config = _config(6, ref_sync_steps=2)
     Trainer(toy.ToyPolicy(), Sloped(kl_coef=0.1), config, folder=tmp_path / "run").train(toy.Echo)
     divergence = [row["kl"] for row in _metrics(tmp_path / "run")]
-    # Measured before each step's update: 0 right after the reference has become the policy.
+    # The KL is measured before each update: it is 0 right after the reference was replaced.
     assert divergence[0] == divergence[2] == divergence[4] == 0
     assert min(divergence[1], divergence[3], divergence[5]) > 1e-6
     assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
@@ -217,10 +217,10 @@ def test_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) ->
         return [row["kl"] for row in _metrics(where)]
 
     straight = train("straight", 3)
-    assert min(straight) > 1e-3  # another policy from the first step on
+    assert min(straight) > 1e-3  # the reference is another policy from the first step on
     assert train("own", 1, seed=None) == [0]
     train("resumed", 2)
-    # The reference in the folder counts, whatever is given to a resumed run.
+    # A resumed run uses the reference in its folder, even if another one is passed.
     assert train("resumed", 3, resume=True, seed=9) == straight
 
 

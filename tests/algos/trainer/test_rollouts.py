@@ -1,4 +1,4 @@
-"""Groups that are played: which seeds, which processes, which are replaced, which are cancelled."""
+"""Tests `RolloutSource`: seeds, sharding over processes, replaced groups, and cancelled members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.component("torch")
 
 
 def drawn(step: int, count: int) -> list[int]:
-    """The seeds of a step's groups: the first are those that are played first."""
+    """Return the seeds of a step's first `count` groups, in the order in which they are played."""
     return seeds(random_stream(SEED, 1, step), count)
 
 
@@ -59,7 +59,7 @@ def test_processes_play_together_what_one_would_play_alone(count: int) -> None:
 
 
 class Scored(gym.Env[Any, str]):
-    """Pays what is said; the policy is told the seed."""
+    """Pays the number in the action as the reward; shows the seed to the policy."""
 
     @override
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
@@ -73,7 +73,7 @@ class Scored(gym.Env[Any, str]):
 
 
 class Varied(Policy[Session]):
-    """Members of a group with an odd seed get different rewards, in the others all get 1."""
+    """Earns different rewards within groups with an odd seed, and 1 in all other groups."""
 
     def __init__(self, hangs: tuple[int, ...] = ()) -> None:
         self.hangs = hangs
@@ -123,8 +123,8 @@ def test_groups_that_teach_nothing_are_replaced_in_the_order_drawn(
     assert [group[0].group for group in groups] == odd[:2]
     assert [len({each.reward for each in group}) for group in groups] == [2, 2]
     needed = odd[1] + 1
-    # 2 + early are undecided at once, the last that is needed among them. In threads the others may
-    # all end, and be replaced, before one that is needed does.
+    # At most 2 + early groups are undecided at once, and the last needed group is one of them. In
+    # threads, all other groups may end and be replaced before a needed group ends.
     most = needed + early if executor is InlineExecutor else 2 + selection.spare_groups
     assert needed <= report["rollout/groups"] <= most
     assert needed - 2 <= report["rollout/zero_std"] <= most - 2
@@ -138,7 +138,7 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
         episode_source = RolloutSource(collector, _Nothing(), 4, 2, SEED, Shard(rank, 2), selection)  # type: ignore[arg-type]
         numbers.append([group[0].group for group in episode_source.groups(0, lambda _: None)])
     of_seeds = drawn(0, 20)
-    # The first has the groups 0 and 1, then 4, 6, 8…; the second 2 and 3, then 5, 7, 9….
+    # The first process has groups 0 and 1, then 4, 6, 8…; the second 2 and 3, then 5, 7, 9….
     candidates = [[0, 1, 4, 6, 8, 10, 12, 14, 16, 18], [2, 3, 5, 7, 9, 11, 13, 15, 17, 19]]
     for given, mine in zip(numbers, candidates, strict=True):
         assert given == [number for number in mine if of_seeds[number] % 2][:2]
@@ -146,7 +146,7 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
 def test_slowest_members_are_cancelled(executor: type[Executor]) -> None:
-    policy_hangs = (1,)  # in each group the second that asks never hears
+    policy_hangs = (1,)  # in each group, the member that asks second never gets a reply
     selection = SelectionConfig(spare_members=1, ordered=False)
     groups, report = chosen(selection, executor(), hangs=policy_hangs)
     assert [len(group) for group in groups] == [2, 2]
@@ -164,7 +164,7 @@ def test_cancelled_requests_really_end() -> None:
 
 
 class Bug(Varied):
-    """Replies to the first; then there is a bug, while another waits."""
+    """Replies to the first requests, then raises while another request waits."""
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:

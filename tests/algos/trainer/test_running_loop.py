@@ -1,4 +1,4 @@
-"""Training started where an event loop runs already, as in a cell of Jupyter."""
+"""Tests training inside a running event loop, as in a Jupyter cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The samples of a run: rows in epochs, environments by weight and by pass rate."""
+"""Tests the samples of a run: rows in epochs, environments by weight and by pass rate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUPS = 4
 
 
 class Rows:
-    """A finite source of a given length."""
+    """Represents a finite source with a given number of rows."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -98,7 +98,7 @@ def episode(samples: SampleOrder, step: int, number: int, accuracy: float) -> Ep
 
 
 def observe(samples: SampleOrder, step: int, rates: dict[str, float]) -> None:
-    """Observe a step whose episodes all pass, or fail, as often as `rates` say."""
+    """Report a step to `samples` in which each environment has the given pass rate."""
     groups = [
         [episode(samples, step, number, rates[samples.choose(step, number).env])]
         for number in range(GROUPS)
@@ -119,16 +119,16 @@ def test_environment_that_is_always_solved_is_played_less() -> None:
     for step in range(60):
         observe(samples, step, {"e0": 1.0, "e1": 0.5})
     late = Counter(samples.choose(60, number).env for number in range(GROUPS, GROUPS + 300))
-    # Shares 0.05 and 0.25: one in six.
+    # The weights are 0.05 and 0.25, so one group in six is of e0.
     assert late["e0"] / late.total() == pytest.approx(1 / 6, abs=0.06)
 
 
 def test_steps_played_ahead_use_the_rates_that_were_known(tmp_path: Path) -> None:
-    """Step n uses the pass rates up to step n - ahead - 1, whenever it is asked for."""
+    """Check that step n uses the pass rates up to step n - ahead - 1, whenever it is chosen."""
     early, late = (order([None, None], ahead=2, by_pass_rate=True) for _ in range(2))
     chosen: dict[int, Any] = {}
     for step in range(20):
-        for coming in range(step, step + 3):  # as a source that plays ahead asks
+        for coming in range(step, step + 3):  # in the order of a source that plays ahead
             chosen.setdefault(coming, [early.choose(coming, n) for n in range(GROUPS)])
         observe(early, step, {"e0": 0.0, "e1": 0.5})
         assert [late.choose(step, n) for n in range(GROUPS)] == chosen[step]

@@ -1,4 +1,4 @@
-"""Which groups are kept: pure decisions, whatever order groups end in."""
+"""Tests `GroupSelector`: which groups are kept, for any order in which groups end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD, ALIKE, ABORTED = "good", "alike", "aborted"
 
 
 def group(kind: str) -> Group:
-    """Two episodes: of rewards 0 and 1, of 1 and 1, or aborted."""
+    """Return two episodes with rewards 0 and 1, with rewards 1 and 1, or aborted."""
     rewards = {GOOD: (0.0, 1.0), ALIKE: (1.0, 1.0), ABORTED: (0.0, 0.0)}[kind]
     turns = [(Turn((), "", reward, (), "stop"),) for reward in rewards]
     episodes = [Episode("e", "s", "", 0, 0, m, turn, "terminated") for m, turn in enumerate(turns)]
@@ -30,7 +30,7 @@ def group(kind: str) -> Group:
 
 
 def run(kinds: list[str], wanted: int, selection: SelectionConfig, order: int) -> GroupSelector:
-    """Begin what is to begin; end what runs in a random order; until it is decided."""
+    """Begin all groups that may begin and end them in a random order, until none is needed."""
     rng = np.random.default_rng(order)
     choice = GroupSelector(wanted, selection)
     running: list[int] = []
@@ -52,7 +52,7 @@ def test_ordered_choice_does_not_depend_on_what_ends_first(
     dynamic = data.draw(st.booleans()) and spare > 0
     selection = SelectionConfig(dynamic, spare, min(early, spare))
     kept = run(kinds, wanted, selection, data.draw(st.integers(0, 1000))).kept()
-    # By hand: the first good ones of those that may be played at all, then the first others.
+    # Expected: the first usable groups, then the first others, among all that may be played.
     fine = (GOOD,) if dynamic else (GOOD, ALIKE)
     good = [n for n in range(wanted + spare) if kinds[n] in fine]
     others = [n for n in range(wanted + spare) if kinds[n] not in fine]
@@ -76,13 +76,13 @@ def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
     choice = GroupSelector(
         2, SelectionConfig(dynamic_sampling=True, spare_groups=3, early_groups=1)
     )
-    assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two, and one to be early
+    assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two groups, and one early group
     choice.end(0, group(GOOD))
     assert choice.begin() is None
     choice.end(1, group(ALIKE))
     assert [choice.begin(), choice.begin()] == [3, None]
     choice.end(3, group(GOOD))
-    assert not choice.done  # number 2 comes before number 3
+    assert not choice.done  # group 2 precedes group 3
     choice.end(2, group(GOOD))
     assert choice.done
     assert list(choice.kept()) == [0, 2]
@@ -90,7 +90,7 @@ def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
 
 
 def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
-    """Rewards 0, 1 and an aborted member: two of three are left, and they differ."""
+    """Check a group with rewards 0 and 1 and an aborted member: the rewards left still differ."""
     good, failed = group(GOOD), group(ABORTED)
     partly = [*good, failed[0]]
     for on_exhausted, kept in (("drop_member", [0, 1]), ("drop_group", [1, 2])):
@@ -107,7 +107,7 @@ def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> N
 
 
 def test_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
-    """It teaches nothing: who learns leaves it out, and says so where it is the last."""
+    """Check that the incomplete group is kept: later the trainer leaves it out and reports it."""
     choice = GroupSelector(1, SelectionConfig(on_exhausted="drop_group"))
     assert choice.begin() == 0
     choice.end(0, [*group(GOOD), group(ABORTED)[0]])
@@ -118,7 +118,7 @@ def test_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
 def test_groups_are_taken_as_they_come_by_default() -> None:
     kinds = [GOOD, ALIKE, ABORTED, GOOD]
     choice = run(kinds, 3, SelectionConfig(), order=0)
-    assert list(choice.kept()) == [0, 1, 2]  # the aborted one is counted by who learns
+    assert list(choice.kept()) == [0, 1, 2]  # the trainer counts the aborted group later
     assert choice.begun == 3
 
 

@@ -1,4 +1,4 @@
-"""An engine that samples in the policy's place has its weights, is measured, and may die."""
+"""Tests an engine that samples for the policy: weight transfer, mismatch check, and revival."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_sync_gives_the_engine_the_weights_of_the_step_and_is_measured(tmp_path:
     policy = _train(tmp_path / "engine", engine)
     assert engine.log == ["load 0", "load 1", "load 2", "load 3"]
     assert engine.version == policy.version == 3
-    # the same weights sample the same: nothing differs from a run in which the policy plays
+    # the same weights sample the same, so the run equals one in which the policy samples
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
     assert metrics(tmp_path / "engine") == metrics(tmp_path / "plain")
     for row in metrics(tmp_path / "engine"):
@@ -66,7 +66,7 @@ def test_sampler_that_disagrees_stops_the_run_before_weights_change(
     tmp_path: Path, old_logprobs: Any
 ) -> None:
     class Wrong(toy.ToyEngine):
-        """Samples with other weights from the second step on, as a server that was restarted."""
+        """Samples with other weights from the second step on, like a restarted server."""
 
         @override
         def load(self, weights: Any, version: int) -> None:
@@ -129,16 +129,16 @@ def test_transfer_that_fails_for_ever_ends_the_run_with_its_reason(tmp_path: Pat
 
 
 def test_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: Path) -> None:
-    engine = toy.ToyEngine(dies_at=60)  # in the second step: each has 48 turns
+    engine = toy.ToyEngine(dies_at=60)  # in the second step: each step has 48 turns
     policy = _train(tmp_path / "run", engine)
     assert engine.log == ["load 0", "load 1", "load 1", "load 2", "load 3"]
-    # what it was about to say was said after all
+    # the interrupted turns were sampled again
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
     assert [row["episodes/aborted"] for row in metrics(tmp_path / "run")] == [0, 0, 0]
 
 
 class Adapted(toy.ToyPolicy):
-    """A policy whose bias is its adapter."""
+    """Treats the bias of the toy policy as its adapter."""
 
     @override
     def named_weights(self, whole: Any = None, *, merge: bool = True) -> Any:
@@ -151,7 +151,7 @@ class Adapted(toy.ToyPolicy):
 
 
 class Adaptable(toy.ToyEngine):
-    """An engine that takes adapters."""
+    """Accepts adapters."""
 
     takes_adapters = True
 
@@ -176,14 +176,14 @@ def test_engine_that_takes_adapters_is_sent_the_weights_beneath_once(tmp_path: P
     policy = _train_adapter(tmp_path / "run", engine)
     assert engine.log == ["load 0", *(f"adapter {version}" for version in range(4))]
     assert all(row["sampler/largest"] < 1e-6 for row in metrics(tmp_path / "run"))
-    # an engine that does not take adapters is sent merged weights, and samples the same
+    # an engine without adapters receives merged weights and samples the same
     merged = toy.ToyEngine()
     assert policy.weights() == _train_adapter(tmp_path / "merged", merged).weights()
     assert merged.log == ["load 0", "load 1", "load 2", "load 3"]
 
 
 def test_engine_that_lost_its_weights_is_sent_them_beneath_the_adapter(tmp_path: Path) -> None:
-    engine = Adaptable(dies_at=60)  # in the second step: each has 48 turns
+    engine = Adaptable(dies_at=60)  # in the second step: each step has 48 turns
     policy = _train_adapter(tmp_path / "run", engine)
     revived = ["load 1", "adapter 1"]
     assert engine.log == ["load 0", "adapter 0", "adapter 1", *revived, "adapter 2", "adapter 3"]

@@ -1,4 +1,4 @@
-"""Trackers: the same numbers as in the file, and example episodes with their images."""
+"""Tests trackers: the metrics of the file, and example episodes with their images."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_tensorboard_forgets_the_steps_after_the_checkpoint(tmp_path: Path) -> N
     from visenv.algos.trainer.trackers import Trackers
 
     for first, values in ((0, [0.1, 0.2, 0.3]), (1, [0.7])):
-        # TensorBoard reads its files in the order of their names, which begin with the second.
+        # TensorBoard reads its files in the order of their names, which begin with the time in
+        # seconds.
         time.sleep(1.0 if first else 0.0)
         trackers = Trackers(["tensorboard"], tmp_path, first)
         for step, value in enumerate(values, first + 1):

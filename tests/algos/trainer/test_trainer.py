@@ -1,4 +1,4 @@
-"""The trainer, whole: it learns, it resumes to the bit, it stops cleanly and explains itself."""
+"""Tests the complete trainer: learning, exact resume, clean stops, and error messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIX = TrainerConfig(
 )
 
 
-# ---------------------------------------------------------------------------- it learns
+# ---------------------------------------------------------------------------- learning
 
 
 @pytest.mark.component("torch", "tensorboard")
@@ -96,7 +96,7 @@ def test_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> No
     assert saved == ["step_000002.jsonl", "step_000004.jsonl", "step_000006.jsonl"]
     episodes = list(read_episodes(tmp_path / "run" / "episodes" / "step_000006.jsonl"))
     assert np.mean([episode.reward for episode in episodes]) == last["reward"]
-    for number in {each.group for each in episodes}:  # GRPO: rewards less their mean, in deviations
+    for number in {each.group for each in episodes}:  # GRPO: (reward - mean) / deviation
         members = [each for each in episodes if each.group == number]
         rewards = np.array([each.reward for each in members])
         given = [each.turns[0].advantage or 0.0 for each in members]
@@ -122,14 +122,14 @@ def test_steps_play_fresh_scenes(tmp_path: Path) -> None:
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(on_reset=seeds.append))
     assert len(seeds) == 6 * 3 * 4
-    assert len(set(seeds)) == 6 * 3  # the members of a group share theirs
+    assert len(set(seeds)) == 6 * 3  # members of a group share their seed
 
 
 # --------------------------------------------------------------------------- exact resume
 
 
 def _run(folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
-    """Run, or go on with, the six steps; dropout makes the random state of torch matter."""
+    """Run or resume the six steps; dropout makes the result depend on torch's random state."""
     policy = toy.ToyPolicy(dropout=0.3)
     make_env = arguments.pop("make_env", toy.Echo)
     Trainer(policy, algorithm, SIX, folder=folder, **arguments).train(make_env)
@@ -179,7 +179,7 @@ def test_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [row["step"] for row in metrics(tmp_path / "killed")] == [1, 2, 3, 4]
-    assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is done a second time
+    assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is repeated
     policy = _run(tmp_path / "straight", GRPO())
     resumed = _run(tmp_path / "killed", GRPO(), resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "killed", policy, resumed)
@@ -231,13 +231,13 @@ def test_second_process_is_refused_while_the_first_one_lives(tmp_path: Path) -> 
     finally:
         first.kill()
         first.communicate()
-    # The lock of a process that died is free.
+    # The lock of a dead process is released.
     Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=folder, resume=True).train(toy.Echo)
     assert len(metrics(folder)) == 6
 
 
 class _Interrupting(GRPO):
-    """Sends Ctrl-C in the middle of the third update."""
+    """Sends SIGINT during the third update."""
 
     calls = 0
 
@@ -294,12 +294,12 @@ def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
 
     straight = fit(tmp_path / "straight", 6, resume=False)
     fit(tmp_path / "longer", 3, resume=False)
-    resumed = fit(tmp_path / "longer", 6, resume=True)  # a constant rate: a run may be prolonged
+    resumed = fit(tmp_path / "longer", 6, resume=True)  # constant rate: a run may be extended
     assert straight.weights() == resumed.weights()
     assert metrics(tmp_path / "straight") == metrics(tmp_path / "longer")
 
 
-# ----------------------------------------------------------------- what does not fit is refused
+# ----------------------------------------------------------------- rejected arguments
 
 
 def test_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     ("config", "algorithm", "said"),
     [
         (replace(SIX, seed=5), GRPO(), r"config\.seed was 0 and is 5"),
-        (replace(SIX, steps=9), GRPO(), r"config\.steps was 6 and is 9"),  # the cosine would change
+        (replace(SIX, steps=9), GRPO(), r"config\.steps was 6 and is 9"),  # changes the schedule
         (SIX, GRPO(clip_high=0.3), r"algorithm\.clip_high was 0\.28 and is 0\.3"),
         (SIX, SFT(), r"algorithm\.name was 'GRPO' and is 'SFT'"),
     ],
@@ -366,16 +366,16 @@ def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no space"):
         Trainer(Dying(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
     assert [name for name in _checkpoints(tmp_path / "run") if name.startswith("step")] == []
-    resumed = _run(tmp_path / "run", GRPO(), resume=True)  # from the beginning, then
+    resumed = _run(tmp_path / "run", GRPO(), resume=True)  # starts from the beginning
     assert resumed.weights() == _run(tmp_path / "straight", GRPO()).weights()
     assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
 
 
-# -------------------------------------------------------------------------- what goes wrong
+# -------------------------------------------------------------------------- failures
 
 
 class _Diverging(GRPO):
-    """Gives an infinite loss, or an infinite gradient of a finite one."""
+    """Returns an infinite loss, or a finite loss with an infinite gradient."""
 
     where = "loss"
 
@@ -430,13 +430,13 @@ def test_group_with_an_aborted_member_may_be_dropped_whole(
     policy, folder = toy.ToyPolicy(), tmp_path / "run"
     trainer = Trainer(policy, Sloped(), config, folder=folder)
     trainer.train(lambda: toy.Echo(aborts=lambda seed: next(finished) % 5 == 0))
-    whole = []  # episodes of each group that were not aborted
+    whole = []  # number of completed episodes of each group
     for path in sorted((folder / "episodes").glob("*.jsonl")):
         episodes = list(read_episodes(path))
         for number in range(4):
             members = [each for each in episodes if each.group == number]
             whole.append(sum(each.status != "aborted" for each in members))
-    assert sum(whole) == 24 - 4  # every fifth of 24
+    assert sum(whole) == 24 - 4  # every fifth of 24 episodes is aborted
     expected = [count for count in whole if count == 3 or on_exhausted == "drop_member"]
     assert sum(policy.scored) == sum(expected)
     assert sum(expected) > 0
@@ -457,7 +457,7 @@ def test_sft_needs_segments(tmp_path: Path) -> None:
 
 
 class _Misshapen(GRPO):
-    """Gives three numbers for two turns."""
+    """Returns three advantages for two turns."""
 
     @override
     def advantages(self, groups: Any) -> Any:
@@ -465,7 +465,7 @@ class _Misshapen(GRPO):
 
 
 class _Short(GRPO):
-    """Forgets an episode."""
+    """Omits one episode."""
 
     @override
     def advantages(self, groups: Any) -> Any:
@@ -473,7 +473,7 @@ class _Short(GRPO):
 
 
 class _Poisoned(GRPO):
-    """Gives NaN."""
+    """Returns NaN."""
 
     @override
     def advantages(self, groups: Any) -> Any:
@@ -496,7 +496,7 @@ def test_users_algorithm_is_told_what_it_must_give(
 
 
 class _TwoMethods(Algorithm):
-    """What a user writes: REINFORCE, with a reward of its own for each turn."""
+    """Implements REINFORCE with one reward per turn, as a user would."""
 
     @override
     def advantages(self, groups: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The update: how it is cut must not matter, and what it does is what torch does."""
+"""Tests the update: micro-batch sizes do not change the result, which equals plain PyTorch's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _updated(algorithm: Any, optimization: OptimizationConfig, reference: bool =
     return policy, metrics
 
 
-@pytest.mark.parametrize("kind", [GRPO, DAPO])  # the mean by sequence, and by token
+@pytest.mark.parametrize("kind", [GRPO, DAPO])  # means over sequences and over tokens
 def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
     algorithm = kind(kl_coef=0.1)
     whole, metrics = _updated(algorithm, OptimizationConfig(tokens_per_batch=10**6), reference=True)
@@ -100,7 +100,7 @@ def test_passes_and_minibatches_use_every_segment_equally() -> None:
     policy, metrics = _updated(Sloped(), OptimizationConfig(0.05, num_epochs=2, num_minibatches=2))
     assert policy.version == 4
     assert policy.scored == [8, 8, 8, 8]
-    assert abs(metrics["ratio"] - 1) > 1e-4  # from the second step on the policy has moved
+    assert abs(metrics["ratio"] - 1) > 1e-4  # the first optimizer step changed the policy
 
 
 def test_tokens_without_log_probabilities_serve_one_step_only() -> None:
@@ -119,11 +119,11 @@ def test_effective_sample_is_what_is_left_of_it_after_weighting() -> None:
     policy = toy.ToyPolicy()
     algorithm = GRPO(correction="token")
     credited = _played(policy, algorithm)
-    for each in credited.own:  # as a sampler with other rounding reports them
+    for each in credited.own:  # like a sampler with other rounding
         each.segment.logprobs[::2] -= 0.5
     updater = _updater(policy, algorithm, optimization)
     metrics = updater.update(credited, 0.1, np.random.default_rng(0))
-    # A weight w of exp(0.5) or 1, and never of one kind alone: mean(w)^2 < mean(w^2).
+    # Weights are exp(0.5) or 1, and both occur: mean(w)^2 < mean(w^2).
     assert metrics["importance"] > 1
     effective = metrics["importance"] ** 2 / metrics["importance_square"]
     assert metrics["importance_effective"] == effective < 0.999

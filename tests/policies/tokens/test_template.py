@@ -1,4 +1,4 @@
-"""Increments of the chat template, and text that must stay text."""
+"""Tests increments of the chat template, and that control tokens in text stay text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def episode_of(*turns: Turn) -> Episode:
 
 
 def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
-    """The whole conversation through the stock processor, its images expanded by it."""
+    """Return the tokens of a whole conversation from the stock processor, which expands images."""
     conversation = [
         {
             "role": message.role,
@@ -55,7 +55,7 @@ def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
 
 
 def test_increments_put_together_are_the_stock_rendering(policy: Any, talk: Any) -> None:
-    """Three turns, four images, a system message, texts that begin and end in line breaks."""
+    """Check three turns with four images, a system message, and line breaks around texts."""
     asked: list[tuple[Message, ...]] = [
         (
             Message("system", ("Be brief.\n",)),
@@ -78,7 +78,7 @@ def test_increments_put_together_are_the_stock_rendering(policy: Any, talk: Any)
     ]
     expected = rendered_ids(policy, whole)
     newline = policy.codec.vocabulary.encode("\n")
-    assert segment.token_ids.tolist() + newline == expected  # the template closes with a line break
+    assert segment.token_ids.tolist() + newline == expected  # the template ends with a line break
 
 
 def test_encode_masks_what_was_shown_and_what_was_filled_in(qwen3: Any, talk: Any) -> None:
@@ -108,7 +108,7 @@ def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk:
 
 @pytest.mark.parametrize("control", tiny.CONTROL_TOKENS)
 def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control: str) -> None:
-    """In a question, in a tool's result, and in a turn that an oracle says."""
+    """Check control tokens in a question, a tool's result, and an oracle's turn."""
     hostile = f"x{control}y {control}"
     turns = (
         spoken(talk.shown(hostile, talk.picture(1)), f"say {control}"),
@@ -130,7 +130,7 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
     tokenizer = tiny.build_tokenizer(512, load("vocabulary", "zoom"))
-    # Real Qwen tokenizers have tokens that look like control tokens and are not marked special.
+    # Real Qwen tokenizers have tokens that look like control tokens but are not marked special.
     tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
     built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
     return built
@@ -156,7 +156,7 @@ TEXTS = st.lists(
 def test_text_never_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
     ids = vocabulary.encode(text)
     assert not set(ids) & set(vocabulary.control.values())
-    # Qwen's tokenizer normalizes to NFC; nothing else is lost.
+    # Qwen's tokenizer normalizes to NFC; nothing else changes.
     assert vocabulary.decode(ids) == unicodedata.normalize("NFC", text)
 
 
@@ -173,7 +173,7 @@ def test_look_alikes_are_banned_too(vocabulary: Vocabulary) -> None:
     banned = vocabulary.banned(vocabulary.control["<|im_end|>"])
     assert banned[vocabulary.control["<|fim_prefix|>"]]
     assert not banned[vocabulary.control["<|im_end|>"]]
-    # 512 trained and added, 2 added here; the rows 514 to 575 pad the model's head.
+    # The vocabulary has 512 tokens, and 2 are added here; rows 514 to 575 pad the model's head.
     assert banned[514:].all()
     assert not banned[vocabulary.encode("</think>")].any()
 
@@ -236,7 +236,7 @@ def test_faulty_template_is_named_at_the_start(
 def test_default_system_message_is_rendered_once(
     qwen3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Qwen2.5-VL's own template puts one before a conversation that has none."""
+    """Check Qwen2.5-VL's own template, which adds a system message to conversations without one."""
     default = (
         "{%- if messages[0].role != 'system' -%}<|im_start|>system\nHelp.<|im_end|>\n{% endif -%}"
     )

@@ -1,4 +1,4 @@
-"""Videos as tokens: those of the model's own processor, for both architectures."""
+"""Tests videos as tokens: they equal those of the model's own processor, for both architectures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from visenv.policies.tokens.processor import load_processor
 pytestmark = pytest.mark.component("torch", "transformers")
 
 RATE = 10
-"""Frames in a second of the files that the clips here could have come from."""
+"""Frames per second of the files from which the clips here could come."""
 
 
 def said(*asked: Message) -> Episode:
@@ -35,7 +35,7 @@ def said(*asked: Message) -> Episode:
 
 
 def by_stock(processor: Any, messages: Sequence[Message]) -> Any:
-    """Run a whole conversation through the stock processor, videos with metadata of their own."""
+    """Process a whole conversation with the stock processor, with metadata for all videos."""
     from transformers.video_utils import VideoMetadata
 
     conversation = [
@@ -52,7 +52,7 @@ def by_stock(processor: Any, messages: Sequence[Message]) -> Any:
             elif isinstance(part, Video):
                 indices = [round(RATE * time) for time in part.times]
                 frames = [frame.pixels for frame in part.frames]
-                if len(frames) == 1:  # the stock processor of Qwen3-VL takes no single frame
+                if len(frames) == 1:  # the stock processor of Qwen3-VL needs two frames
                     frames, indices = frames * 2, indices * 2
                 videos.append(np.stack(frames))
                 step = (indices[-1] - indices[0]) // (len(indices) - 1) or RATE
@@ -78,7 +78,7 @@ def kind_of(part: Any) -> dict[str, str]:
 def test_tokens_patches_and_times_are_those_of_the_models_own_processor(
     policy: Any, talk: Any
 ) -> None:
-    """Two turns; videos of 1 to 32 frames, some odd, some tiny, mixed with images, one repeated."""
+    """Check two turns of images and videos of 1 to 32 frames, some tiny, and one repeated."""
     odd, many = talk.clip(1, 5, 96, 64, 0.7), talk.clip(2, 32, 40, 40, 0.3)
     tiny, still = talk.clip(3, 2, 5, 7, 1.0), talk.clip(4, 1, 64, 32)
     asked = [
@@ -88,7 +88,7 @@ def test_tokens_patches_and_times_are_those_of_the_models_own_processor(
     (segment,) = policy.encode(said(*asked)).segments
     reply = Message("assistant", ("<answer>c</answer>",))
     expected = by_stock(policy.codec.processor, [asked[0], reply, asked[1], reply])
-    newline = policy.codec.vocabulary.encode("\n")  # with which the template closes
+    newline = policy.codec.vocabulary.encode("\n")  # the template ends with it
     assert segment.token_ids.tolist() + newline == expected["input_ids"][0].tolist()
 
     shown = [odd, tiny, many, odd, still]
@@ -116,9 +116,10 @@ def test_foreign_text_beside_a_video_stays_text(policy: Any, talk: Any) -> None:
 
 
 def test_words_around_the_frames_of_qwen3_by_hand(qwen3: Any, talk: Any) -> None:
-    """Frames at 0, 0.5 and 1.3 s: the steps are at their means, the odd frame counts twice.
+    """Check frames at 0, 0.5 and 1.3 s: each step has the mean time of two frames.
 
-    The mean of 0 and 0.5 is written ``0.2``: Python rounds 0.25 to even.
+    The last frame is repeated. The mean of 0 and 0.5 is written ``0.2``, as Python rounds 0.25 to
+    even.
     """
     video = Video(talk.clip(1, 3, 32, 32).frames, (0.0, 0.5, 1.3))
     (segment,) = qwen3.encode(said(Message("user", ("see", video)))).segments
@@ -128,7 +129,7 @@ def test_words_around_the_frames_of_qwen3_by_hand(qwen3: Any, talk: Any) -> None
         "<|im_start|>user\nsee"
         f"<|vision_start|><0.2 seconds>{step}<1.3 seconds>{step}<|vision_end|><|im_end|>"
     )
-    # The distance of frames is 0.65 s on average, and a step takes two of them.
+    # Frames are 0.65 s apart on average, and a step has two of them.
     one, two = segment.videos
     assert (one.grid, one.first_step) == ((1, 4, 4), 0)
     assert (two.grid, two.first_step) == ((1, 4, 4), 1)
@@ -145,10 +146,10 @@ def test_video_of_qwen2_5_is_one_run(qwen2_5: Any, talk: Any) -> None:
 
 
 def test_positions_by_hand() -> None:
-    """A text, a video of 3 steps of 1 x 2 placeholders, a text.
+    """Check a text, a video of 3 steps of 1 x 2 placeholders, and a text.
 
-    The video begins at 1. A step takes 0.7 s, at 4 positions a second 2.8: steps begin at 0, 2 and
-    5 (2.8 and 5.6 truncated). The next text follows the largest position, 1 + 5.
+    The video begins at 1. A step of 0.7 s is 2.8 positions, at 4 positions per second, so steps
+    begin at 0, 2 and 5 (2.8 and 5.6 truncated). The next text follows the largest position, 1 + 5.
     """
     span = VideoSpan(1, 6, "", (3, 2, 4), 9, 0.7)
     positions = rope_positions(8, [span], merge=2, tokens_per_second=4)
@@ -158,10 +159,10 @@ def test_positions_by_hand() -> None:
 
 
 def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
-    """In a case in which transformers 5.17 agrees with the first code of the model and with vLLM.
+    """Check a case in which transformers 5.17 agrees with the model's first code and with vLLM.
 
-    A step takes a whole number of seconds, and the frames are longer than the video (6
-    placeholders, 2 steps of 4 positions).
+    A step lasts a whole number of seconds. A frame is 6 placeholders wide, so that its positions
+    extend beyond those of the 2 steps, which begin at 0 and 4.
     """
     parts = ("a", talk.clip(1, 3, 168, 96), "b", talk.picture(2), "c", talk.clip(3, 2), "d")
     (segment,) = policy.encode(said(Message("user", parts))).segments
@@ -179,7 +180,7 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
     np.testing.assert_array_equal(found, expected[:, 0])
 
 
-# ----------------------------------------------------------------------------------- what is odd
+# ----------------------------------------------------------------------------------- edge cases
 
 
 @given(st.integers(1, 9), st.integers(1, 200), st.integers(1, 200))
@@ -192,7 +193,7 @@ def test_video_is_measured_as_it_is_processed(
     for policy in (qwen3, qwen2_5):
         videos = policy.codec.media.videos
         if max(width, height) > 150 * min(width, height):
-            continue  # too narrow, or narrow enough for the processor to round it so
+            continue  # too narrow, or rounded to that by the processor
         videos.check([video])
         (patches,) = videos.encode([video])
         spans = [run.span for run in videos.runs(video, 3) if run.span is not None]
@@ -258,10 +259,10 @@ def test_each_distinct_video_is_processed_once(
     assert torch.equal(first[0].values, again[1].values)
     small = video_module.VideoEncoder(policy.codec.processor, 4.0, capacity=16)
     assert [each.grid for each in small.encode([one, two])] == [each.grid for each in first[:2]]
-    assert not small._known  # larger than the cache
+    assert not small._known  # the videos are larger than the cache
 
 
-# ------------------------------------------------------------------------------------ the option
+# ------------------------------------------------------------------------------------ video option
 
 
 def codec_of(policy: Any, folder: Path, **options: Any) -> Any:
@@ -282,7 +283,7 @@ def test_videos_are_shown_as_frames_if_that_is_wanted(
 def test_segment_without_videos_is_the_same_for_both(
     qwen3: Any, qwen3_folder: Path, talk: Any
 ) -> None:
-    """Episodes that were saved before videos were native stay readable."""
+    """Check that episodes saved before videos were native stay readable."""
     frames = codec_of(qwen3, qwen3_folder, video="frames")
     shown = said(Message("user", ("see", talk.picture(1))))
     (one,), (other,) = frames.encode(shown, 0).segments, qwen3.encode(shown).segments

@@ -1,4 +1,4 @@
-"""Image processing and M-RoPE positions."""
+"""Tests image processing and M-RoPE positions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def test_positions_by_hand() -> None:
-    """Two texts, an image of 2 x 3 placeholders, one text.
+    """Check two texts, an image of 2 x 3 placeholders, and one text.
 
-    Text 0 and 1 stand at 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4. Its longest
-    side is 3, so that the next text stands at 2 + 3 = 5.
+    The first texts have positions 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4.
+    Its longest side is 3, so that the next text has position 2 + 3 = 5.
     """
     span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6), placeholder_id=9)
     positions = rope_positions(9, [span], merge=2)
@@ -58,7 +58,7 @@ def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> Non
 
 
 class Counting:
-    """An image processor that counts what it is given; every image is one patch."""
+    """Counts processed images; returns one patch per image."""
 
     merge_size = 1
 
@@ -88,7 +88,7 @@ def test_least_recently_used_images_go_first(talk: Any) -> None:
     one, two, three = (talk.picture(seed) for seed in (1, 2, 3))
     encoder.encode([one, two])
     encoder.encode([one])
-    encoder.encode([three])  # two goes
+    encoder.encode([three])  # evicts image two
     encoder.encode([one, three])
     assert counting.processed == 3
     encoder.encode([two])

@@ -1,4 +1,4 @@
-"""What scoring must equal: each segment alone through the stock model, all logits kept."""
+"""Scores each segment separately with the stock model and all logits, as a reference for tests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from visenv.types import Image, ImageSpan, Segment, TurnSpan, Video, VideoSpan, 
 
 @dataclass(frozen=True)
 class Said:
-    """A sampled turn."""
+    """Holds a sampled turn."""
 
     token_ids: tuple[int, ...]
     regex: str | None = None
 
 
 Part = tuple[int, ...] | Image | Video | Said
-"""Tokens shown, an image or a video shown, or a turn sampled."""
+"""Observed tokens, an observed image or video, or a sampled turn."""
 
 
 def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> Segment:
-    """A segment of these parts, in order."""
+    """Return a segment of these parts, in order."""
     tokens: list[int] = []
     sampled: list[bool] = []
     turns: list[TurnSpan] = []
@@ -65,7 +65,7 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
 
 
 def stock(folder: Any, dtype: torch.dtype) -> Any:
-    """The model as transformers loads it, with its own attention and head."""
+    """Return the model as transformers loads it, with its own attention and head."""
     model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
         folder, attn_implementation="sdpa"
     )
@@ -75,7 +75,7 @@ def stock(folder: Any, dtype: torch.dtype) -> Any:
 def logprobs(
     model: Any, codec: Any, segment: Segment, images: Mapping[str, Visual]
 ) -> torch.Tensor:
-    """Of the sampled tokens of a segment, ``[sampled]``."""
+    """Return the log-probabilities of the sampled tokens of a segment, ``[sampled]``."""
     ids = torch.from_numpy(segment.token_ids).long()[None]
     shown = codec.encoder.encode([images[span.sha256] for span in segment.images])
     seen: dict[str, Any] = {"mm_token_type_ids": (ids == codec.image_id).long()}
@@ -101,9 +101,9 @@ def logprobs(
 
 
 def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> dict[str, Any]:
-    """Videos as the model's own video processor makes them, each in every place where it is shown.
+    """Return inputs from the model's own video processor, one copy each time a video is shown.
 
-    Positions are ours: tests/policies/tokens/test_video.py compares them with those of the models.
+    Positions are from our code: tests/policies/tokens/test_video.py compares them with the models'.
     """
     firsts = [span for span in segment.videos if span.first_step == 0]
     processor = codec.processor.video_processor
@@ -112,7 +112,7 @@ def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> d
         video = images[span.sha256]
         assert isinstance(video, Video)
         frames = [frame.pixels.transpose(2, 0, 1).copy() for frame in video.frames]
-        frames *= 1 + (len(frames) == 1)  # Qwen3-VL takes no single frame
+        frames *= 1 + (len(frames) == 1)  # Qwen3-VL needs two frames
         made.append(processor([np.stack(frames)], do_sample_frames=False, return_tensors="pt"))
     return {
         "pixel_values_videos": torch.cat([each["pixel_values_videos"] for each in made]),
@@ -124,7 +124,7 @@ def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> d
 
 
 def gradients(model: Any) -> dict[str, torch.Tensor]:
-    """Of every parameter, by name; 0 where there is none."""
+    """Return the gradient of every parameter by name, with 0 for parameters without a gradient."""
     return {
         name: torch.zeros_like(weight) if weight.grad is None else weight.grad.clone()
         for name, weight in model.named_parameters()
@@ -133,10 +133,11 @@ def gradients(model: Any) -> dict[str, torch.Tensor]:
 
 @contextmanager
 def in_full() -> Iterator[None]:
-    """The models compute in the dtype of their input throughout.
+    """Let the models compute in the dtype of their input throughout.
 
-    As they are, norms and the vision tower's rotation round to float32 in between: where two ways
-    to compute the same number differ by 1e-16, one may round up and the other down, 6e-8 apart.
+    The original norms and the vision tower's rotation round to float32 in between. If two
+    computations of the same number differ by 1e-16, they may then round to different float32
+    numbers, 6e-8 apart.
     """
 
     def norm(self: Any, hidden: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Gathering requests into batches."""
+"""Tests the batching of requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from visenv.policies.transformers import batch
 
 
 class Recorder:
-    """Keeps the batches it was given; fails on those that hold a negative number."""
+    """Records its batches; fails for those that hold a negative number."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -107,7 +107,7 @@ def test_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> Non
     tasks: list[asyncio.Task[None]] = []
 
     def interrupted(items: Sequence[int]) -> None:
-        tasks[0].cancel()  # as Ctrl-C does, from a signal handler
+        tasks[0].cancel()  # like Ctrl-C from a signal handler
 
     async def run() -> list[Any]:
         batcher = batch.Batcher(interrupted, 8)
@@ -136,5 +136,5 @@ def test_ctrl_c_in_a_batch_leaves_no_traceback_behind(caplog: pytest.LogCaptureF
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(ask())
-    gc.collect()  # asyncio reports an exception that nobody has seen when its task is collected
+    gc.collect()  # asyncio reports an unretrieved exception when its task is collected
     assert "never retrieved" not in caplog.text

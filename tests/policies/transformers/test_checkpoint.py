@@ -1,4 +1,4 @@
-"""Building, saving, loading, copying."""
+"""Tests building, saving, loading and copying of checkpoints."""
 
 from __future__ import annotations
 
@@ -45,14 +45,17 @@ def test_tiny_model_is_tiny_and_initialized_to_learn(qwen3: Any) -> None:
 
 
 def test_default_view_is_a_whole_grid_of_tokens() -> None:
-    """One learned position for each patch of the view, and patches merge two by two."""
+    """Check that the view is a grid of whole 2 x 2 blocks of patches.
+
+    The model has one learned position for each patch of the view.
+    """
     config = package.TinyConfig()
     assert config.view_side % (2 * config.patch_size) == 0
 
 
 def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
     encode = qwen3.codec.vocabulary.encode
-    assert len(encode("57")) == 2  # digits one by one, as in Qwen
+    assert len(encode("57")) == 2  # one token per digit, as in Qwen
     for word in (" colour", " stripes", " sign", "magenta", "keypoint", " look", " closer"):
         assert len(encode(word)) == 1, word
     call = " look closer </think><tool>\nname: zoom\nkeypoint: [70, 85]\n</tool>"
@@ -142,7 +145,7 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
 def test_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
     policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
     (patches,) = policy.codec.encoder.encode([talk.picture(1, 256, 256)])
-    assert patches.grid == (1, 4, 4)  # 32 px a side in patches of 8 px
+    assert patches.grid == (1, 4, 4)  # 32 px per side in patches of 8 px
 
 
 def test_unknown_architecture_is_named() -> None:

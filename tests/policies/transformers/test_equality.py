@@ -1,6 +1,6 @@
-"""Sharing, packing, chunking and checkpointing change neither the loss nor any gradient.
+"""Tests that sharing, packing, chunking and checkpointing change neither loss nor gradients.
 
-The yardstick is `naive`: each segment alone, unpacked, through the stock model.
+The reference is `naive`: each segment separately, unpacked, in the stock model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REGEXES = ("[a-z]{2,6}", "(red|blue)( [0-9])+", "yes|no")
 
 
 class Episodes(NamedTuple):
-    """Random segments, and how they are scored."""
+    """Holds random segments and the settings for their scoring."""
 
     segments: Sequence[Segment]
     budget: BatchBudget
@@ -60,14 +60,14 @@ class Drawer:
         return tuple(drawn)
 
     def shown(self, most_images: int) -> list[Any]:
-        """Text with images and videos anywhere in it."""
+        """Return text with images and videos at any position."""
         parts: list[Any] = [self.text(0, 24)]
         for picture in self.draw(st.lists(st.sampled_from(self.pictures), max_size=most_images)):
-            parts += [picture, self.text(1, 3)]  # the stock model takes neighbors for one image
+            parts += [picture, self.text(1, 3)]  # the stock model merges adjacent images
         return parts
 
     def said(self) -> Any:
-        """A sampled turn, free or constrained."""
+        """Return a sampled turn, free or constrained by a regular expression."""
         regex = self.draw(st.sampled_from((None, None, *REGEXES)))
         if regex is None:
             return naive.Said(self.text(1, 8))
@@ -82,9 +82,9 @@ class Drawer:
         return naive.Said(tuple(tokens), regex)
 
     def tree(self, begun: Sequence[Any], levels: int) -> list[Segment]:
-        """Segments that begin alike: turns, and what is shown between them, are shared too.
+        """Return segments with a common prefix, which includes turns and observations between them.
 
-        One that branches off may be a rebuilt context: what was said before is shown to it.
+        A branch may be a rebuilt context, in which earlier turns are part of the prompt.
         """
         if levels == 0 or self.draw(st.integers(0, 3)) == 0:
             temperature = self.draw(st.sampled_from((0.0, 0.5, 1.0)))
@@ -116,7 +116,7 @@ class Drawer:
 
 
 def shared_loss(policy: Any, episodes: Episodes, images: Mapping[str, Visual]) -> float:
-    """The loss, its gradient left in the parameters."""
+    """Return the loss; leave its gradient in the parameters."""
     loss = 0.0
     for part in policy.split(episodes.segments, episodes.budget):
         scores = policy.score([episodes.segments[index] for index in part], images)
@@ -144,14 +144,14 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen2_5_vl"])
 def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model even smaller than the tiny one."""
+    """Return a folder with a model even smaller than the tiny one."""
     config = package.TinyConfig(request.param, patch_size=14, view_side=112, **SMALL)
     folder: Path = package.build_tiny(tmp_path_factory.mktemp(request.param), config)
     return folder
 
 
 def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: Any) -> None:
-    """In float64 to 1e-10, whatever is shared, cut, chunked or made again for the gradient."""
+    """Check equality to 1e-10 in float64 for any sharing, splits, chunks and recomputation."""
     policy = package.TransformersPolicy(small, threads=1, gradient_checkpointing=True)
     policy.network.model.double()
     stock = naive.stock(small, torch.float64)
@@ -162,7 +162,7 @@ def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: A
         drawer = Drawer(policy, talk, data.draw)
         episodes = drawer.episodes()
         images = {picture.sha256: picture for picture in drawer.pictures}
-        policy.train_mode(data.draw(st.booleans()))  # checkpointing is for training alone
+        policy.train_mode(data.draw(st.booleans()))  # checkpointing is only used in training
         for model in (policy.network.model, stock):
             model.zero_grad()
         with pytest.MonkeyPatch.context() as patch:
@@ -185,10 +185,11 @@ def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: A
 def test_gradients_of_a_tree_of_depth_three_are_those_of_each_segment_alone(
     small: Path, talk: Any
 ) -> None:
-    """Four members share a prompt, three of them a turn and an image, two of those a second turn.
+    """Check four members with a common prompt, of which three share a turn and two another one.
 
-    A rebuilt context is shown what two members said. The gradient of each parameter is that of the
-    segments alone to 1e-14 of its largest number, in float64, which rounds to 1e-16.
+    A rebuilt context has earlier turns of two members in its prompt. In float64, whose relative
+    rounding is 1e-16, each parameter's gradient must equal that of separate segments to 1e-14 of
+    its largest number.
     """
     policy = package.TransformersPolicy(small, threads=1)
     policy.network.model.double()
@@ -244,10 +245,11 @@ def test_gradients_of_a_tree_of_depth_three_are_those_of_each_segment_alone(
 def test_gradients_of_a_tree_with_videos_are_those_of_each_segment_alone(
     small: Path, talk: Any
 ) -> None:
-    """An odd video and an image are shared; members go on with videos of 1 to 8 frames.
+    """Check a shared video of 3 frames, a shared image, and further videos of 1 to 8 frames.
 
-    As for the tree of images above, to 1e-14 in float64. One member is shown the frames of another
-    at other times: for Qwen2.5-VL that differs in positions alone, for Qwen3-VL in words alone.
+    As in the test with images above, gradients agree to 1e-14 in float64. One member has the frames
+    of another at other times, which changes only positions for Qwen2.5-VL, and only words for
+    Qwen3-VL.
     """
     policy = package.TransformersPolicy(small, threads=1)
     policy.network.model.double()
@@ -286,7 +288,7 @@ def test_gradients_of_a_tree_with_videos_are_those_of_each_segment_alone(
 
 
 def group_of(policy: Any, talk: Any) -> tuple[Episodes, dict[str, Image]]:
-    """Two groups of four, each with an image in its prompt, and one between its turns."""
+    """Return two groups of four, each with an image in its prompt and one between its turns."""
     pictures = [talk.picture(seed, 112, 112) for seed in range(6)]
     rng = np.random.default_rng(0)
     words = np.flatnonzero(~policy.codec.banned)
@@ -307,17 +309,17 @@ def group_of(policy: Any, talk: Any) -> tuple[Episodes, dict[str, Image]]:
 
 
 def test_bfloat16_is_as_near_to_the_truth_as_it_is_unshared(small: Path, talk: Any) -> None:
-    """The truth is float64, of the same weights; both ways are some 1% from it.
+    """Check that sharing adds no error to that of bfloat16, with float64 as the reference.
 
-    Both round every activation to 8 bits (2^-9 relative, thousands of times), but in another order
-    of sums. So their distances from the truth agree up to chance: sharing may be a quarter further
-    away than reading each segment alone, in the norm of the whole gradient.
+    Both computations round every activation to 8 bits (2^-9 relative, thousands of times), in
+    different orders of sums, and are about 1% from the reference. Their errors agree up to chance:
+    in the norm of the whole gradient, the error with sharing may be a quarter larger than without.
     """
     policy = package.TransformersPolicy(small, threads=1, dtype="bfloat16")
     policy.train_mode(True)
     episodes, images = group_of(policy, talk)
     rounded = naive.stock(small, torch.bfloat16)
-    exact = naive.stock(small, torch.bfloat16).double()  # of the same weights
+    exact = naive.stock(small, torch.bfloat16).double()  # the same weights
     with naive.in_full():
         naive_loss(exact, policy.codec, episodes, images)
     naive_loss(rounded, policy.codec, episodes, images)

@@ -1,4 +1,4 @@
-"""The head: chunks, what is kept, and in which precision."""
+"""Tests the head: chunks, stored tensors, and precision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def places_of(count: int, temperature: float = 1.0) -> Any:
 
 
 def test_probabilities_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal logits: 999 tokens that are not banned, 500 where the first half is excluded too."""
+    """Check equal logits for 999 allowed tokens, and for 500 if the first half is excluded."""
     head = make_head()
     with torch.no_grad():
         head.weight.zero_()
@@ -49,7 +49,7 @@ def test_probabilities_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gradient_of_a_bfloat16_head_is_summed_over_chunks_in_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """600 chunks of one place that are all alike: in bfloat16 the sum stops at 256 of them."""
+    """Check 600 equal chunks of one position: in bfloat16 their sum would stop at 256 chunks."""
     monkeypatch.setattr(head_module, "CHUNK", 4 * VOCABULARY)
     head = make_head(torch.bfloat16)
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_gradient_of_a_bfloat16_head_is_summed_over_chunks_in_float32(
     )
     picked, _ = head(torch.ones(600, WIDTH, dtype=torch.bfloat16), alike)
     picked.sum().backward()
-    # Each place adds (1 - 1/999) times a state of ones to the row of its token.
+    # Each position adds (1 - 1/999) times a hidden state of ones to the row of its token.
     expected = 600 * (1 - 1 / 999)
     torch.testing.assert_close(
         head.weight.grad[700].float(), torch.full((WIDTH,), expected), rtol=2**-7, atol=0
@@ -68,7 +68,7 @@ def test_gradient_of_a_bfloat16_head_is_summed_over_chunks_in_float32(
 
 
 def test_logits_do_not_outlive_their_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 50 places in chunks of 3, autograd keeps states and sums, never a row of logits."""
+    """Check that, for 50 positions in chunks of 3, autograd stores hidden states but no logits."""
     monkeypatch.setattr(head_module, "CHUNK", CHUNK_ROWS * 4 * VOCABULARY)
     head, places = make_head(), places_of(50)
     hidden = torch.randn(50, WIDTH, requires_grad=True)
@@ -94,7 +94,7 @@ def _same(tensor: Any) -> Any:
 
 
 def test_head_in_float32_does_not_round_logits() -> None:
-    """A bfloat16 logit near 8 is a multiple of 1/32; the same in float32 is not."""
+    """Check a logit near 8, which is a multiple of 1/32 in bfloat16 but not in float32."""
     hidden = torch.full((1, WIDTH), 1.0, dtype=torch.bfloat16)
     row = torch.full((WIDTH,), 1.0, dtype=torch.bfloat16)
     row[0] = 1.0078125  # 1 + 1/128: the sum is 8 + 1/128
@@ -119,7 +119,7 @@ def test_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) -> N
     session, _ = talk.alone(exact, 0, [talk.shown("a", image)])
     (segment,) = session.segments()
     scored = exact.score([segment], {image.sha256: image}).logprobs[0].detach()
-    # What is left is bfloat16 below the head, with other shapes: a few steps of 2^-8.
+    # The remaining difference, a few steps of 2^-8, is from bfloat16 layers with other shapes.
     assert float((scored - torch.from_numpy(segment.logprobs)).abs().max()) < 8 * 2**-8
     other = rounded.score([segment], {image.sha256: image}).logprobs[0].detach()
     assert not torch.equal(scored, other)

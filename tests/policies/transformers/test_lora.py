@@ -1,4 +1,4 @@
-"""LoRA: what learns, what leaves the policy, and the reference that costs nothing."""
+"""Tests LoRA: trained parameters, exported weights, and a reference without a second model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def adapted(folder: Path, **options: Any) -> Any:
 
 
 class Lesson:
-    """A segment, and steps that make it likelier."""
+    """Holds a segment, and trains a policy to make the segment more likely."""
 
     def __init__(self, policy: Any, talk: Any) -> None:
         image = talk.picture(1)
@@ -69,7 +69,7 @@ def test_fresh_adapters_change_nothing_and_learn_alone(folder: Path, talk: Any) 
     lesson = Lesson(policy, talk)
     assert torch.equal(lesson.score(policy), lesson.score(plain))
     names = [name for name, one in policy.module.named_parameters() if one.requires_grad]
-    # 3 layers of 7 linear layers, 2 matrices each; none in the vision tower
+    # 3 layers with 7 linear layers of 2 matrices each; none in the vision tower
     assert len(names) == 3 * 7 * 2
     assert all("language_model" in name and ".lora_" in name for name in names)
     assert policy.network.vision.frozen
@@ -200,7 +200,7 @@ def test_engines_get_merged_weights_by_their_names_and_the_model_stays_apart(
 
 @pytest.mark.parametrize("lora", [None, SETTINGS])
 def test_weights_are_whole_when_they_are_named(qwen3_folder: Path, lora: Any) -> None:
-    """As under ZeRO-3: only the parameters that the context was entered with may be touched."""
+    """Check under simulated ZeRO-3 that only parameters gathered by the context are read."""
     policy = package.TransformersPolicy(qwen3_folder, lora=lora)
     whole: set[int] = set()
     most = 0
@@ -242,7 +242,7 @@ def test_first_reference_is_the_same_model_without_adapters(
     assert torch.equal(lesson.score(reference), before)
     assert not torch.equal(lesson.score(policy), before)
     assert all(weight.requires_grad for weight in policy.parameters())
-    reference.save(tmp_path)  # what a run that is resumed reads its reference from
+    reference.save(tmp_path)  # a resumed run reads its reference from this
     reference.load_weights(tmp_path)
     assert reference.network.model is policy.network.model
     _, (one,) = talk.alone(reference, 0, [talk.shown("a")])
@@ -305,7 +305,7 @@ def test_adapter_that_leaves_the_policy_is_what_peft_reads(
     assert all(torch.equal(read[name], sent.weights[name]) for name in read)
     config = peft.LoraConfig.from_pretrained(str(tmp_path))
     assert (config.r, config.lora_alpha) == (SETTINGS.rank, SETTINGS.alpha)
-    # It is a copy, and the weights beneath are those of the checkpoint.
+    # The adapter is a copy, and the base weights are those of the checkpoint.
     before = {name: weight.clone() for name, weight in sent.weights.items()}
     lesson.teach(policy)
     assert all(torch.equal(before[name], sent.weights[name]) for name in before)
@@ -318,7 +318,7 @@ def test_adapter_that_leaves_the_policy_is_what_peft_reads(
 
 
 def test_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 5 values, two processes hold 3 and 2; the rest of the second shard is padding."""
+    """Check 5 values on two processes, with 3 and 2 values; the second shard has padding."""
 
     class Sharded:
         def __init__(self) -> None:

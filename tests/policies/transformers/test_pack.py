@@ -1,4 +1,4 @@
-"""The packed row, by hand; and attention over it."""
+"""Tests packed rows against hand-worked values, and attention over them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ A, B, C = (5,), (6,), (7,)
 
 
 def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
-    """Three members share 64 tokens of text and an image of 4 by 4, two of them a turn of 70.
+    """Check three members that share 64 tokens and a 4 x 4 image, two of them also a turn of 70.
 
-    Roots first, the longest first: 64 + 16 = 80 shared tokens, and 72 that a fourth segment has
-    alone: within 3/4 of each other, so one call. Then the children of the tree: the shared turn,
-    and 4 tokens, too few for the same call. Then the children of the turn: 3 and 3 tokens.
+    Roots come first, the longest first: 64 + 16 = 80 shared tokens, and the 72 of a separate fourth
+    segment. Their lengths are within a factor of 3/4, so they share one call. Then come the
+    children of the tree: the shared turn, and 4 tokens, too few for the same call. Last are the
+    children of the turn, with 3 tokens each.
     """
     image = talk.picture(1, 64, 64)
     small = image.__class__.from_pixels(image.pixels[:32, :32])
     prompt, turn = [A * 64, image], naive.Said(B * 70)
     segments = [
         naive.segment_of(qwen3.codec, [*prompt, turn, B, naive.Said(B * 2)]),
-        naive.segment_of(qwen3.codec, [B * 64, small, C * 2, naive.Said(A * 2)]),  # 4 of image
+        naive.segment_of(qwen3.codec, [B * 64, small, C * 2, naive.Said(A * 2)]),  # image of 4
         naive.segment_of(qwen3.codec, [*prompt, naive.Said(C * 4)]),
         naive.segment_of(qwen3.codec, [*prompt, turn, A, naive.Said(C * 2)]),
     ]
@@ -44,8 +45,8 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
     packed = pack_module.pack(qwen3.codec, segments, images)
     pad = qwen3.codec.image_id
     row = packed.token_ids[0].tolist()
-    assert row[:80] == [5] * 64 + [pad] * 16  # what three members share
-    assert row[80:152] == [6] * 64 + [pad] * 4 + [7, 7] + [5, 5]  # the segment alone
+    assert row[:80] == [5] * 64 + [pad] * 16  # shared by three members
+    assert row[80:152] == [6] * 64 + [pad] * 4 + [7, 7] + [5, 5]  # the separate segment
     assert row[152:226] == [6] * 70 + [7] * 4  # the shared turn and the other member
     assert sorted([row[226:229], row[229:]]) == [[5, 7, 7], [6, 6, 6]]
     assert packed.layout == (
@@ -56,7 +57,7 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
     )
     assert [span.sha256 for span in packed.shown] == [image.sha256, small.sha256]
     assert [*packed.images] == [image.sha256, small.sha256]
-    # A turn follows the last token before it, wherever that stands.
+    # A turn follows the last token before it, at any index of the row.
     own, other = (226, 229) if row[226] == 6 else (229, 226)
     assert packed.before.tolist() == [
         *[79, *range(152, 221), own, own + 1],
@@ -67,7 +68,7 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
     assert packed.places.tokens.tolist() == [6] * 72 + [5] * 2 + [7] * 4 + [6] * 70 + [7] * 2
     assert packed.mask.sum(1).tolist() == [72, 2, 4, 72]
     assert packed.mask.shape == (4, 153)
-    # Text 0..63, the image's rows and columns from 64, and text on from 64 + 4 = 68.
+    # Text has 0..63, the image's rows and columns start at 64, and text continues at 64 + 4 = 68.
     assert packed.positions[:, 0, 79].tolist() == [64, 67, 67]
     for after in (152, 222):
         assert packed.positions[:, 0, after].tolist() == [68, 68, 68]
@@ -126,7 +127,7 @@ def test_pack_refuses_no_segments(qwen3: Any) -> None:
 def test_segment_in_which_nothing_was_sampled_has_no_gradient_but_a_graph(
     fresh: Any, length: int
 ) -> None:
-    """A process without sampled tokens must still take part in the backward pass."""
+    """Check that a process without sampled tokens still takes part in the backward pass."""
     scores = fresh.score([naive.segment_of(fresh.codec, [A * length])], {})
     assert scores.logprobs.tolist() == [[0.0] * length]
     assert not scores.mask.any()
@@ -149,7 +150,7 @@ def test_silent_segments_among_others_change_nothing(qwen3: Any) -> None:
 
 
 def attend_alone(query: Any, key: Any, value: Any) -> Any:
-    """Causal attention of one stream, ``[tokens, heads, size]``, by its definition."""
+    """Return causal attention of one stream, ``[tokens, heads, size]``, by its definition."""
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scores = torch.einsum("qhs,khs->hqk", query, key) * 0.25
@@ -160,7 +161,7 @@ def attend_alone(query: Any, key: Any, value: Any) -> Any:
 
 
 Siblings = list[tuple[int, Any]]
-"""Streams with the same ones before them: the length and the children of each."""
+"""Streams with the same predecessors: the length and the children of each."""
 
 FORESTS: st.SearchStrategy[Siblings] = st.recursive(
     st.just([]),
@@ -170,7 +171,7 @@ FORESTS: st.SearchStrategy[Siblings] = st.recursive(
 
 
 def laid(forest: Siblings) -> tuple[list[Any], list[list[int]]]:
-    """The calls of a forest, siblings in one call; and the tokens of each path to a stream."""
+    """Return the calls of a forest, one for siblings, and the tokens on the path to each stream."""
     calls: list[Any] = []
     paths: list[list[int]] = []
     tokens = 0
@@ -189,7 +190,7 @@ def laid(forest: Siblings) -> tuple[list[Any], list[list[int]]]:
 
 @given(FORESTS.filter(bool))
 def test_streams_see_their_path_from_the_root_and_nothing_else(forest: Siblings) -> None:
-    """In float64, values and gradients are those of each path alone, to 1e-13."""
+    """Check in float64 that values and gradients equal those of separate paths, to 1e-13."""
     calls, paths = laid(forest)
     tokens = sum(sum(call.lengths) for call in calls)
     generator = torch.Generator().manual_seed(tokens)

@@ -1,4 +1,4 @@
-"""Which segments go through the network together."""
+"""Tests the split of segments into parts that the network processes together."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def read(segments: Sequence[Segment], part: Sequence[int]) -> tuple[int, int]:
-    """Tokens and patches that a part reads."""
+    """Return the numbers of tokens and patches of a part."""
     chosen = [segments[index] for index in part]
     patches = {span.sha256: int(np.prod(span.grid)) for one in chosen for span in one.images}
     return trees.size(trees.grow(chosen)), sum(patches.values())
 
 
 def test_split_keeps_trees_together_and_fills_what_has_room() -> None:
-    """Sizes 100 + 3 = 103 (three members), 110 and 7 in parts of 110: 110 | 103 + 7."""
+    """Check sizes 100 + 3 = 103 (three members), 110 and 7 with a budget of 110: 110 | 103 + 7."""
     group = [segment([*PROMPT, end]) for end in (40, 41, 42)]
     segments = [group[0], segment([60] * 110), group[1], segment([70] * 7), group[2]]
     assert parts.split(segments, BatchBudget(110)) == [[1], [0, 2, 4, 3]]
 
 
 def test_split_cuts_a_tree_over_the_budget_between_its_members() -> None:
-    """A prompt of 100 and members of 4 in parts of 108: two members each."""
+    """Check a prompt of 100 and members of 4 with a budget of 108: two members per part."""
     segments = [segment([*PROMPT, *[40 + end] * 4]) for end in range(5)]
     assert parts.split(segments, BatchBudget(108)) == [[0, 1], [2, 3], [4]]
 
 
 def test_split_cuts_a_tree_between_its_subtrees() -> None:
-    """Two groups of two share a system prompt of 100, and each a question of 80.
+    """Check two groups of two with a common system prompt of 100 and a question of 80 per group.
 
-    A group reads 100 + 80 + 2 * 5 = 190 tokens, both 280: parts of 200 hold one group each.
+    A group has 100 + 80 + 2 * 5 = 190 tokens and both have 280, so a part of 200 holds one group.
     """
     segments = [
         segment([*PROMPT, *[question] * 80, *[end] * 5]) for end in (3, 4) for question in (1, 2)
@@ -55,11 +55,11 @@ def test_split_cuts_a_tree_between_its_subtrees() -> None:
 
 
 def test_split_puts_a_segment_where_it_adds_the_fewest_tokens() -> None:
-    """Two trees are cut in parts of 400: 100 + 4 * 90 = 460 and 100 + 150 + 100 + 80 = 430.
+    """Check two trees of 100 + 4 * 90 = 460 and 100 + 150 + 100 + 80 = 430 with a budget of 400.
 
-    Three members of the first tree are read with 370 tokens, the fourth alone with 190. Of the
-    second, 250 make a third part. Its next member would have room beside the 190, where it adds
-    200, but adds 100 beside its sibling. The last has room only beside the 190.
+    Three members of the first tree make a part of 370 tokens, the fourth one of 190. The first
+    member of the second tree makes a third part of 250. The next member fits beside the 190, where
+    it adds 200, but adds only 100 beside its sibling. The last member fits only beside the 190.
     """
     one = [segment([*PROMPT, *[end] * 90]) for end in range(4)]
     prompt = [7] * 100

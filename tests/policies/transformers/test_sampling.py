@@ -1,4 +1,4 @@
-"""What is sampled, and with which log-probability."""
+"""Tests sampled tokens and their log-probabilities."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 GREEDY = Sampling(0.0, 12)
 
-# An untrained model is nearly uniform over its vocabulary: at temperature 1 a draw can fall on the
-# border of two tokens, where the last bit of a float decides. Peaked, such borders are few.
+# An untrained model is nearly uniform over its vocabulary, so that at temperature 1 a draw can be
+# at the border of two tokens, where the last bit of a float decides. A peaked distribution has few
+# such borders.
 PEAKED = Sampling(0.2, 8)
 
 
 def mixed_turns(talk: Any, index: int) -> list[list[Message]]:
-    """Two or three turns with 0 to 3 images of several shapes, different for every index."""
+    """Return two or three turns with 0 to 3 images of several shapes, different for every index."""
     shapes = [(64, 64), (96, 64), (64, 128), (112, 112)]
     images = [talk.picture(10 * index + k, *shapes[(index + k) % 4]) for k in range(index % 4)]
     first, rest = images[: index % 3], images[index % 3 :]
@@ -47,7 +48,7 @@ def recorded(segment: Segment) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def test_score_equals_what_was_recorded_when_sampling(policy: Any, talk: Any) -> None:
-    """So the importance ratio is exactly 1 before the first update."""
+    """Check that the importance ratio is exactly 1 before the first update."""
     played = talk.together([talk.converse(policy, i, mixed_turns(talk, i)) for i in range(8)])
     sessions = [session for session, _ in played]
     segments = [segment for session in sessions for segment in session.segments()]
@@ -105,7 +106,7 @@ def test_later_turns_read_only_new_tokens(
     (segment,) = session.segments()
     prompts = [entry for entry in read if entry[0] > 1]
     first, second = segment.turns
-    # The second prompt begins with the last token of the first turn, which was not read yet.
+    # The second prompt begins with the last token of the first turn, which was not processed yet.
     assert prompts == [(first.start, 1), (second.start - first.end + 1, 1)]
     assert len(replies) == 2
 
@@ -150,7 +151,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
 
 
 def want(policy: Any, tokens: Any) -> None:
-    """Raise some tokens' logits by 50."""
+    """Raise the logits of some tokens by 50."""
     head = policy.network.head
     original = head.possible
     boost = torch.zeros(policy.codec.banned.size)
@@ -214,7 +215,7 @@ def test_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
-    # It is the first token that completes the stop string.
+    # The last token is the first that completes the stop string.
     assert stop not in qwen3.codec.vocabulary.decode(stopped.token_ids[:-1].tolist())
 
 
@@ -246,8 +247,8 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
     (segment,) = session.segments()
     scores = qwen3.score([segment], named_images([session]))
     np.testing.assert_allclose(scores.logprobs[0].detach(), segment.logprobs, rtol=0, atol=1e-5)
-    # Three letters, each one of 26 and their like; then nothing is allowed but the tag, or, should
-    # the vocabulary have it in pieces, its pieces; then the end.
+    # First come three letters, each one of 26 or more; then only the tag, perhaps in several
+    # tokens, and then the end.
     assert recorded(segment)[0] < -1
     assert recorded(segment)[-1] == 0
 
@@ -259,7 +260,7 @@ def test_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     ask = TurnRequest("<think>", (), r"(yes|no)")
     session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), request=ask)
     (segment,) = session.segments()
-    embedding = fresh.network.model.get_output_embeddings().weight  # tied: read tokens learn too
+    embedding = fresh.network.model.get_output_embeddings().weight  # tied to the input
     (gradient,) = torch.autograd.grad(
         fresh.score([segment], named_images([session])).logprobs.sum(), embedding
     )
@@ -379,8 +380,9 @@ def test_stream_is_sampled_at_one_temperature(qwen3: Any, talk: Any) -> None:
 
 
 def test_draw_inverts_the_cumulative_distribution() -> None:
-    # Probabilities 0, .5, .25, .25, 0 add up to 0, .5, .75, 1, 1: a number below .5 gives token 1,
-    # from .5 below .75 token 2, from .75 token 3; never 0 or 4, which have no probability.
+    # Probabilities 0, .5, .25, .25, 0 have cumulative sums 0, .5, .75, 1, 1. A number below .5
+    # gives token 1, from .5 to .75 token 2, from .75 token 3, but never 0 or 4, whose probability
+    # is 0.
     scores = torch.tensor([0.0, 0.5, 0.25, 0.25, 0.0]).log().expand(6, -1)
     uniform = torch.tensor([0.0, 0.4999, 0.5, 0.74, 0.75, 1 - 2**-53], dtype=torch.float64)
     assert turn.draw(scores, uniform).tolist() == [1, 1, 2, 2, 3, 3]

@@ -1,4 +1,4 @@
-"""What a policy thinks of tokens: values, gradients, and what is refused."""
+"""Tests scores of tokens: values, gradients, and rejected segments."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def gradients(policy: Any, batches: list[list[Segment]], images: dict[str, Image
     model.zero_grad()
     for batch in batches:
         policy.score(batch, images).logprobs.sum().backward()
-    none = torch.zeros(1)  # no image, no gradient in the vision tower
+    none = torch.zeros(1)  # without images, the vision tower has no gradient
     return [none if one.grad is None else one.grad.clone() for one in model.parameters()]
 
 
 def test_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None:
-    """Padding, sharing an image, and being first or last in the batch change nothing."""
+    """Check that padding, a shared image, and the position in the batch change nothing."""
     images = [talk.picture(1), talk.picture(2, 96, 64)]
     segments = [
         segment_of(fresh, talk, "<think>a much longer turn than the others</think>", images[0]),
@@ -121,7 +121,7 @@ def test_chunks_of_the_vocabulary_change_nothing(
     segments[1] = replace(segments[1], turns=bound)
     whole = fresh.score(segments, {})
     (end,) = whole.logprobs[1][span.end - 1 : span.end].tolist()
-    assert end == 0  # five letters have been said: only the end is allowed
+    assert end == 0  # after five letters, only the end is allowed
     gradient = gradients(fresh, [segments], {})
     monkeypatch.setattr(head_module, "CHUNK", 3 * 4 * fresh.codec.banned.size)
     cut = fresh.score(segments, {})
@@ -156,13 +156,13 @@ def test_checkpointing_makes_each_layer_again_in_training_alone(
         policy.train_mode(training)
         runs.clear()
         policy.score([segment], {}).logprobs.sum().backward()
-        assert len(runs) == 3 * expected  # layers
+        assert len(runs) == 3 * expected  # 3 layers
 
 
 def test_policy_in_training_still_samples_with_its_memory(
     qwen3_folder: Path, qwen3: Any, talk: Any
 ) -> None:
-    """A layer that makes its activations again would keep no keys and values."""
+    """Check that sampling disables checkpointing, with which layers store no keys and values."""
     policy = package.TransformersPolicy(qwen3_folder, threads=1, gradient_checkpointing=True)
     turns = [talk.shown("a", talk.picture(1)), talk.shown("b")]
     policy.train_mode(True)

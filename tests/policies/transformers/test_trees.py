@@ -1,4 +1,4 @@
-"""Which beginnings of segments are shared."""
+"""Tests which prefixes of segments are shared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMAGE = 99
 
 
 def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) -> Segment:
-    """A segment without sampled tokens; images as (offset, hash, columns), one row high."""
+    """Return a segment without sampled tokens; images are (offset, hash, columns), one row high."""
     length = len(tokens)
     spans = tuple(
         ImageSpan(at, columns, name, (1, 2, 2 * columns), IMAGE) for at, name, columns in images
@@ -52,7 +52,7 @@ Nested = tuple[tuple[int, ...], int, int, list[Any]]
 
 
 def nested(forest: Sequence[trees.PrefixNode]) -> list[Nested]:
-    """Trees as (members, start, end, children), in the order of their members."""
+    """Return trees as (members, start, end, children), in the order of their members."""
     nodes = sorted(forest, key=lambda node: node.members)
     return [(node.members, node.start, node.end, nested(node.children)) for node in nodes]
 
@@ -79,7 +79,7 @@ def test_grow_makes_a_node_that_saves_64_tokens(members: int, common: int, share
 
 
 def test_grow_shares_turns_at_any_depth() -> None:
-    """Depth 3: a prompt of four members, a turn of three of them, and another turn of two."""
+    """Check depth 3: a prompt of four members, a turn of three of them, and another turn of two."""
     first, second = [7] * 80, [8] * 70
     assert grown(
         segment([*PROMPT, *first, *second, 1]),
@@ -98,7 +98,7 @@ def test_grow_shares_turns_at_any_depth() -> None:
 
 
 def test_grow_shares_what_rebuilt_contexts_keep() -> None:
-    """Three contexts of an episode: each keeps the prompt and one more step of the history."""
+    """Check three contexts of an episode: each has the prompt and one more step of the history."""
     history = [7] * 65 + [8] * 65
     assert grown(*(segment([*PROMPT, *history[: 65 * kept], kept]) for kept in range(3))) == [
         ((0, 1, 2), 0, 100, [
@@ -109,7 +109,7 @@ def test_grow_shares_what_rebuilt_contexts_keep() -> None:
 
 
 def test_grow_leaves_tokens_of_a_node_that_saves_too_little_to_its_children() -> None:
-    """Six segments share 12 tokens, which would save 60; three and three share 40 and save 80."""
+    """Check six segments whose 12 common tokens save 60; two triples with 40 tokens save 80."""
     one, other = PROMPT[:12] + [50] * 28, PROMPT[:12] + [51] * 28
     segments = [segment([*prompt, end]) for end in (1, 2, 3) for prompt in (one, other)]
     assert [node[:3] for node in grown(*segments)] == [((0, 2, 4), 0, 40), ((1, 3, 5), 0, 40)]
@@ -130,14 +130,14 @@ def test_grow_does_not_share_the_placeholders_of_different_images() -> None:
 
 
 def test_grow_never_ends_a_node_inside_an_image() -> None:
-    """The same pixels in another grid are another image."""
+    """Check that the same pixels in another grid count as another image."""
     wide = segment([*PROMPT, *[IMAGE] * 4], [(100, "a", 4)])
     narrow = segment([*PROMPT, *[IMAGE] * 2, 5, 5], [(100, "a", 2)])
     assert [node[:3] for node in grown(wide, narrow)] == [((0, 1), 0, 100)]
 
 
 def test_grow_accepts_more_levels_than_python_calls() -> None:
-    """Each segment continues the one before by a token: 1499 levels."""
+    """Check segments that each extend the previous one by a token: 1499 levels."""
     segments = [segment([1] * length) for length in range(1, 1500)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "_WORTH", 1)
@@ -148,7 +148,7 @@ Tokens = st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=9)
 
 
 def beginnings(tokens: Iterable[Sequence[int]]) -> int:
-    """How many different beginnings there are: the fewest tokens that can be read."""
+    """Return the number of distinct prefixes, which is the smallest possible number of tokens."""
     return len({tuple(one[:end]) for one in tokens for end in range(1, len(one) + 1)})
 
 
@@ -175,7 +175,7 @@ def test_grow_covers_each_segment_with_tokens_that_are_its_own(
 def test_grow_reads_each_beginning_once_except_where_that_saves_little(
     tokens: list[list[int]], worth: int
 ) -> None:
-    """Beginnings branch in fewer places than there are segments; each may cost `worth - 1`."""
+    """Check the bound: fewer branches than segments, each with at most `worth - 1` tokens."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "_WORTH", worth)
         read = trees.size(trees.grow([segment(one) for one in tokens]))
@@ -201,15 +201,15 @@ def test_grow_of_some_segments_is_that_of_these_alone(
 
 
 def test_grow_shares_what_the_rebuilt_prompts_of_an_episode_keep(tmp_path: Path) -> None:
-    """Visual-ARFT's search loop: each turn's prompt is the one before, an answer and its results.
+    """Check Visual-ARFT's search loop: each prompt is the previous one, an answer and its results.
 
-    The three segments are read as their distinct beginnings, but for what two nodes may leave out;
-    the beginning that all three have in common, the first prompt, would save less.
+    The three segments need as many tokens as they have distinct prefixes, plus what two nodes may
+    leave out. The prefix that all three share, the first prompt, would save less.
     """
     policy = package.TransformersPolicy(tiny.tiny_arft(tmp_path, 0), threads=1)
     episode = played(gym.make("visenv/ArftSearch-v0", compat="arft"), "oracle", 0)
     segments = policy.encode(episode).segments
-    tokens = [each.token_ids.tolist() for each in segments]  # each shows the same image
+    tokens = [each.token_ids.tolist() for each in segments]  # all show the same image
     assert len(tokens) == 3
     read = trees.size(trees.grow(segments))
     assert beginnings(tokens) <= read <= beginnings(tokens) + 2 * 63

@@ -1,4 +1,4 @@
-"""Sampling and training with videos: what was sampled is what is scored, saved files included."""
+"""Tests sampling and training with videos: scores equal sampled values, also from saved files."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ pytest.importorskip("transformers")
 pytestmark = pytest.mark.component("torch", "transformers")
 
 ALONE: Any = SimpleNamespace(count=1)
-"""This process without partners."""
+"""The context of a single process."""
 
 BOUND = 1e-5
 """Largest difference of log-probabilities in float32."""
 
 
 def turns_of(talk: Any, index: int) -> list[Any]:
-    """Two or three turns with videos of 1 to 6 frames and images, different for every index."""
+    """Return two or three turns with an image and videos of 1 to 6 frames, which vary by index."""
     clips = [talk.clip(10 * index + k, 1 + (index + 2 * k) % 6, 32 + 16 * k, 48) for k in range(3)]
     turns = [
         talk.shown(f"question {index}", clips[0], talk.picture(index), clips[1]),
@@ -64,7 +64,7 @@ def error(policy: Any, segments: Any, shown: Any) -> float:
 def test_sampled_log_probabilities_are_those_of_score(
     policy: Any, talk: Any, temperature: float
 ) -> None:
-    """In batches, with keys and values kept between turns."""
+    """Check batches of conversations, with keys and values kept between turns."""
     conversations = [turns_of(talk, index) for index in range(5)]
     sampling = Sampling(temperature, 10)
     played = talk.together(
@@ -84,7 +84,7 @@ def policy_turns(talk: Any, policy: Any, seed: int, turns: Any, sampling: Any) -
 
 
 def test_time_of_frames_reaches_the_model(policy: Any, talk: Any) -> None:
-    """The same frames at other times give other log-probabilities."""
+    """Check that the same frames at other times give other log-probabilities."""
     video = talk.clip(1, 6)
     slow = Video(video.frames, tuple([4 * time for time in video.times]))
     logprobs = []
@@ -119,7 +119,7 @@ def test_members_of_a_group_read_their_video_once(
 def test_budget_of_patches_counts_each_video_once(
     policy: Any, talk: Any, videos: float, parts: list[list[int]]
 ) -> None:
-    """A video of 5 frames of 64 x 64 has 3 steps: of 8 x 8 patches for Qwen3-VL, 192 in all."""
+    """Check videos of 5 frames of 64 x 64: 3 steps of 8 x 8 patches for Qwen3-VL, 192 in total."""
     clips = [talk.clip(seed, 5) for seed in (1, 1, 2)]
     played = [talk.alone(policy, k, [talk.shown("x", clip)])[0] for k, clip in enumerate(clips)]
     segments = [session.segments()[0] for session in played]
@@ -133,7 +133,7 @@ def test_budget_of_patches_counts_each_video_once(
 def test_episode_of_argos_video_is_trained_on_as_it_was_sampled(
     policy: Any, tmp_path: Path
 ) -> None:
-    """Played, saved, read back, credited and put into micro-batches: its scores are its own."""
+    """Check that scores stay the same when episodes are saved, read, credited and batched."""
     make = partial(gym.make, "visenv/ArgosVideo-v0", preset="tiny")
     groups = Collector(make, policy, Sampling(1.0, 12)).groups([3, 4], size=2)
     episodes = [episode for group in groups for episode in group]

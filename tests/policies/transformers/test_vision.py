@@ -1,4 +1,4 @@
-"""The vision tower: what it made is kept while it is frozen, and processes keep in step."""
+"""Tests the vision tower: cached features while it is frozen, and equal passes on all processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 class Counted:
-    """How many images went through a tower, run by run."""
+    """Records how many images each run of the vision tower processes."""
 
     def __init__(self, policy: Any) -> None:
         self.runs: list[int] = []
@@ -78,7 +78,7 @@ def test_features_of_a_frozen_tower_are_kept_for_sampling_and_scoring(
     frozen.score([segment], named(image)).logprobs.sum().backward()
     assert counted.runs == [1]
     frozen.score([segment, showing(frozen, image, other)], named(image, other))
-    assert counted.runs == [1, 1]  # the other one
+    assert counted.runs == [1, 1]  # only the other image
 
 
 def test_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
@@ -90,16 +90,16 @@ def test_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
 
 
 def test_features_kept_are_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
-    """A 64 px image is 4 by 4 tokens of width 128, embedded and one layer deep: 16 KiB."""
+    """Check images of 64 px, whose 4 x 4 tokens of width 128 at two depths need 16 KiB."""
     options: dict[str, Any] = {"threads": 1, "freeze_vision": True, "vision_cache": 2 * 16 * 1024}
     policy = package.TransformersPolicy(qwen3_folder, **options)
     counted = Counted(policy)
     images = [talk.picture(seed, 64, 64) for seed in range(3)]
     for image in (images[0], images[1], images[0], images[2], images[0], images[1]):
         policy.score([showing(policy, image)], named(image))
-    assert counted.runs == [1, 1, 1, 1]  # 0, 1 and 2, which drives 1 out, and 1 again
+    assert counted.runs == [1, 1, 1, 1]  # images 0, 1 and 2, which evicts 1, and then 1 again
     policy.score([showing(policy, *images)], named(*images))
-    assert counted.runs[4:] == [1]  # 2 was driven out by 1; all three at once are fine
+    assert counted.runs[4:] == [1]  # image 1 evicted 2; a batch may exceed the limit
 
 
 def test_features_depend_on_the_weights(frozen: Any, folder: Path, tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_features_depend_on_the_weights(frozen: Any, folder: Path, tmp_path: Pat
     torch.testing.assert_close(after, other.score([segment], named(image)).logprobs)
 
 
-# ---------------------------------------------------------------------------------- in step
+# ---------------------------------------------------------------------------------- process groups
 
 
 @pytest.fixture
 def distributed(tmp_path: Path) -> Iterator[None]:
-    """A process group of this process alone; an engine of vLLM in it keeps its own to itself."""
+    """Initialize a process group of only this process, separate from those of vLLM engines."""
     address = f"file://{tmp_path / 'meeting'}"
     torch.distributed.init_process_group("gloo", init_method=address, rank=0, world_size=1)
     yield
@@ -134,7 +134,7 @@ def distributed(tmp_path: Path) -> Iterator[None]:
 def test_process_without_images_still_runs_a_tower_that_learns(
     folder: Path, talk: Any, distributed: None
 ) -> None:
-    """Every weight of the tower gets a gradient, of 0; the others get theirs."""
+    """Check that all weights of the tower get gradients of 0, and other weights theirs."""
     policy = package.TransformersPolicy(folder, threads=1)
     counted = Counted(policy)
     segment = showing(policy)
@@ -151,7 +151,7 @@ def test_process_without_images_still_runs_a_tower_that_learns(
             torch.testing.assert_close(found[name].grad, weight.grad, atol=1e-5, rtol=1e-4)
     image = talk.picture(1)
     policy.score([showing(policy, image)], named(image))
-    assert counted.runs == [1, 1]  # with an image to look at, nothing else is read
+    assert counted.runs == [1, 1]  # with an image, no blank image is processed
 
 
 def test_frozen_tower_need_not_keep_step_unless_it_is_in_parts(
@@ -161,11 +161,11 @@ def test_frozen_tower_need_not_keep_step_unless_it_is_in_parts(
     image = talk.picture(1)
     frozen.score([showing(frozen)], {})
     assert counted.runs == []
-    # DeepSpeed's ZeRO-3 marks the weights that it has taken apart so.
+    # DeepSpeed's ZeRO-3 marks sharded weights like this.
     next(frozen.network.model.model.visual.parameters()).ds_id = 0
     for shown in ((), (image,), (image,)):
         frozen.score([showing(frozen, *shown)], named(*shown))
-    assert counted.runs == [1, 1, 1]  # blank, the image, and blank since the image is known
+    assert counted.runs == [1, 1, 1]  # blank, the image, and blank, as the image is cached
 
 
 def test_sampling_reads_no_blank_image(fresh: Any, talk: Any, distributed: None) -> None:

@@ -1,4 +1,4 @@
-"""Attention within windows, in batches."""
+"""Tests batched attention within windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_attend_windows_gives_each_window_what_it_would_get_alone(lengths: list[int]) -> None:
-    """In float64, values and gradients are those of a softmax in each window, to 1e-13."""
+    """Check in float64 that values and gradients equal those of a softmax per window, to 1e-13."""
     generator = torch.Generator().manual_seed(len(lengths))
     drawn = torch.randn(4, 2, sum(lengths), 8, generator=generator, dtype=torch.float64)
     weights = drawn[3].transpose(0, 1)  # [patches, heads, size]
@@ -50,10 +50,10 @@ def test_attend_windows_without_borders_attends_within_all_patches() -> None:
 def test_vision_tower_attends_once_for_each_size_of_window(
     tmp_path: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two images of 20 by 12 patches have windows of 8 by 8, 4 by 8, 8 by 4 and 4 by 4 patches.
+    """Check two images of 20 x 12 patches: windows have 8 x 8, 4 x 8, 8 x 4 and 4 x 4 patches.
 
-    Those are 3 sizes in the first layer, where each image has 2 by 3 windows; the second layer
-    attends within whole images, which are of one size.
+    These are 3 sizes in the first layer, where each image has 2 x 3 windows. The second layer
+    attends within whole images, which have one size.
     """
     config = package.TinyConfig(
         "qwen2_5_vl", patch_size=14, view_side=280, hidden_size=32, layers=1, heads=4, head_size=8,

@@ -1,4 +1,4 @@
-"""One real engine for each architecture, and conversations for it."""
+"""Provides one real engine for each architecture, and conversations with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SMALL: dict[str, Any] = {"context": 512, "options": {"kv_cache_memory_bytes": 64 * 2**20}}
-"""Enough for what is played here; the default of a GiB takes longer to come by."""
+"""Enough memory for these tests; the default of 1 GiB takes longer to allocate."""
 
 WARNINGS = (
-    # vLLM looks at every attribute of every module when it replaces Triton's kernels on a CPU.
+    # vLLM reads every attribute of every module when it replaces Triton's kernels on a CPU.
     "ignore:.*torch.distributed.reduce_op:FutureWarning",
-    # Its Python bindings, made by SWIG, have types without a module.
+    # The types of its SWIG bindings have no module.
     "ignore:builtin type .* has no __module__ attribute:DeprecationWarning",
 )
 
@@ -36,13 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Exam:
-    """Conversations of several shapes, and what to compare afterwards."""
+    """Provides conversations of several shapes and the comparison of their log-probabilities."""
 
     def __init__(self, talk: Any) -> None:
         self.talk = talk
 
     def turns(self, index: int) -> list[list[Message]]:
-        """Two or three turns with 0 to 3 images of several shapes, different for every index."""
+        """Return two or three turns with 0 to 3 images of several shapes, which vary by index."""
         talk = self.talk
         shapes = [(64, 64), (96, 64), (64, 128), (112, 112)]
         images = [talk.picture(10 * index + k, *shapes[(index + k) % 4]) for k in range(index % 4)]
@@ -54,21 +54,21 @@ class Exam:
         return turns + [talk.shown("and then?")] * (index % 2)
 
     def play(self, policy: Any, indices: Sequence[int], **options: Any) -> list[Segment]:
-        """A conversation for each index, all at once."""
+        """Hold a conversation for each index, all at once."""
         played = self.talk.together(
             [self.talk.converse(policy, k, self.turns(k), **options) for k in indices]
         )
         return [segment for session, _ in played for segment in session.segments()]
 
     def images(self, indices: Sequence[int]) -> dict[str, Image]:
-        """Every image of these conversations."""
+        """Return all images of these conversations."""
         messages = [message for k in indices for turn in self.turns(k) for message in turn]
         return {image.sha256: image for message in messages for image in message.images}
 
     def error(
         self, judge: TransformersPolicy, segments: Sequence[Segment], images: dict[str, Image]
     ) -> float:
-        """The largest difference between recorded and scored log-probabilities."""
+        """Return the largest difference between recorded and scored log-probabilities."""
         scores = judge.score(segments, images).logprobs.detach().numpy()
         return max(
             float(np.abs(scores[row, : len(segment)] - segment.logprobs).max())
@@ -83,7 +83,7 @@ def exam(talk: Any) -> Exam:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
-    """More threads than idle cores make small models several times slower."""
+    """Set one thread, as more threads than idle cores slow small models down several times."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
@@ -94,10 +94,10 @@ def small() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def start() -> Iterator[Callable[..., VLLMPolicy]]:
-    """Start engines, which are closed after the last test of the file.
+    """Yield a function that starts engines, which are closed after the last test of the file.
 
     Engines of one process share vLLM's process groups, which some files destroy, and an engine
-    keeps a GiB.
+    occupies 1 GiB.
     """
     from visenv.policies.vllm import VLLMPolicy
 
@@ -115,25 +115,25 @@ def start() -> Iterator[Callable[..., VLLMPolicy]]:
 
 @pytest.fixture(scope="module")
 def vllm3(start: Callable[..., VLLMPolicy], qwen3_folder: Path) -> VLLMPolicy:
-    """Shared by tests that put its weights back."""
+    """Return an engine that is shared by tests that restore its weights."""
     return start(qwen3_folder)
 
 
 @pytest.fixture(scope="module")
 def vllm2_5(start: Callable[..., VLLMPolicy], qwen2_5_folder: Path) -> VLLMPolicy:
-    """Shared by tests that leave its weights alone."""
+    """Return an engine that is shared by tests that do not change its weights."""
     return start(qwen2_5_folder)
 
 
 @pytest.fixture(params=["3", "2_5"])
 def pair(request: pytest.FixtureRequest) -> tuple[VLLMPolicy, TransformersPolicy]:
-    """The same checkpoint in vLLM and in transformers."""
+    """Return the same checkpoint in vLLM and in transformers."""
     which = request.param
     return request.getfixturevalue(f"vllm{which}"), request.getfixturevalue(f"qwen{which}")
 
 
 @pytest.fixture
 def restored(vllm3: VLLMPolicy, qwen3: TransformersPolicy) -> Iterator[None]:
-    """Puts the weights of the shared engine back after a test that changes them."""
+    """Restore the weights of the shared engine after a test that changes them."""
     yield
     vllm3.load(qwen3.network.model.state_dict().items(), 0)

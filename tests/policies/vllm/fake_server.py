@@ -1,4 +1,4 @@
-"""A server with vLLM's endpoints and no model: it can be killed, restarted and made to hang."""
+"""Provides a server with vLLM's endpoints and no model, which can die, restart or hang."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from visenv.policies.vllm.weights import part_of
 
 
 class Held:
-    """What a server's worker holds.
+    """Holds the state of a server's worker.
 
     Attributes:
-        sums: Of its weights, by part.
-        identity: What they were called.
-        changed: Whether they were changed since.
+        sums: Sums of the worker's weights, by part.
+        identity: Identity that was set for the weights.
+        changed: Whether the weights have changed since then.
     """
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class Held:
 
 
 class FakeServer:
-    """Answers at a port of its own, also after `start_anew`.
+    """Answers on its own port, which `start_anew` keeps.
 
     Attributes:
-        url: Where it answers.
-        held: What its worker holds.
-        sampling: Held back, turns wait: clear it.
-        asked: Called at the beginning of each turn.
+        url: Address of the server.
+        held: State of its worker.
+        sampling: Event without which turns wait.
+        asked: Function that is called at the beginning of each turn.
     """
 
     def __init__(self) -> None:
@@ -86,13 +86,13 @@ class FakeServer:
 
             @override
             def handle_error(self, *_: Any) -> None:
-                pass  # connections are cut here on purpose
+                pass  # tests cut connections on purpose
 
         self._server = Server(("127.0.0.1", port), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answer(self, path: str, body: dict[str, Any]) -> Any:
-        """What it says at one of its endpoints."""
+        """Return the response of one endpoint."""
         if path == "/inference/v1/generate":
             return self._sampled(body)
         if path == "/collective_rpc":
@@ -126,23 +126,23 @@ class FakeServer:
         return {"identity": held.identity}
 
     def take(self, sums: dict[str, int]) -> None:
-        """Hold other weights, whose sums these are by plain name."""
+        """Take other weights, given their sums by plain name."""
         self.held.sums = {}
         for name, total in sums.items():
             self.held.sums[part_of(name)] = self.held.sums.get(part_of(name), 0) + total
         self.held.changed = True
 
     def die(self) -> None:
-        """Cut all connections, and answer no more."""
+        """Cut all connections and stop answering."""
         self._server.shutdown()
         self._server.server_close()
         for each in self._sockets:
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # closed already
                 each.shutdown(socket.SHUT_RDWR)
         self._sockets.clear()
 
     def start_anew(self) -> None:
-        """Die, and come back at the same place with the checkpoint's weights."""
+        """Die and restart at the same address with the checkpoint's weights."""
         port = self._server.server_port
         self.die()
         self.held = Held()

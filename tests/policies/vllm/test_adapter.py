@@ -1,4 +1,4 @@
-"""A LoRA adapter alone is sent to the real engine, under a version of its own each time."""
+"""Tests sending only a LoRA adapter to the real engine, each time with a new version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENGINES: dict[str, Any] = {}
 
 @pytest.fixture(params=["qwen3", "qwen2_5"])
 def engine(request: pytest.FixtureRequest, start: Callable[..., Any]) -> Any:
-    """One engine for each architecture, which tests share: each sends what it needs."""
+    """Return one engine for each architecture; tests share it and send the weights they need."""
     if request.param not in ENGINES:
         folder: Path = request.getfixturevalue(f"{request.param}_folder")
         ENGINES[request.param] = (folder, start(folder, lora_rank=4))
@@ -40,7 +40,7 @@ def vllm(engine: Any) -> Any:
 
 @pytest.fixture
 def trained(engine: Any) -> Any:
-    """A policy whose adapter changes what it says."""
+    """Return a policy whose adapter changes its turns."""
     from visenv.policies.transformers import TransformersPolicy
 
     policy = TransformersPolicy(engine[0], threads=1, lora={"rank": 4, "alpha": 8.0})
@@ -87,7 +87,7 @@ def test_adapter_alone_changes_what_is_said_to_what_the_trainer_says(
 def test_keys_and_values_of_an_earlier_version_are_not_read_even_if_they_are_kept(
     vllm: Any, trained: Any, exam: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole blocks of 128 tokens are kept: the prompt here is longer."""
+    """Check a prompt longer than 128 tokens, as only whole blocks of 128 are kept."""
     picture = talk.picture(5, 112, 112)
     turns = [talk.shown("a long question " * 14, picture)]
     images = {picture.sha256: picture}

@@ -1,4 +1,4 @@
-"""ServerClient at a server that dies, is restarted, hangs, or is sent others' weights."""
+"""Tests `ServerClient` with a server that dies, restarts, hangs, or gets weights from others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANIFEST: Any = SimpleNamespace(shapes={"model.norm.weight": (2,)}, tied=False)
 
 
 class Courier:
-    """A transfer that hands the server what it is told to; it may wait for ever."""
+    """Delivers weights to the server; may wait forever."""
 
     def __init__(self, server: FakeServer) -> None:
         self.server = server
@@ -83,7 +83,7 @@ def client_in_use(connect: Callable[..., ServerClient]) -> ServerClient:
 
 
 def begun_turn(server: FakeServer, client: ServerClient) -> Future[EngineOutput]:
-    """Return a turn that the server has begun, and goes on with once ``server.sampling`` is set."""
+    """Return a turn that the server has begun and continues once ``server.sampling`` is set."""
     begun = threading.Event()
     server.asked = begun.set
     server.sampling.clear()
@@ -108,7 +108,7 @@ def test_closing_a_client_fails_the_turns_that_wait_for_a_dead_server(
     client = connect(retries=10**6)
     server.die()
     turns = [client.submit(REQUEST) for _ in range(3)]
-    time.sleep(0.5)  # they are in back-off now
+    time.sleep(0.5)  # the turns wait for their next attempt
     client.close()
     for turn in turns:
         with pytest.raises(PolicyError, match=r"connection .* was closed"):
@@ -118,7 +118,7 @@ def test_closing_a_client_fails_the_turns_that_wait_for_a_dead_server(
 
 
 def test_client_that_took_a_turn_is_asked_whether_it_works() -> None:
-    """Its successor works, and says nothing about the turn."""
+    """Check that the client that took a turn reports its problem, even if its successor works."""
 
     class Client:
         def __init__(self, problem: str) -> None:
@@ -162,7 +162,7 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     turn = begun_turn(server, client_in_use(connect))
-    connect().load(delivery(2.0), 3)  # the same version, other weights
+    connect().load(delivery(2.0), 3)  # the same version with other weights
     with pytest.raises(PolicyError, match="another program has sent it others"):
         turn.result(10)
 
@@ -183,7 +183,7 @@ def test_clients_of_one_server_are_sent_the_same_weights(
     first.load(delivery(1.5), 4)
     second.load(delivery(1.5), 4)
     assert second.submit(REQUEST).result(10).version == 4
-    # Where the first could not send them, the second's turns are refused.
+    # If the first client could not send weights, turns of the second are rejected.
     first.load(delivery(2.5), 5)
     second.load(delivery(3.5), 5)
     with pytest.raises(PolicyError, match="does not hold the weights of version 5"):
@@ -276,7 +276,7 @@ def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
     monkeypatch: pytest.MonkeyPatch,
     fault: str,
 ) -> None:
-    """Under ZeRO-3 all processes gather each weight together: one that stops makes them wait."""
+    """Check that all weights are gathered: under ZeRO-3, a process that stops blocks the others."""
     shapes = {f"model.layers.{layer}.norm.weight": (2,) for layer in range(5)}
     gathered: list[str] = []
 
@@ -296,13 +296,13 @@ def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
     with pytest.raises(PolicyError, match=r"server refused|must be"):
         client.load(WeightUpdate(manifest, weights, torch.float32, packs=False), 1)
     assert len(gathered) < 5
-    for _ in weights:  # as `WeightSync` does
+    for _ in weights:  # like `WeightSync`
         pass
     assert gathered == list(shapes)
 
 
 class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
-    """Two weights, one of them a matrix."""
+    """Holds two weights, one of them a matrix."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ def test_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
     assert worker.visenv_holds("a") == {"same": True}
     assert worker.visenv_holds("b") == {"same": False}
     with torch.no_grad():
-        model.norm[3] += 1  # by a sleep that dropped the weights, or by another's transfer
+        model.norm[3] += 1  # like a dropping sleep, or another's transfer
     assert worker.visenv_holds("a") == {"same": False}
 
 

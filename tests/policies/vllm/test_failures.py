@@ -1,4 +1,4 @@
-"""An engine that dies or hangs is an error with a name; what cannot work is refused at once."""
+"""Tests errors of an engine that dies or hangs, and early errors for unsupported settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GREEDY = Sampling(0.0, 6)
 
 @pytest.fixture(scope="module")
 def mortal(start: Callable[..., Any], qwen3_folder: Path) -> Any:
-    """An engine that may be lost."""
+    """Return an engine that tests may kill."""
     return start(qwen3_folder)
 
 
@@ -47,7 +47,7 @@ def test_engine_that_dies_tells_all_who_wait_and_starts_anew(
     for error in asyncio.run(ask()):
         assert isinstance(error, PolicyError)
         assert "engine died: RuntimeError('CUDA error" in str(error)
-    # It had the checkpoint's weights, so the next turn may be sampled with those.
+    # The engine had the checkpoint's weights, as the new engine has, so that turns may continue.
     assert not mortal.stale
     again = exam.play(mortal, range(3), sampling=GREEDY)
     assert [one.token_ids.tolist() for one in again] == [o.token_ids.tolist() for o in expected]
@@ -88,7 +88,7 @@ def test_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights_ag
 
 
 def test_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> None:
-    """Its memory is not free, and vLLM gives a process one pool of memory that can sleep."""
+    """Check the error: the memory is in use, and vLLM has one sleepable pool per process."""
     from visenv.policies.vllm import VLLMPolicy
 
     policy: Any = object.__new__(VLLMPolicy)
@@ -96,7 +96,7 @@ def test_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> None:
     hung = SimpleNamespace(left_behind=True)
     with pytest.raises(PolicyError, match="start the run again with resume"):
         policy._begin(hung)
-    hung.left_behind = False  # it died, or was in a process of its own
+    hung.left_behind = False  # it died, or was in its own process
     assert policy._begin(hung) == "another"
     assert policy._begin(None) == "another"
 

@@ -1,4 +1,4 @@
-"""Measuring an image gives the placeholders that processing it gives."""
+"""Tests that measuring an image gives the same placeholders as processing it."""
 
 from __future__ import annotations
 

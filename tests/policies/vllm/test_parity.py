@@ -1,4 +1,4 @@
-"""vLLM says what transformers says, with the log-probabilities that the trainer computes."""
+"""Tests that vLLM samples like transformers, with the log-probabilities of the trainer."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(
     spans = [(segment, span) for segment in segments for span in segment.turns]
     ends = [segment.token_ids[span.end - 1] == vllm.codec.end_id for segment, span in spans]
     assert ends == [not stop] * len(spans)
-    if not stop:  # nothing but the end is allowed after the last tag: it has probability 1
+    if not stop:  # only the end is allowed after the last tag, so its probability is 1
         assert {float(segment.logprobs[span.end - 1]) for segment, span in spans} == {0.0}
 
 
 def test_limits_of_pixels_hold_in_the_engine_too(
     start: Any, qwen3_folder: Any, exam: Any, talk: Any
 ) -> None:
-    """Its prompt is compared with ours on every turn: had it resized otherwise, that would fail."""
+    """Check turns with resized images; another size in the engine would be a prompt error."""
     from visenv.policies.transformers import TransformersPolicy
 
     limits: Any = {"min_pixels": 48 * 48, "max_pixels": 80 * 80}
@@ -86,8 +86,8 @@ def test_limits_of_pixels_hold_in_the_engine_too(
     ours, _ = talk.alone(vllm, 0, shown, sampling=GREEDY)
     theirs, _ = talk.alone(transformers, 0, shown, sampling=GREEDY)
     (one,), (other,) = ours.segments(), theirs.segments()
-    # 200 x 160 is sqrt(32000 / 6400) = 2.236 times too long and wide: 89.4 x 71.6, in whole units
-    # of two patches of 8 pixels 80 x 64. 20 x 20 is too small: 48 x 48.
+    # 200 x 160 is sqrt(32000 / 6400) = 2.236 times too large per side: 89.4 x 71.6, rounded down to
+    # units of two patches of 8 pixels, is 80 x 64. 20 x 20 is too small: 48 x 48.
     assert [span.grid for span in one.images] == [(1, 8, 10), (1, 6, 6)]
     assert one.token_ids.tolist() == other.token_ids.tolist()
     vllm.close()

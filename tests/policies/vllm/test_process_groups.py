@@ -1,4 +1,4 @@
-"""An engine's process groups are its own: the trainer's are as if no engine had ever been there."""
+"""Tests that an engine's process groups are separate from those of the trainer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from visenv.policies.vllm import launch, process_groups
 pytestmark = pytest.mark.component("torch")
 
 groups = dist.distributed_c10d._world.pg_map
-"""Every group of this process."""
+"""All process groups of this process."""
 
 
 def meet(size: int = 1) -> Any:
-    """What a trainer, and vLLM, do first."""
+    """Initialize a process group, as a trainer or vLLM does first."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=size)
     return dist.group.WORLD
 
 
 @pytest.fixture
 def own() -> Any:
-    """A world of engines, beside that of the engines that other tests share."""
+    """Return engine process groups that are separate from those of other tests."""
     assert not dist.is_initialized()
     return process_groups.EngineProcessGroups(first_name=2_000_000)
 
@@ -42,7 +42,7 @@ def test_groups_are_hidden_while_engines_run_and_gone_after_the_last(own: Any) -
         first = meet()
         part = dist.new_group([0])
     assert not dist.is_initialized()
-    with own.entered():  # a second engine finds what the first has made
+    with own.entered():  # a second engine uses the groups of the first
         assert dist.group.WORLD is first
     own.leave()
     assert {first, part} == set(groups) - before

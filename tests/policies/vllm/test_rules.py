@@ -1,4 +1,4 @@
-"""Where turns end and what is masked, without an engine."""
+"""Tests stop strings and masks of turns, without an engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rules(qwen3: Any) -> Any:
 
 
 def decoded_end(qwen3: Any, tokens: list[int], stop: tuple[str, ...], regex: str | None) -> int:
-    """How many tokens `TransformersPolicy` takes until a stop string ends the turn."""
+    """Return the number of tokens that `TransformersPolicy` accepts until a stop string."""
     from visenv.policies.tokens.session import TokenStream
     from visenv.policies.tokens.template import Increment
     from visenv.policies.transformers.turn import RunningTurn
@@ -96,7 +96,7 @@ def test_stop_string_ends_a_turn_where_transformers_policy_ends_it(
 
 
 def processor(qwen3_folder: Any, rules: Any) -> Any:
-    """As vLLM makes it."""
+    """Return the logits processor as vLLM makes it."""
     from types import SimpleNamespace
 
     from visenv.policies.vllm.processor import TurnProcessor

@@ -1,4 +1,4 @@
-"""What is sampled and what is not, with the real engine."""
+"""Tests sampling with the real engine."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from visenv.types import Image, Sampling, TurnRequest
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers", "outlines-core")
 
-# An untrained model is nearly uniform: peaked, fewer draws fall on the border of two tokens, where
-# the rounding of another batch shape decides.
+# An untrained model is nearly uniform. With a peaked distribution, fewer draws are at the border of
+# two tokens, where the rounding of another batch shape decides.
 PEAKED = Sampling(0.2, 8)
 
 
@@ -36,7 +36,7 @@ def test_members_of_a_group_draw_each_for_itself(vllm3: Any, exam: Any, talk: An
     turns = exam.turns(7)
     played = talk.together([talk.converse(vllm3, seed, turns) for seed in range(6)])
     assert len({replies[0].text for _, replies in played}) == 6
-    # Each turn has draws of its own, too.
+    # Each turn has its own draws, too.
     assert all(len({reply.text for reply in replies}) == len(replies) for _, replies in played)
 
 
@@ -51,7 +51,7 @@ def test_stop_string_ends_the_turn_and_is_kept(vllm3: Any, talk: Any) -> None:
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
-    # It is the first token that completes the stop string, and the end token it forced is gone.
+    # The last token is the first that completes the stop string, and the forced end is removed.
     assert stop not in vllm3.codec.vocabulary.decode(stopped.token_ids[:-1].tolist())
     assert stopped.token_ids[-1] != vllm3.codec.end_id
     assert stopped.logprobs.tolist() == free.logprobs[: len(stopped.logprobs)].tolist()
@@ -155,12 +155,12 @@ def test_broken_image_fails_its_own_conversation_alone(vllm3: Any, talk: Any) ->
 def test_resizing_other_than_the_engines_is_noticed(
     vllm3: Any, qwen3_folder: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The canary: silently, the model would be trained on a prompt that it never saw."""
+    """Check that an unequal prompt is an error; training would use tokens that were not sampled."""
     from visenv.policies.vllm.settings import EngineSettings
 
     other = EngineSettings(qwen3_folder, max_pixels=48 * 48).codec()
     monkeypatch.setattr(vllm3, "codec", other)
-    # 64 x 64 pixels are 4 x 4 placeholders, 48 x 48 are 3 x 3. Before them: <|im_start|>user\n,
+    # 64 x 64 pixels are 4 x 4 placeholders, 48 x 48 are 3 x 3. Before them are <|im_start|>user\n,
     # "look: " and <|vision_start|>, so the tenth placeholder is the first that only one side has.
     prompt = r"instead of \d+, the first difference at token \d+"
     with pytest.raises(PolicyError, match=prompt) as raised:
@@ -197,7 +197,7 @@ def test_cancelled_turn_is_aborted_and_the_others_go_on(
         with pytest.raises(asyncio.CancelledError):
             await doomed
         await other
-        # One more turn: by its end the engine has long done what was asked before it.
+        # At the end of one more turn, the engine has handled all earlier requests.
         await talk.converse(vllm3, 2, [talk.shown("c")], sampling=PEAKED)
         return engine._engine.get_num_unfinished_requests()
 
@@ -221,7 +221,7 @@ def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
     )
     theirs = exam.play(fresh, range(6))
     head.remove()
-    assert np.mean(fresh.codec.banned[wanted]) > 0.5  # the test could fail
+    assert np.mean(fresh.codec.banned[wanted]) > 0.5  # most tokens would be banned ones
     vllm3.load(fresh.network.model.state_dict().items(), 1)
     ours = exam.play(vllm3, range(6))
     for segment in ours:

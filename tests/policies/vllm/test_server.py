@@ -1,4 +1,4 @@
-"""The policy with a real server: the same tokens, the same log-probabilities, its own failures."""
+"""Tests the policy with a real server: tokens and log-probabilities as without it, and failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from visenv.verifier.reasoning import reasoning_score
 
 pytestmark = [
     pytest.mark.component("vllm", "torch", "transformers", "outlines-core"),
-    pytest.mark.timeout(900),  # a server takes its time to start
+    pytest.mark.timeout(900),  # a server needs time to start
 ]
 
 GREEDY = Sampling(0.0, 8)
@@ -46,7 +46,7 @@ def served(qwen3_folder: Path, small: dict[str, Any]) -> Iterator[Any]:
 
 @pytest.fixture
 def bodies(served: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What is sent to the server."""
+    """Return a list that records all requests to the server."""
     sent: list[dict[str, Any]] = []
     make = served._present._body
 
@@ -74,7 +74,7 @@ def test_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) 
 def test_server_reads_videos_frame_by_frame(
     served: Any, qwen3: Any, talk: Any, exam: Any, bodies: Any
 ) -> None:
-    """Uneven times, an odd number of frames, an image between; each goes over the wire once."""
+    """Check uneven times, an odd number of frames, and an image; each video is sent once."""
     clip = talk.clip(7, 5, 48, 64, 0.7)
     clip = Video(clip.frames, (-0.5, 0.0, 0.31, 4.0, 9.99))
     turns = [talk.shown("a", clip, talk.picture(50), talk.clip(8, 1)), talk.shown("b", clip)]
@@ -91,7 +91,7 @@ def test_server_reads_videos_frame_by_frame(
 
 @pytest.fixture(scope="module")
 def scorers(served: Any, qwen3_folder: Path) -> Iterator[tuple[Scorer, Scorer]]:
-    """The server and the same checkpoint in this process."""
+    """Yield scorers with the server and with the same checkpoint in this process."""
     url = f"{served._present._control.url}/v1"
     [model] = httpx.get(f"{url}/models").json()["data"]
     there = Scorer("openai", model=model["id"], base_url=url, retries=0)
@@ -111,7 +111,7 @@ def test_scorers_on_the_server_and_in_this_process_agree(
         one, other = there.submit(request).result(300), here.submit(request).result(300)
         assert len(one.value) == len(other.value) >= 4
         assert np.allclose(one.value, other.value, rtol=0, atol=1e-4)
-    # Other prompts make the untrained model write ids without text, which vLLM leaves out.
+    # For other prompts, the untrained model samples ids without text, which vLLM leaves out.
     greedy = Generate(tuple(talk.shown("what is in the crop")), max_tokens=6)
     assert there.submit(greedy).result(300).value == here.submit(greedy).result(300).value
 
@@ -120,7 +120,7 @@ def test_scorers_on_the_server_and_in_this_process_agree(
 def test_probability_of_an_answer_is_the_same_on_the_server(
     scorers: tuple[Scorer, Scorer], talk: Any, answer: str
 ) -> None:
-    """P(answer | question, reasoning, images) of Argos, eq. 5, with the prompt of the family."""
+    """Check P(answer | question, reasoning, images) of Argos, eq. 5, with the family's prompt."""
     images = tuple(talk.picture(700 + number, 96, 64) for number in range(2))
     sample = Sample("s", "what color is the cube ?", images, ("red",))
     reasoning = "the cube at <point x='3' y='4'>cube</point> is red"
@@ -149,7 +149,7 @@ def test_image_is_sent_once_and_again_when_the_server_forgot_it(
     bodies.clear()
     served._present._control._ask("POST", "/reset_mm_cache")
     _, again = talk.alone(served, 0, turns, sampling=GREEDY)
-    assert sent() == [[False], [True], [False, True]]  # refused, sent with the image, known again
+    assert sent() == [[False], [True], [False, True]]  # rejected, sent with the image, cached again
     assert [reply.text for reply in again] == [reply.text for reply in expected]
 
 
@@ -167,14 +167,14 @@ def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
         turns = [talk.shown("a", talk.picture(3))]
         long = Sampling(1.0, 420)
         turn = asyncio.create_task(talk.converse(served, 4, turns, request=endless, sampling=long))
-        while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
+        while not served._present._flying:  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1 * attempt)
         given = fresh.network.model.state_dict().items()
         await asyncio.to_thread(served.load, given, 2 * attempt + 1)
         return await turn
 
-    for attempt in range(1, 11):  # until the weights come in the middle of a turn
+    for attempt in range(1, 11):  # until the weights arrive during a turn
         served.load(qwen3.network.model.state_dict().items(), 2 * attempt)
         session, (reply,) = asyncio.run(run(attempt))
         (segment,) = session.segments()
@@ -217,7 +217,7 @@ def test_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
         turn = asyncio.create_task(
             talk.converse(served, 4, [talk.shown("a")], request=endless, sampling=long)
         )
-        while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
+        while not served._present._flying:  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.01)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -233,7 +233,7 @@ def test_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
     while served._present._flying and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not served._present._flying
-    time.sleep(1.0)  # until the server has noticed; the turn would have taken longer
+    time.sleep(1.0)  # until the server has noticed it; the turn would have taken longer
     assert running() == 0
 
 
@@ -265,7 +265,7 @@ def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:
 def test_processes_train_with_one_server(
     served: Any, qwen3: Any, qwen3_folder: Path, tmp_path: Path, exam: Any
 ) -> None:
-    """Replicas, one of which sends the weights that both sample with."""
+    """Check two replicas, of which one sends the weights that both sample with."""
     program = ROOT / "tests" / "algos" / "distributed" / "sampling.py"
     done = launch("replicas", program, qwen3_folder, tmp_path / "run", served.server.url)
     require_two_who_sampled_alike(done, tmp_path / "run")
@@ -275,7 +275,7 @@ def test_processes_train_with_one_server(
 
 
 def test_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
-    """The program of the server, with a server that only sleeps."""
+    """Check the program `visenv.policies.vllm.serve`, with a server that only sleeps."""
     package = tmp_path / "vllm" / "entrypoints" / "openai"
     package.mkdir(parents=True)
     for folder in (package, package.parent, package.parent.parent):
@@ -291,7 +291,7 @@ def test_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
-    process.stdin.close()  # as the system does when whoever holds the other end dies
+    process.stdin.close()  # as the system does when the process at the other end dies
     assert process.wait(60) == -signal.SIGKILL
     process.stdout.close()
 
@@ -299,9 +299,10 @@ def test_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
 def test_turns_in_flight_when_their_server_is_killed_end(
     qwen3_folder: Path, small: dict[str, Any], served: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:
-    """And a policy elsewhere, whose server that was, does not go on with the checkpoint's weights.
+    """Check that turns end with errors, and that a second policy rejects the restarted server.
 
-    The server's owner restarts it, so that it is another process at the same address.
+    The server's owner restarts it as another process at the same address, with the checkpoint's
+    weights.
     """
     from visenv.policies.vllm import VLLMServerPolicy
 
@@ -319,13 +320,13 @@ def test_turns_in_flight_when_their_server_is_killed_end(
             )
             for seed, policy in enumerate((guest, guest, served, served))
         ]
-        # What is waited for is in other threads.
+        # Other threads set these values.
         while guest._present._flying + served._present._flying < 4:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         os.killpg(killed.pid, signal.SIGKILL)
         return await asyncio.wait_for(asyncio.gather(*turns, return_exceptions=True), 300)
 
-    served._loaded = False  # it restarts its server for the next turn, with the checkpoint
+    served._loaded = False  # the server is restarted for the next turn, with the checkpoint
     ended = asyncio.run(run())
     assert all(isinstance(each, PolicyError) for each in ended[:2]), ended
     if not served.server.alive:
@@ -346,7 +347,7 @@ def test_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_ne
     process = served.server._process
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
-    assert served.stale  # a new server would begin with the checkpoint's weights
+    assert served.stale  # a new server would have the checkpoint's weights
     with pytest.raises(PolicyError, match=r"does not answer|died"):
         talk.alone(served, 0, [talk.shown("a")])
     served.load(qwen3.network.model.state_dict().items(), 9)

@@ -1,7 +1,7 @@
-"""vLLM's own weight transfer between processes, as far as it goes without a GPU.
+"""Tests vLLM's own weight transfer between processes, except for the parts that need a GPU.
 
-The two sides, their protocol and vLLM's loading are real; in place of CUDA's handles of memory
-there is a dictionary that both sides see.
+The two sides, their protocol and vLLM's loading are real; a dictionary that both sides can access
+replaces CUDA's memory handles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMORY: dict[str, Any] = {}
 
 
 def register() -> Any:
-    """A backend of vLLM's called memory; what its sender must be told to begin."""
+    """Register the backend "memory" in vLLM and return the init information of its sender."""
     from vllm.distributed.weight_transfer import base, factory
     from vllm.distributed.weight_transfer.ipc_engine import IPCWeightTransferEngine
 
@@ -44,7 +44,7 @@ def register() -> Any:
     class Begin(base.TrainerInitInfo):
         backend: ClassVar[str] = "memory"
 
-    class Receiver(IPCWeightTransferEngine):  # begins and ends an update as it does
+    class Receiver(IPCWeightTransferEngine):  # begins and ends an update like the base class
         init_info_cls, update_info_cls = Nothing, Names  # type: ignore[assignment]
 
         @override
@@ -80,7 +80,7 @@ def register() -> Any:
 
 @pytest.fixture(scope="module")
 def apart(start: Callable[..., Any], qwen3_folder: Path, small: dict[str, Any]) -> Any:
-    """An engine that is sent weights through memory."""
+    """Return an engine that receives weights through memory."""
     begin = register()
     options = small["options"] | {"weight_transfer_config": {"backend": "memory"}}
     policy = start(qwen3_folder, options=options)

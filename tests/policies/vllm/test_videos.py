@@ -1,4 +1,4 @@
-"""vLLM reads our videos: the tokens, and the log-probabilities that the trainer computes."""
+"""Tests videos in vLLM: the same tokens and log-probabilities as in the trainer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUND = 1e-5
 
 
 def conversations(talk: Any) -> list[list[Any]]:
-    """Videos of 1, 2, 3, 5 and 32 frames, tiny and narrow ones, with images and over two turns."""
+    """Return videos of 1 to 32 frames, some tiny or narrow, with images and over two turns."""
     odd, again = talk.clip(1, 5, 64, 48, 0.7), talk.clip(2, 3, 3, 3)
     return [
         [talk.shown("what?", talk.clip(3, 32, 16, 16, 0.31))],
@@ -50,7 +50,7 @@ def play(talk: Any, policy: Any, sampling: Sampling) -> list[Any]:
 
 
 def test_greedy_turns_are_token_identical(pair: Any, talk: Any) -> None:
-    """The prompt of vLLM is compared with ours on every turn, as for images."""
+    """Check sampled turns; vLLM's prompt is compared with ours in every turn, as for images."""
     vllm, transformers = pair
     ours, theirs = (play(talk, each, GREEDY) for each in (vllm, transformers))
     assert all(segment.videos for segment in ours)
@@ -62,7 +62,7 @@ def test_greedy_turns_are_token_identical(pair: Any, talk: Any) -> None:
 
 
 def test_sampled_log_probabilities_are_those_of_score(pair: Any, talk: Any, exam: Any) -> None:
-    """Positions are compared so, too: those of time differ from transformers' own at 0.7 s."""
+    """Check log-probabilities, and thereby positions, which differ from transformers' at 0.7 s."""
     vllm, transformers = pair
     shown = {name: item for turns in conversations(talk) for name, item in items(turns).items()}
     assert exam.error(transformers, play(talk, vllm, Sampling(1.0, 12)), shown) < BOUND
@@ -74,7 +74,7 @@ def test_video_too_many_is_named(vllm3: Any, talk: Any) -> None:
         talk.alone(vllm3, 0, shown)
 
 
-# ---------------------------------------------------------------------------------- to a server
+# ---------------------------------------------------------------------------------- servers
 
 
 def test_packed_video_comes_out_as_it_was(talk: Any) -> None:
@@ -95,7 +95,7 @@ def test_packed_video_is_no_pickle() -> None:
 
 
 def test_servers_that_somebody_else_starts_find_the_loader() -> None:
-    """By an entry point that vLLM calls in each of its processes."""
+    """Check the entry point that vLLM calls in each of its processes."""
     from vllm.multimodal.video import VIDEO_LOADER_REGISTRY
 
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]

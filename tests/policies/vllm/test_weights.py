@@ -1,4 +1,4 @@
-"""Weights on their way into the real engine: checked, complete, and nothing old is left."""
+"""Tests weight updates of the real engine: checked, complete, and without any old state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOUND = 1e-5
 
 
 def state(policy: Any) -> dict[str, Any]:
-    """A copy of a policy's weights."""
+    """Return a copy of a policy's weights."""
     found = policy.network.model.state_dict()
     return {name: weight.clone() for name, weight in found.items()}
 
@@ -56,10 +56,10 @@ def test_names_of_checkpoints_transformers_and_vllm_are_one() -> None:
 def test_sums_are_of_bit_patterns() -> None:
     # As float32, 1.0 is 0x3f800000 and 2.0 is 0x40000000; -0.0 counts as 0.0.
     assert weights.bits_of(torch.tensor([1.0, 2.0, -0.0])) == 0x3F800000 + 0x40000000
-    # As bfloat16 they are the upper halves.
+    # In bfloat16 they are the upper halves.
     halves = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
     assert weights.bits_of(halves) == 0x3F80 + 0x4000
-    # 16 places spread over 31 columns are 0, 2, 4 ... 30: the odd ones do not count.
+    # 16 of 31 columns are sampled at even distances, 0, 2, 4 ... 30, so odd ones do not count.
     assert weights.columns(31).tolist() == list(range(0, 31, 2))
     assert weights.columns(3).tolist() == [0, 1, 2]
     matrix = torch.zeros(2, 31)
@@ -67,7 +67,7 @@ def test_sums_are_of_bit_patterns() -> None:
     assert weights.sum_of(matrix) == 0
     matrix[1, 30] = 1.0
     assert weights.sum_of(matrix) == 0x3F800000
-    # A kernel of a convolution is a matrix too: its outputs by all its inputs.
+    # A convolution kernel is treated as a matrix of outputs by inputs.
     assert weights.sum_of(matrix.view(2, 31, 1, 1)) == 0x3F800000
 
 
@@ -90,7 +90,7 @@ def test_load_changes_what_is_said_to_what_the_trainer_says(
 def test_features_and_heads_of_old_weights_are_not_used_again(
     vllm3: Any, fresh: Any, exam: Any, restored: None, part: str
 ) -> None:
-    """The encoder's cache, and the packed copy that vLLM's CPU build keeps of a tied head."""
+    """Check the encoder's cache, and the packed copy of a tied head in vLLM's CPU build."""
     images = exam.images(range(6))
     old = exam.play(vllm3, range(6), sampling=GREEDY)
     scale(fresh, part, 1.3)
@@ -103,7 +103,7 @@ def test_features_and_heads_of_old_weights_are_not_used_again(
 def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
     vllm3: Any, fresh: Any, exam: Any, talk: Any, restored: None, monkeypatch: Any
 ) -> None:
-    """Whole blocks of 128 tokens are kept: the prompts here are longer."""
+    """Check prompts longer than 128 tokens, as only whole blocks of 128 are kept."""
     picture = talk.picture(5, 112, 112)
     turns = [talk.shown("a long question " * 14, picture), talk.shown("and then?")]
     step = vllm3._present.engine._engine.step
@@ -126,8 +126,8 @@ def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
     scale(fresh, "", 1.1)
     vllm3.load(fresh.network.model.state_dict().items(), 1)
     assert exam.error(fresh, play(), images) < BOUND
-    # Nothing is known at first; the second turn finds the first, a second conversation all of it;
-    # and after new weights nothing is known again.
+    # The first turn finds no keys and values; the second turn finds those of the first, and a
+    # second conversation finds all; after new weights, the first turn finds none again.
     assert [tokens > 0 for tokens in kept] == [False, True, True, True, False, True]
 
 
@@ -138,14 +138,14 @@ def test_image_is_processed_once(vllm3: Any, talk: Any) -> None:
     for _ in range(2):
         talk.alone(vllm3, 0, [talk.shown("a", picture), talk.shown("b")], sampling=GREEDY)
     after = cache.make_stats()
-    # Asked for in each of four turns; known in all but the first.
+    # The image is looked up in each of four turns and found in all but the first.
     assert (after.total - before.total, after.hits - before.hits) == (4, 3)
 
 
 def test_weight_need_not_outlive_the_next(
     vllm3: Any, fresh: Any, exam: Any, restored: None
 ) -> None:
-    """As where processes hold parts of the weights: each is whole for a moment only."""
+    """Check weights that each exist only briefly, as if gathered from shards."""
     scale(fresh, "", 1.1)
 
     def passing() -> Any:
@@ -215,7 +215,7 @@ def test_iterator_that_fails_is_named(vllm3: Any, qwen3: Any, restored: None) ->
 
 
 def test_loading_the_same_weights_changes_nothing(vllm3: Any, qwen3: Any, exam: Any) -> None:
-    """At a learning rate of 0 the log-probabilities do not drift, by no bit."""
+    """Check that log-probabilities do not change by a bit at a learning rate of 0."""
     first = exam.play(vllm3, [3], sampling=GREEDY)
     for _ in range(20):
         vllm3.load(qwen3.network.model.state_dict().items(), 0)
@@ -240,7 +240,7 @@ def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
 
     monkeypatch.setattr(engine, "step", counted)
     turns = [talk.shown("a", talk.picture(3))]
-    ask = TurnRequest("", (), "[0-9]{30}")  # so that it goes on after the fifth token
+    ask = TurnRequest("", (), "[0-9]{30}")  # so that it continues after the fifth token
     session, (reply,) = talk.alone(vllm3, 4, turns, request=ask, sampling=Sampling(1.0, 40))
     (segment,) = session.segments()
     (span,) = segment.turns
@@ -258,7 +258,7 @@ def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
 def test_asleep_nothing_is_sampled_and_awake_everything_goes_on(
     vllm3: Any, exam: Any, talk: Any
 ) -> None:
-    """On a CPU sleep keeps the memory; what waits, waits for the wake-up."""
+    """Check that turns wait for the wake-up; on a CPU, sleep keeps the memory."""
     expected = exam.play(vllm3, [1], sampling=GREEDY)
     vllm3.sleep()
 

@@ -1,4 +1,4 @@
-"""TRL's own configuration, as small as it goes."""
+"""Provides a minimal configuration for TRL."""
 
 from __future__ import annotations
 

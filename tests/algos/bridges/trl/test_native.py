@@ -1,4 +1,4 @@
-"""Our tools in TRL's own rollout loop: schemas, images, rewards, and what goes wrong."""
+"""Tests our tools in TRL's own rollout loop: schemas, images, rewards, and failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _environment(env_id: str = "visenv/ArmDoc-v0", **options: Any) -> Any:
 
 
 def _said(turn: ParsedTurn) -> Message:
-    """A turn as TRL's response template for Qwen3-VL parses it."""
+    """Return a turn in the form that TRL's response template for Qwen3-VL parses."""
     calls = [
         {"type": "function", "function": {"name": call.name, "arguments": dict(call.arguments)}}
         for call in turn.calls
@@ -49,7 +49,7 @@ def _said(turn: ParsedTurn) -> Message:
 
 
 def _play_oracle(environment: Any, seed: int) -> list[Message]:
-    """What TRL's loop does with a model that always says what the oracle says."""
+    """Play an episode like TRL's loop, with a model that always generates the oracle's turns."""
     environment.reset(prompt=[], seed=seed)
     base, completion = environment.episode._base, []
     while True:
@@ -70,7 +70,7 @@ def _reward(environment: Any, completion: Sequence[Message]) -> float | None:
     return reward
 
 
-# ------------------------------------------------------------------------------------ the tools
+# ------------------------------------------------------------------------------------ tools
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() -> 
         environment_factory("visenv/ZoomVQA-v0", preset="tiny")
 
 
-# ---------------------------------------------------------------------------------- an episode
+# ---------------------------------------------------------------------------------- episodes
 
 
 @pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmVQA", "ArmDocVQA"])
@@ -148,9 +148,9 @@ def test_tool_result_is_a_block_for_the_template_to_wrap() -> None:
 
 
 def test_thoughts_that_trl_kept_back_count() -> None:
-    """Stage 2 pays 1.5 for the right verdict after a successful call, if all turns are formed.
+    """Check that stage 2 pays 1.5 for the right verdict after a call, if all turns are well-formed.
 
-    One of two turns without a thought costs half of the format reward, 0.3.
+    If one of two turns has no thought, half of the format reward of 0.3 is lost.
     """
     environment = _environment()
     completion = _play_oracle(environment, 0)
@@ -160,7 +160,7 @@ def test_thoughts_that_trl_kept_back_count() -> None:
     assert _reward(environment, completion) == pytest.approx(0.3 / 2 + 0.7 + 0.5)
     completion = _play_oracle(environment, 0)
     completion[-1]["content"] = "<answer>Overall Judgment: Answer 99 is better</answer>"
-    assert _reward(environment, completion) == 0.4  # wrong, but formed, .3, and tried, .1
+    assert _reward(environment, completion) == 0.4  # wrong: 0.3 for format, 0.1 for call
 
 
 def test_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -> None:
@@ -226,11 +226,11 @@ def test_video_is_shown_as_its_frames() -> None:
     assert [frame["image"].getpixel((0, 0))[0] for frame in frames] == [30, 90]
 
 
-# ------------------------------------------------------------------------------------- trouble
+# ------------------------------------------------------------------------------------- failures
 
 
 def _troubled(error: Exception) -> Any:
-    """An environment whose tool raises."""
+    """Return an environment whose tool raises `error`."""
     environment = _environment()
     environment.reset(seed=0)
     tool = environment.episode._base.tools["doc_page_retrieval_by_index"]
@@ -250,12 +250,12 @@ def test_service_that_is_away_aborts_the_episode() -> None:
 
 def test_tool_that_raises_aborts_the_episode() -> None:
     environment = _troubled(RuntimeError("a bug"))
-    with pytest.raises(RuntimeError):  # TRL shows it to the model
+    with pytest.raises(RuntimeError):  # TRL shows the error to the model
         environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
 
 
-# ------------------------------------------------- wrappers, judges, and frames for viewers alone
+# ---------------------------------------------- wrappers, judges, and frames that only viewers see
 
 LOOK = _said(ParsedTurn(" look ", (ToolCall("look", {}),)))
 
@@ -266,7 +266,7 @@ def _so(color: str) -> Message:
 
 @pytest.fixture
 def judged_id() -> Iterator[Callable[..., str]]:
-    """Registers `judged.make` with options; gives the id."""
+    """Yield a function that registers `judged.make` with options and returns the environment id."""
     made: list[str] = []
 
     def register(**options: Any) -> str:
@@ -287,7 +287,7 @@ def _judged(env_id: str, **options: Any) -> Any:
 
 
 def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: Any) -> None:
-    """1 for the answer, 0.2 for the look, and 0.5 times the share of turns with a thought."""
+    """Check the terms: answer 1, call 0.2, and 0.5 times the share of turns with a thought."""
     environment = _judged(judged_id())
     for first, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.5)):
         environment.reset(seed=0)
@@ -303,7 +303,7 @@ def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: 
 def test_terms_read_the_thought_of_a_call_that_ends_the_episode(
     judged_id: Any, turns: int, wrap: Any, judge: Any
 ) -> None:
-    """0.2 for the look, and 0.5 times the share of turns with a thought, deferred or not."""
+    """Check call 0.2 and 0.5 times the share of turns with a thought, deferred or not."""
     environment = _judged(judged_id(turns=turns, wrap=wrap, judge=judge))
     for said, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.0)):
         environment.reset(seed=0)
@@ -327,9 +327,9 @@ def test_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any
     reward = _reward(environment, [LOOK, _so("light")])
     base = environment.episode._base
     assert [event.reason for event in base.log.of_type(Truncated)] == ["wrapper"]
-    assert len(base.log.turns) == 1  # nothing is stepped after the end
-    # The wrapper makes 0.25 of the step's 0; the player adds 0.2 for the look and 0.5 for the
-    # thought.
+    assert len(base.log.turns) == 1  # no step follows the end
+    # The wrapper changes the step's reward from 0 to 0.25; the player adds 0.2 for the call and 0.5
+    # for the thought.
     assert reward == pytest.approx(0.25 + 0.2 + 0.5)
     script = ScriptedPolicy([turn_text(LOOK)])
     assert reward == asyncio.run(play(gym.make(env_id), script, EpisodeSpec(0))).reward
@@ -343,7 +343,7 @@ def test_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id
     environment.reset(seed=0)
     environment.look()
     color = environment.episode._base.sample.id
-    # The wrapper must see the reward, so the judge is asked in the step of the answer.
+    # The wrapper needs the reward, so the judge is called in the step of the answer.
     assert _reward(environment, [LOOK, _so(color)]) == pytest.approx((1.2 + 0.5) / 2)
 
 
@@ -363,7 +363,7 @@ def test_judges_of_all_rollouts_are_asked_before_one_is_waited_for(judged_id: An
     for environment in environments:
         environment.reset(seed=0)
     rewards = native_reward([[_so("neither")]] * 3, environments)
-    assert rewards == [0.5] * 3  # the one turn has a thought
+    assert rewards == [0.5] * 3  # the only turn has a thought
 
 
 def test_judge_that_is_away_aborts_the_episode_with_its_name(judged_id: Any) -> None:
@@ -404,7 +404,7 @@ def test_last_turn_that_raises_aborts_its_episode_alone(caplog: Any) -> None:
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
     assert environment.episode.failure.name == "RuntimeError"
     assert "An environment failed" in caplog.text
-    assert _reward(environment, _play_oracle(environment, 0)) == 1.5  # it was made again
+    assert _reward(environment, _play_oracle(environment, 0)) == 1.5  # a new environment
 
 
 def test_frames_that_the_policy_does_not_see_are_not_shown(judged_id: Any) -> None:
@@ -430,7 +430,7 @@ def test_sample_that_cannot_be_read_aborts_its_episode_alone() -> None:
     assert _reward(environment, _play_oracle(environment, 0)) == 1.5
 
 
-# ------------------------------------------------------------------- inside TRL's own trainer
+# ------------------------------------------------------------------- TRL's own trainer
 
 
 @pytest.fixture(scope="module")
@@ -448,7 +448,7 @@ def _trainer(arm: Path, config: Any, **options: Any) -> Any:
     policy = load("policy", "transformers")(arm, threads=1)
     policy.network.model.set_attn_implementation("sdpa")
     processor = policy.codec.processor
-    processor.chat_template = qwen3_vl_chat_template  # the real model's, with tools
+    processor.chat_template = qwen3_vl_chat_template  # the real model's template, which has tools
     return GRPOTrainer(
         policy.network.model,
         reward_funcs=native_reward,
@@ -460,10 +460,10 @@ def _trainer(arm: Path, config: Any, **options: Any) -> Any:
 
 
 def _speak_as_the_oracle(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Have TRL's generation give the oracle's turns; returns what the model was given to see."""
+    """Make TRL's generation return the oracle's turns; return the model inputs of all calls."""
     grammar = trainer.environment_factories[None]().episode._base.grammar
     given: list[dict[str, Any]] = []
-    called: list[Any] = []  # those whose last turn called a tool, and who are asked again
+    called: list[Any] = []  # environments whose last turn called a tool and which generate again
 
     def generate(input_ids: Any, **inputs: Any) -> Any:
         given.append(inputs)
@@ -491,7 +491,7 @@ def test_images_that_tools_return_reach_the_model_and_are_learned_from(
     trainer.current_gradient_accumulation_steps = 1
     rows = [dict(trainer.train_dataset[n // 2]) for n in range(4)]
     batch = trainer._prepare_inputs(rows)
-    assert [len(inputs["image_grid_thw"]) for inputs in given] == [4, 8]  # the overview, a page
+    assert [len(inputs["image_grid_thw"]) for inputs in given] == [4, 8]  # overview; and page
     assert batch["num_images"] == [2] * 4
     pads = int((batch["mm_token_type_ids"] == 1).sum())
     assert pads == int(batch["image_grid_thw"].prod(-1).sum()) // 4
@@ -538,7 +538,7 @@ def test_rollouts_that_were_aborted_move_no_baseline(
     for tool in second.tools.values():
         monkeypatch.setattr(tool, "call", fail)
     batch = trainer._generate_and_score_completions(rows)
-    assert batch["advantages"].tolist() == [0, 0, 0]  # 1.5, none, 1.5: no spread
+    assert batch["advantages"].tolist() == [0, 0, 0]  # rewards 1.5, none, 1.5: no spread
     means = trainer._metrics["train"]["rewards/native_reward/mean"]
     assert means[-1] == 1.5
 
@@ -554,6 +554,6 @@ def test_calls_of_tools_there_are_not_and_of_several_at_once() -> None:
     getattr(environment, call.name)(**call.arguments)
     getattr(environment, call.name)(**call.arguments)
     answer = _said(ParsedTurn(" so ", answer=base.oracle_turn().answer or "none"))
-    # An unknown tool and two calls in a turn are malformed: one of three turns is well-formed.
+    # An unknown tool and two calls in one turn are malformed, so one of three turns is well-formed.
     assert _reward(environment, [unknown, two, answer]) == pytest.approx(0.3 / 3 + 0.7 + 0.5)
     assert len(base.log.tool_calls) == 2

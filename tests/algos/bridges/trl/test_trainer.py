@@ -1,4 +1,4 @@
-"""Episodes of ours in TRL's own trainer: what it learns from them is what ours learns."""
+"""Tests our episodes in TRL's own trainer: its losses and gradients equal those of our trainer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from visenv.types import Episode, Failure, Reply, Sampling, TurnRequest
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
-    # What TRL, transformers and torch say of each other.
+    # These are warnings between TRL, transformers and torch.
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
 ]
 
@@ -41,7 +41,7 @@ def _rows(trainer: Any, groups: int) -> list[dict[str, Any]]:
 
 
 def _batch(trainer: Any, groups: int = 2) -> dict[str, Any]:
-    """What TRL makes of its own sampler's rows, on the way to its loss."""
+    """Return TRL's batch for its loss, made from the rows of its own sampler."""
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
     batch: dict[str, Any] = trainer._prepare_inputs(_rows(trainer, groups))
@@ -54,7 +54,7 @@ def _gradients(policy: Any) -> dict[str, Any]:
 
 
 def _ours(policy: Any, algorithm: Any, episodes: Sequence[Episode]) -> float:
-    """The loss of our algorithm on whole groups of three, its gradient left in the weights."""
+    """Return our algorithm's loss on groups of three; leave its gradient in the parameters."""
     from visenv.algorithm import Batch
 
     groups = [episodes[start : start + 3] for start in range(0, len(episodes), 3)]
@@ -173,10 +173,10 @@ def test_aborted_episode_teaches_nothing_and_moves_no_baseline(
     rewards = [episode.reward for episode in trainer._episodes]
     a, b = rewards[0], rewards[2]
     assert a != b
-    # of two, each is half their distance from the mean; the sample deviation is |a - b| / sqrt 2
+    # half the distance of the two left members; their sample deviation is |a - b| / sqrt 2
     half, deviation = (a - b) / 2, abs(a - b) / 2**0.5
     advantage = half / (deviation + 1e-4)
-    expected = [advantage, 0, -advantage, 0, 0, 0]  # the one that is left alone has no baseline
+    expected = [advantage, 0, -advantage, 0, 0, 0]  # a single member has no baseline
     assert batch["advantages"].tolist() == pytest.approx(expected, abs=1e-5)
     assert [int(row.sum()) > 0 for row in batch["tool_mask"] * batch["completion_mask"]] == [
         not each for each in aborted
@@ -204,7 +204,7 @@ def test_episode_that_a_wrapper_truncates_is_exported_as_it_was_played(
     assert trainer._metrics["train"]["reward"][-1] == pytest.approx(rewards.mean())
 
 
-@pytest.mark.parametrize("limit", [None, 2])  # deferred; asked in the step of the time limit
+@pytest.mark.parametrize("limit", [None, 2])  # deferred; called in the step of the time limit
 def test_judges_that_answer_late_are_waited_for(
     limit: int | None, policy: Any, config: Config
 ) -> None:
@@ -259,7 +259,7 @@ def test_reward_functions_are_shown_the_episodes(
 
 
 class Engine(EnginePolicy[Any]):
-    """A sampler with weights of its own, as vLLM's has; says how it was treated."""
+    """Samples with weights of its own, like vLLM; records calls of its methods."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -299,7 +299,7 @@ def test_engine_samples_with_the_weights_of_the_step_and_is_corrected(
     assert engine.told == ["wake", "load 1", "sleep", "wake", "load 2", "sleep"]
     batch = _batch(trainer)
     sampled = batch["tool_mask"] * batch["completion_mask"] == 1
-    # one model twice: what the engine reports is what TRL computes, but for rounding
+    # both have the same weights, so their log-probabilities differ only by rounding
     torch.testing.assert_close(
         batch["importance_sampling_ratio"], torch.ones_like(batch["importance_sampling_ratio"])
     )
@@ -312,12 +312,12 @@ def test_reference_is_read_as_the_policy_is(policy: Any, config: Config, picture
     trainer = _trainer(policy, config(beta=0.1, num_iterations=2), pictures.Pictures)
     batch = _batch(trainer)
     sampled = batch["tool_mask"] * batch["completion_mask"] == 1
-    for name in ("ref_per_token_logps", "old_per_token_logps"):  # the same weights, so far
+    for name in ("ref_per_token_logps", "old_per_token_logps"):  # the weights are still the same
         torch.testing.assert_close(
             batch[name][sampled], batch["sampling_per_token_logps"][sampled], rtol=1e-4, atol=1e-4
         )
     with torch.no_grad():
-        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learned
+        policy.network.model.lm_head.weight.mul_(1.1)  # simulate an update
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
     assert torch.isfinite(loss)

@@ -1,7 +1,7 @@
-"""verl's own worker of agent loops, and servers of its interface around a tiny stock model.
+"""Provides verl's own agent-loop worker, with servers that sample from a tiny stock model.
 
-What runs on other machines in a verl job is replaced at its edges alone: the engine by a model that
-samples here, and the queue that takes the worker's results by a list.
+Only two parts of a verl job are replaced: the engine is a model in this process, and the queue that
+receives the worker's results is a list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROMPT, RESPONSE = 160, 120
 
 
 class Sent(NamedTuple):
-    """A request, as the engine behind verl's server gets it."""
+    """Holds a request as the engine behind verl's server receives it."""
 
     request_id: str
     collapsed: list[int]
@@ -26,11 +26,11 @@ class Sent(NamedTuple):
 
 
 class Server:
-    """`LLMServerClient.generate` with a model behind it, in this process.
+    """Implements `LLMServerClient.generate` with a model in this process.
 
     Args:
         folder: The checkpoint.
-        processor: verl's, which expands what the server was sent.
+        processor: verl's processor, which expands the placeholders of a request.
     """
 
     def __init__(self, folder: Path, processor: Any) -> None:
@@ -77,7 +77,7 @@ class Server:
         return dict(self.processor.image_processor(images=images, return_tensors="pt"))
 
     def _expand(self, collapsed: Sequence[int], seen: dict[str, Any]) -> list[int]:
-        """What vLLM does with one placeholder for each image."""
+        """Repeat the placeholder of each image as vLLM does."""
         grids = iter(seen["image_grid_thw"].prod(-1).tolist() if seen else [])
         ids: list[int] = []
         for token in collapsed:
@@ -107,7 +107,7 @@ class Server:
 
 
 class Queue:
-    """Takes what verl's worker hands to its transfer queue."""
+    """Records the results that verl's worker writes to its transfer queue."""
 
     def __init__(self) -> None:
         self.statuses: list[str] = []
@@ -128,14 +128,14 @@ class Queue:
 
 
 class Worker(NamedTuple):
-    """verl's worker, its servers and its queue."""
+    """Holds verl's worker, its servers and its queue."""
 
     loops: Any
     server: Server
     queue: Queue
 
     async def play(self, seed: int, members: int = 2, agent: str = "pictures", **row: Any) -> None:
-        """What verl does with a row of its data set."""
+        """Play one row of a data set as verl does."""
         from visenv.algos.bridges.verl import rows
 
         (made,) = rows([seed], agent=agent)
@@ -148,7 +148,7 @@ class Worker(NamedTuple):
 
 @pytest.fixture
 def pictures_id(pictures: Any) -> Iterator[Callable[..., str]]:
-    """Registers `Pictures`, or another environment; gives its id."""
+    """Yield a function that registers `Pictures`, or another environment, and returns the id."""
     made: list[str] = []
 
     def register(env: Any = pictures.Pictures, **options: Any) -> str:
@@ -163,7 +163,7 @@ def pictures_id(pictures: Any) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def worker(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Worker]:
-    """Makes verl's worker, configured as verl configures it, for an environment."""
+    """Return a function that makes verl's worker, configured as in verl, for an environment."""
 
     def make(env_id: str, **settings: Any) -> Worker:
         import transfer_queue
@@ -175,7 +175,7 @@ def worker(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         entry = {"name": "pictures", "_target_": target, "env_id": env_id, "turn_tokens": 6}
         OmegaConf.save(OmegaConf.create([entry | settings]), tmp_path / "loops.yaml")
         config = _config(tiny, tmp_path / "loops.yaml")
-        # The class behind the actor, without an actor around it.
+        # This is the class inside the Ray actor, created without an actor.
         loops = object.__new__(AgentLoopWorkerTQ.__ray_metadata__.modified_class)
         AgentLoopWorker.__init__(loops, config, None)
         queue = Queue()

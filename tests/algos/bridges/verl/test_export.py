@@ -1,4 +1,4 @@
-"""Our episodes as verl's outputs, and the rows of its data set: numbers by hand, without verl."""
+"""Tests episodes as verl's outputs, and data set rows, against hand-worked values, without verl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PICTURE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
 
 
 def _segment(first_turn: int, **changes: Any) -> Segment:
-    """``5 [9] 6 (7 8) 4 (3)``: one image of one placeholder, and two turns."""
+    """Return ``5 [9] 6 (7 8) 4 (3)``: an image of one placeholder in brackets, and two turns."""
     mask = np.array([0, 0, 0, 1, 1, 0, 1], np.bool_)
     segment = Segment(
         token_ids=np.array([5, PAD, 6, 7, 8, 4, 3], np.int32),

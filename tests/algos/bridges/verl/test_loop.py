@@ -1,4 +1,4 @@
-"""Our episodes played by verl's own worker, through servers of its interface."""
+"""Tests our episodes in verl's own worker, with servers that have its interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from visenv.errors import ServiceError
 
 pytestmark = [
     pytest.mark.component("verl", "torch", "transformers"),
-    # What verl and its packages say of each other.
+    # These are warnings between verl and its dependencies.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -64,7 +64,7 @@ def test_members_share_the_sample_and_speak_for_themselves(worker: Make, picture
 
 
 def test_stock_model_agrees_on_what_verl_would_train_on(worker: Make, pictures_id: Make) -> None:
-    """Tokens, masks, positions and pixels as verl hands them on give the sampler's own numbers."""
+    """Check that verl's tokens, masks, positions and pixels reproduce the sampled values."""
     import torch
 
     made = worker(pictures_id())
@@ -189,7 +189,7 @@ def test_episode_that_outgrows_a_row_is_left_out_whole(
     made = worker(pictures_id(Talkative))
     asyncio.run(made.play(seed=1, members=1))
     assert made.queue.keys == []
-    assert len(made.server.sent) == 2  # tried again once, and asked for the first turn alone
+    assert len(made.server.sent) == 2  # played twice, with a request for the first turn only
 
 
 def test_context_that_is_replaced_is_another_output(

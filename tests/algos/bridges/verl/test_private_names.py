@@ -1,4 +1,4 @@
-"""Private names of verl: all that the bridge uses are listed and checked before it is defined."""
+"""Tests that all private names of verl that the bridge uses are listed and checked on import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.private_names import check_private_names
 
 pytestmark = [
     pytest.mark.component("verl", "torch"),
-    pytest.mark.filterwarnings("ignore"),  # what verl and its packages say of each other
+    pytest.mark.filterwarnings("ignore"),  # warnings between verl and its dependencies
 ]
 LOOP = "visenv.algos.bridges.verl.loop"
 
