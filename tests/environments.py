@@ -1,4 +1,4 @@
-"""The ids that the tests of every environment try."""
+"""Lists the ids of all environments, for tests that run once for each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Runs the stages of ``make test`` in order, and prints the minutes that each one took.
 
-The table comes at the end, also when a stage fails or is interrupted; then it ends with that stage.
-For the tests it has a row for each folder too: the sum over its tests, whichever process ran them.
+The table is printed at the end, and also when a stage fails or is interrupted; then that stage is
+its last row. For the tests it also has a row for each folder: the sum over its tests in all
+processes.
 
 ::
 
@@ -71,7 +72,7 @@ def _ending(status: int) -> str:
 
 
 def _folders() -> list[Row]:
-    """The folders of the tests that the last stage ran, if any; the longest first."""
+    """Return rows for the test folders that the last stage ran, if any; the longest first."""
     if not _SECONDS.exists():
         return []
     seconds: dict[str, float] = json.loads(_SECONDS.read_text())
