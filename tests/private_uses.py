@@ -32,12 +32,15 @@ PUBLIC_MODULES: Final = frozenset(
 """Modules whose names are documented."""
 
 SIMULATOR_FOLDERS: Final = frozenset({"simulator", "habitat"})
-"""Folders of code that runs in a simulator's interpreter, at versions that it checks when it starts
-(`SetupError`); their packages offer some of what is needed under private names only."""
+"""Folders of code that runs in the interpreter of a simulator.
+
+This code checks the versions of its packages when it starts (`SetupError`); the packages offer
+some needed functions only under private names.
+"""
 
 ENGINE_PACKAGES: Final = frozenset({"deepspeed", "vllm"})
 ENGINE_FILES: Final = frozenset({"policies/vllm/worker.py"})
-"""Files that hold objects of an engine, beside those that import one of `ENGINE_PACKAGES`."""
+"""Files that hold objects of an engine, in addition to files that import from `ENGINE_PACKAGES`."""
 
 DOCUMENTED: Final = frozenset(
     {
@@ -51,7 +54,7 @@ DOCUMENTED: Final = frozenset(
         *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest", "getvalue"),
     }
 )
-"""Attributes that the files with an engine use, and that are documented."""
+"""Documented attributes that the files with an engine use."""
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _SECONDS = Path(".pytest_cache/v/visenv/seconds")
-"""Where `conftest.py` leaves the seconds of each folder's tests."""
+"""The file in which `conftest.py` saves the seconds of each folder's tests."""
 
 _PASSED, _INTERRUPTED = 0, 130
 
 Row = tuple[str, float, str]
-"""A stage, its seconds, and how it ended."""
+"""A stage, its seconds, and its result."""
 
 
 def main(make: str, stages: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ from visenv.tools import Store, Tool, ToolResult
 from visenv.types import Episode
 
 HELD = 0.1
-"""Seconds for which somebody else keeps the only worker while a tool waits for it."""
+"""Seconds for which another thread keeps the only worker while a tool waits for it."""
 
 
 class Quick:

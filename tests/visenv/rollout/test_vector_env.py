@@ -468,7 +468,7 @@ def test_register_takes_options_of_gymnasium() -> None:
 
 
 EARLIER: set[int | None] = set()
-"""Threads that pools of other test files left behind."""
+"""Threads that the pools of other test files have left."""
 
 
 @pytest.fixture(autouse=True)

@@ -25,11 +25,11 @@ from visenv.scorers import (
 )
 
 BATCHES: defaultdict[str, list[list[Any]]] = defaultdict(list)
-"""What each backend was sent, by its tag."""
+"""The requests that each backend has received, by its tag."""
 
 FAILED: Counter[str] = Counter()
 RELEASE = threading.Event()
-"""Ends what hangs in a thread."""
+"""Releases calls that hang in a thread."""
 
 
 @dataclass(frozen=True)
