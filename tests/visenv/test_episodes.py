@@ -54,7 +54,7 @@ from visenv.types import (
 )
 from visenv.types.failure import FailureSource
 
-# --------------------------------------------------------------- ---------- any possible episode
+# -------------------------------------------------------------------------- any possible episode
 
 # With surrogates, alone and in pairs, since the bytes of a policy may decode to any text.
 texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)

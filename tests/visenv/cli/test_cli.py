@@ -418,8 +418,8 @@ def test_eval_compares_two_saved_evaluations_by_sample(
     assert main(["eval", "--compare", str(one), str(two / "episodes.jsonl")]) == 0
     said = capsys.readouterr().out
     # Four samples, each right in one evaluation and wrong in the other. Agresti and Min: mean 4 /
-    # 6,
-    # variance (4 + 1) / 6 - 16 / 36 = 0.388889, half width 1.959964 sqrt(0.388889 / 6) = 0.498984.
+    # 6, variance (4 + 1) / 6 - 16 / 36 = 0.388889, half width 1.959964 sqrt(0.388889 / 6) =
+    # 0.498984.
     accuracy = ["accuracy", "4", "1.000", "0.000", "1.000", "[0.168,", "1.000]"]
     assert accuracy in [line.split() for line in said.splitlines()]
     assert "4 samples are in both; only in A: 2, only in B: 0." in said

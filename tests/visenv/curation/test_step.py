@@ -181,7 +181,7 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
     ]
 
 
-# ----------------------------------------------------------------- ---------- resuming
+# ---------------------------------------------------------------------------- resuming
 
 
 def test_stopped_run_goes_on(tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_killed_at_any_moment_nothing_is_lost_and_the_end_is_the_same(tmp_path: 
     assert sorted(ids) == sorted(f"n{number}" for number in range(60))  # no row was processed twice
 
 
-# -------------------------------------------------------- ---------- seeds and numbers of rows
+# ------------------------------------------------------------------- seeds and numbers of rows
 
 
 def test_seeds_depend_on_every_part_and_on_where_one_ends() -> None:

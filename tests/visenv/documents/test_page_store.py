@@ -80,7 +80,7 @@ def store(folder: Path) -> Iterator[PageStore]:
     opened.close()
 
 
-# ------------------------------------------------------------ ---------- ingesting and searching
+# ----------------------------------------------------------------------- ingesting and searching
 
 
 def test_ingested_pages_are_found_exactly(store: PageStore) -> None:
@@ -162,7 +162,7 @@ def test_embedder_of_another_name_or_dimension_is_refused(store: PageStore) -> N
         assert again.documents == ["a"]
 
 
-# ---------------------------------------------------------------- ---------- stale and rebuilt
+# --------------------------------------------------------------------------- stale and rebuilt
 
 
 def test_stale_vectors_are_noticed_and_rebuilt_by_the_owner(folder: Path) -> None:

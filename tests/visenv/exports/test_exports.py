@@ -40,7 +40,7 @@ from visenv.types import (
 PICTURE = Image.from_pixels(np.full((2, 3, 3), 40, np.uint8))
 FRAMES = tuple(Image.from_pixels(np.full((2, 2, 3), level, np.uint8)) for level in (1, 2))
 
-# The fields that `EvalLog` of inspect_ai 0.3 requires, and the types of those that we write.
+# The fields that `EvalLog` of inspect_ai 0.3 requires, with the types of the written values.
 OPTIONAL_TEXT = (str, type(None))
 LOG = {"version": int, "status": str, "eval": dict, "plan": dict, "results": dict, "samples": list}
 SPEC = {"created": str, "task": str, "task_id": str, "dataset": dict, "model": str, "config": dict}

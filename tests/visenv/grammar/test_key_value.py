@@ -24,7 +24,7 @@ CALL = "<tool>\nname: zoom\nkeypoint: [4, 9]\n</tool>"
 ZOOM = ToolCall("zoom", {"keypoint": [4, 9]})
 PUBLISHED = r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"  # paper §2.1
 
-# ---------------------------------------------------------------------- ---------- reading
+# --------------------------------------------------------------------------------- reading
 
 
 def test_call() -> None:
@@ -121,7 +121,7 @@ def test_call_may_have_no_arguments() -> None:
     assert GRAMMAR.parse("<tool>name: zoom</tool>").calls == (ToolCall("zoom", {}),)
 
 
-# ---------------------------------------------------------------------- ---------- problems
+# --------------------------------------------------------------------------------- problems
 
 PROBLEMS = [
     ("", "no_action", False, r"neither a tool call nor an answer"),
@@ -328,7 +328,7 @@ def test_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: ToolCall
         assert text.endswith(tuple(GRAMMAR.stop))
 
 
-# -------------------------------------------------------------------- ---------- answers
+# ------------------------------------------------------------------------------- answers
 
 NO_BRACKET = st.text().filter(lambda text: "<" not in text)
 NEAR_ANSWERS = st.lists(
@@ -378,7 +378,7 @@ def test_answer_regex_matches_no_call_and_no_unfinished_answer(call: str) -> Non
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
-# ------------------------------------------------------ ---------- instructions and results
+# ----------------------------------------------------------------- instructions and results
 
 
 class Shift(Arguments):

@@ -23,7 +23,7 @@ TAGS = TagGrammar(("search", "problem", "code"))
 GRAMMAR: Grammar = TAGS
 DARK = ToolCall("problem", {"labels": ["dark"]})
 
-# ---------------------------------------------------------------------- ---------- reading
+# --------------------------------------------------------------------------------- reading
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_unknown_action_is_named() -> None:
         TagGrammar(("serch",))
 
 
-# ---------------------------------------------------------------------- ---------- problems
+# --------------------------------------------------------------------------------- problems
 
 PROBLEMS = [
     (
@@ -125,7 +125,7 @@ def test_codes_in_the_docstring_have_a_case() -> None:
     assert sorted(documented) == sorted({code for _, code, _, _ in PROBLEMS})
 
 
-# ------------------------------------------------------------------- ---------- format
+# ------------------------------------------------------------------------------ format
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(two) == "<problem>{'rotation90', 'dark'}</problem>"
 
 
-# ------------------------------------------------------ ---------- instructions and results
+# ----------------------------------------------------------------- instructions and results
 
 
 class Words(Arguments):

@@ -34,7 +34,7 @@ def with_arguments(written: str) -> str:
     return wrapped(f'{{"name": "zoom", "arguments": {written}}}')
 
 
-# ---------------------------------------------------------------------- ---------- reading
+# --------------------------------------------------------------------------------- reading
 
 
 def test_call() -> None:
@@ -84,7 +84,7 @@ def test_calls_are_json(body: str, arguments: dict[str, Any]) -> None:
     assert GRAMMAR.parse(wrapped(body)).calls == (ToolCall("zoom", arguments),)
 
 
-# ---------------------------------------------------------------------- ---------- problems
+# --------------------------------------------------------------------------------- problems
 
 TURN_PROBLEMS = [
     ("", "no_action", False, "one <tool_call>…</tool_call> or one <answer>"),
@@ -305,7 +305,7 @@ def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(ParsedTurn()) == ""
 
 
-# -------------------------------------------------------- ---------- the published dialect
+# ------------------------------------------------------------------- the published dialect
 
 ARM = ToolCallGrammar("arm")
 
@@ -369,7 +369,7 @@ def test_unknown_compat_is_refused() -> None:
         ToolCallGrammar("verl")  # type: ignore[arg-type]
 
 
-# -------------------------------------------------------------------- ---------- answers
+# ------------------------------------------------------------------------------- answers
 
 NO_BRACKET = st.text().filter(lambda text: "<" not in text)
 
@@ -402,7 +402,7 @@ def test_expression_matches_no_call_and_no_chatter(call: str) -> None:
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
-# ------------------------------------------------------ ---------- instructions and results
+# ----------------------------------------------------------------- instructions and results
 
 
 def picture() -> Image:
@@ -441,7 +441,7 @@ def test_error_is_a_response_that_says_so() -> None:
     assert GRAMMAR.render_error("No.") == ("<tool_response>\nError: No.\n</tool_response>",)
 
 
-# --------------------------------------------------------------------- ---------- schemas
+# -------------------------------------------------------------------------------- schemas
 
 
 class Range(Arguments):

@@ -119,4 +119,4 @@ def test_unknown_mode_names_the_nearest() -> None:
 
 def test_endless_answer_is_not_read() -> None:
     assert vqa_score("cat" + " cat" * LONGEST_ANSWER, ["cat"]) == 0.0
-    assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends are free
+    assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends do not count

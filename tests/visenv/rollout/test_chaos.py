@@ -345,7 +345,7 @@ def test_engine_that_cannot_be_put_right_aborts() -> None:
     assert episode.failure == Failure("policy", "PolicyError", "dead")
 
 
-# ----------------------------------------------- ---------- one result per place, in order
+# ---------------------------------------------------------- one result per place, in order
 
 
 class Stub(gym.Env[Any, str]):

@@ -324,7 +324,7 @@ def test_statistics_are_right_on_top(pool: EpisodePool) -> None:
     first, second = map(int, re.findall(r"\d+", numbers))
     counted.step([ADD, ADD, ADD])
     *_, infos = counted.step([f"<answer>{first + second}</answer>", ADD, ADD])
-    # 0.8 for the right total + 0.2 for a tool call that worked, after two turns.
+    # 0.8 for the right total + 0.2 for a successful tool call, after two turns.
     assert infos["episode"]["r"][0] == pytest.approx(1.0)
     assert infos["episode"]["l"][0] == 2
     assert infos["_episode"].tolist() == [True, False, False]

@@ -205,7 +205,7 @@ def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, 
     attack("1 + 1", "2")
 
 
-# --------------------------------------------- ---------- images, and changes while they are read
+# -------------------------------------------------------- images, and changes while they are read
 
 
 def png(width: int, height: int, *chunks: tuple[bytes, bytes], rows: int = 4) -> bytes:
@@ -309,7 +309,7 @@ while True:
         assert execution.result in ("a" * 60_000, "b" * 60_000)
 
 
-# -------------------------------------------------------- ---------- information about others
+# ------------------------------------------------------------------- information about others
 
 
 def test_links_and_directories_of_the_host_cannot_be_found_out(attack: Attack, mode: str) -> None:

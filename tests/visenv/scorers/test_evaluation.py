@@ -181,7 +181,7 @@ def test_items_without_any_verdict_give_no_share() -> None:
     assert report.failed == 20 + 10 * 5
 
 
-# --------------------------------------------------------- ---------- recorded replies, by backend
+# -------------------------------------------------------------------- recorded replies, by backend
 
 
 def _serve(server: ChatServer) -> None:

@@ -523,7 +523,7 @@ def test_environment_that_is_no_visenv_is_named() -> None:
         NAMED["check_survives_hostile_text"](gym.Env)
 
 
-# ------------------------------------------ ---------- comparisons
+# ----------------------------------------------------- comparisons
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,7 @@ def test_published_vectors(
     ("box", "size", "expected"),
     [
         # Middle (105, 110): the width grows to 28, 105 - 14 = 91 to 119; the height grows from 20
-        # to 28,
-        # 110 - 14 = 96 to 124.
+        # to 28, 110 - 14 = 96 to 124.
         ((100, 100, 110, 120), (1000, 1000), (91, 96, 119, 124)),
         # Middle x 11: 11 - 14 < 0, so 0 to 28; the height is unchanged.
         ((10, 10, 12, 300), (1000, 1000), (0, 10, 28, 300)),

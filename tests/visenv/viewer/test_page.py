@@ -123,7 +123,8 @@ def test_overview_shows_facts_results_curves_and_saved_files(run: Page) -> None:
 def test_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
     line = run.locator("[data-curve=reward] .raw").get_attribute("points") or ""
     points = [tuple(map(float, point.split(","))) for point in line.split()]
-    # Steps 1 to 4 lie evenly from 40 to 330; 1.25, 1.5, 1.75, 2 rise: y falls by equal parts.
+    # Steps 1 to 4 have even distances from 40 to 330; the values 1.25, 1.5, 1.75, 2 do too, so y
+    # falls by equal parts.
     assert [x for x, _ in points] == pytest.approx([40, 136.7, 233.3, 330], abs=0.1)
     falls = [one[1] - other[1] for one, other in pairwise(points)]
     assert falls == pytest.approx([falls[0]] * 3, abs=0.11)

@@ -112,7 +112,7 @@ def test_view_tells_no_more_than_chance(kind: str) -> None:
     assert measured(kind)[0] <= chance + 4 * np.sqrt(chance * (1 - chance) / TEST)
 
 
-# -------------------------------------------------------------- ---------- the cause: equal means
+# ------------------------------------------------------------------------- the cause: equal means
 
 
 UNITS = sorted({preset.unit for preset in PRESETS.values()})
@@ -127,8 +127,7 @@ def test_view_pixels_of_every_answer_are_the_panels_gray(kind: str, unit: Fracti
         ink = KINDS[kind].draw(rng, answer, canvas)
         panel = np.broadcast_to(engrave(rng, ink, unit, 1.0), (canvas.side, canvas.side, 3))
         # Rounding has an error of at most 0.5 (standard deviation) in a native pixel, and 0.17 in
-        # the
-        # mean of at least 9 independent ones; 20,000 pixels stay within 5 deviations, 0.85.
+        # the mean of at least 9 independent ones; 20,000 pixels stay within 5 deviations, 0.85.
         view = cv2.resize(panel.astype(np.float32), (24, 24), interpolation=cv2.INTER_AREA)
         assert np.abs(view - PANEL).max() < 0.85, answer
         assert panel.std() > 8, answer
