@@ -50,8 +50,8 @@ def installed(package: Path, folder: Path) -> Path:
     options = []
     if not FROM_INDEX:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        # Packages in a path of a .pth file are found, but its own .pth files (an editable visenv)
-        # are not.
+        # Python searches the paths of a .pth file, but not the .pth files in them (an editable
+        # visenv).
         libraries = Path(sysconfig.get_path("purelib"))
         place = folder / "lib" / version / "site-packages/dependencies.pth"
         place.write_text(f"{libraries}\n", encoding="utf-8")

@@ -139,7 +139,7 @@ def test_picture_measures_no_more_of_a_long_text_than_it_shows(
     turn = replace(zoom.episode.turns[0], text="x" * 16_000)
     picture = animate(replace(zoom.episode, turns=(turn, *zoom.episode.turns[1:])), still=True)
     assert PIL.Image.open(io.BytesIO(picture)).size == (WIDTH // 2, HEIGHT // 2)
-    # 15 rows of about 45 letters, each measured once; without the limit, all 16,000 are measured.
+    # 15 rows of about 45 letters, each measured once; measuring all letters would give 16,000.
     assert 0 < measured < 2000
 
 

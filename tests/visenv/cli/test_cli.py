@@ -235,8 +235,7 @@ def test_rollout_writes_episodes_that_read_back(
         (second, 1, 0),
         (second, 1, 1),
     ]
-    # reward=outcome gives 1 for the right answer alone, preset=tiny the size: both options had
-    # effect.
+    # reward=outcome pays only the right answer, and preset=tiny shows images of 96 px.
     assert [each.reward for each in episodes] == [1.0] * 4
     assert max(max(image.size) for each in episodes for image in each.images) == 96
     assert f"visenv view {tmp_path}" in capsys.readouterr().out
@@ -417,9 +416,8 @@ def test_eval_compares_two_saved_evaluations_by_sample(
     capsys.readouterr()
     assert main(["eval", "--compare", str(one), str(two / "episodes.jsonl")]) == 0
     said = capsys.readouterr().out
-    # Four samples, each right in one evaluation and wrong in the other. Agresti and Min: mean 4 /
-    # 6, variance (4 + 1) / 6 - 16 / 36 = 0.388889, half width 1.959964 sqrt(0.388889 / 6) =
-    # 0.498984.
+    # Four samples, each right in only one of the evaluations. Agresti and Min: mean 4 / 6,
+    # variance (4 + 1) / 6 - 16 / 36 = 0.388889, half width 1.959964 sqrt(0.388889 / 6) = 0.498984.
     accuracy = ["accuracy", "4", "1.000", "0.000", "1.000", "[0.168,", "1.000]"]
     assert accuracy in [line.split() for line in said.splitlines()]
     assert "4 samples are in both; only in A: 2, only in B: 0." in said

@@ -180,7 +180,7 @@ def test_download_that_breaks_off_is_an_error_and_is_taken_up_again(
     hub.broken.add("direct_attributes/sa_1.json")
     done = client.visenv("eval", "ZoomVQA-v0", "--data", DATA, "--out", "out")
     assert done.returncode == 1
-    *_, said = done.stderr.splitlines()  # first warnings about retries
+    *_, said = done.stderr.splitlines()  # the lines before are warnings
     assert said.startswith("visenv: hub:lab/stars cannot be downloaded: ")
     hub.broken.clear()
     (opened,) = client.open(DATA)

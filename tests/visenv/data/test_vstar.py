@@ -98,7 +98,7 @@ def test_score(tmp_path: Path) -> None:
     sample = source[0]
     assert [source.score(text, sample) for text in ("B", "The answer is B", "cotton")] == [1, 1, 1]
     assert [source.score(text, sample) for text in ("A", "rubber", "")] == [0, 0, 0]
-    assert source.score("The answer is B", sample, compat="r1_vlm") == 0.0  # it reads "TB"
+    assert source.score("The answer is B", sample, compat="r1_vlm") == 0.0  # its capitals are "TB"
     assert source.score("B", sample, compat="r1_vlm") == 1.0
 
 

@@ -116,7 +116,7 @@ def test_removed_document_is_gone_from_the_next_seal(store: PageStore) -> None:
     vectors = store.seal()
     store.remove("a")
     assert store.stale
-    assert set(vectors.seal.groups) == {"a", "b"}  # readers see the old seal until then
+    assert set(vectors.seal.groups) == {"a", "b"}  # readers see the old seal until the next one
     store.seal()
     assert store.documents == ["b"]
     assert vectors.group("a") is None
@@ -253,7 +253,7 @@ def test_killed_while_ingesting_nothing_is_doubled_or_lost(folder: Path) -> None
     wanted = [report(f"d{number:02}", 40) for number in range(5)]
     embedder = CountingEmbedder()
     with PageStore(folder, embedder) as store:
-        assert len(store.documents) >= 3  # finished by the killed writers
+        assert len(store.documents) >= 3  # the killed writers finished these
         for document in wanted:
             store.ingest(document)
         for name in store.documents[5:]:

@@ -65,8 +65,7 @@ def test_repeats_that_agree_do_not_narrow_an_interval() -> None:
     repeated = [value for value in values for _ in range(8)]
     clusters = [sample for sample in range(5) for _ in range(8)]
     assert share(repeated, clusters) == pytest.approx(proportion(3, 5))
-    # Of a mean: s of the five samples is 0.547723, s / sqrt(5) = 0.244949, half width 1.959964 x
-    # it.
+    # Of a mean: the five samples have s = 0.547723, so half width 1.959964 x 0.547723 / sqrt(5).
     assert mean(repeated, clusters) == pytest.approx((0.6, 0.119909, 1.080091), abs=1e-6)
     assert mean(repeated).half_width < 0.2
 
@@ -97,8 +96,7 @@ def test_interval_of_paired_differences_by_hand() -> None:
     # variance (3 + 1) / 6 - 1 / 36 = 0.638889, half width 1.959964 sqrt(0.638889 / 6) = 0.639566.
     found = difference([1, 1, 0, -1], of_shares=True)
     assert found == pytest.approx((0.25, -0.472899, 0.806232), abs=1e-6)
-    # Without differences the interval is not empty: half width 1.959964 sqrt((1 / 12) / 12) =
-    # 0.163330.
+    # Equal samples have an interval too: half width 1.959964 sqrt((1 / 12) / 12) = 0.163330.
     assert difference([0] * 10, of_shares=True) == pytest.approx((0, -0.16333, 0.16333), abs=1e-5)
     assert difference([1.0, 3.0], of_shares=False) == mean([1.0, 3.0])
     assert math.isnan(difference([], of_shares=True).value)

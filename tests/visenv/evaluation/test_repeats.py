@@ -88,8 +88,7 @@ def test_summary_counts_samples_and_not_repeats() -> None:
     (row,) = summarize(played(a=[1, 1, 1], b=[0, 0, None])).rows
     assert (row.episodes, row.samples, row.aborted) == (5, 2, 1)
     assert row.means["pass@3"].value == 1.0
-    # The accuracy is 3 in 5. The samples have 3 and 2 episodes: their effective number is 5² / 13 =
-    # 1.923.
+    # The accuracy is 3 in 5. The samples have 3 and 2 episodes: 5² / 13 = 1.923 effective ones.
     assert row.means["accuracy"] == pytest.approx(proportion(0.6 * 25 / 13, 25 / 13))
 
 

@@ -126,8 +126,7 @@ def test_tool_use_by_hand() -> None:
     tools = {each.tool: each for each in summarize(PLAYED).tools}
     assert list(tools) == [ANY_TOOL, "page", "zoom"]
     every = tools[ANY_TOOL]
-    # Five episodes count. Numbers 0, 2 and 3 made 2 + 3 + 1 calls, of which 1 + 3 + 0 gave a
-    # result.
+    # Of five episodes, 0, 2 and 3 made 2 + 3 + 1 calls, of which 1 + 3 + 0 gave a result.
     assert (every.total, every.used.value) == (6, 3 / 5)
     assert every.calls.value == pytest.approx(6 / 5)
     assert every.success.value == pytest.approx(4 / 6)

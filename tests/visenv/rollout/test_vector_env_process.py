@@ -1,4 +1,4 @@
-"""Tests the pool with workers in processes: rebuilt from JSON, killed when they hang, or dead."""
+"""Tests the pool with workers in processes: rebuilt from JSON, replaced when hanging or dead."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_hanging_child_is_killed(pool: EpisodePool) -> None:
     pool.timeout = None
     assert pool.ready()[0].info["aborted"] == "timeout: no reply within 0.05 s."
     assert neighbor_is_well(pool)
-    # The new child starts more slowly than the limit, which counts from the end of the start.
+    # Starting the new child may take longer than the limit, which counts only after the start.
     pool.timeout = 20.0
     assert not pool.reset_at([0], 7)[0].over
     pool.timeout = None

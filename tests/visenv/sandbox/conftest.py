@@ -42,7 +42,7 @@ def every(outcomes):
 """`denied` is True where the kernel refused; `call` calls a C function or a system call."""
 
 LIMITS = SandboxLimits(wall_seconds=30.0, cpu_seconds=20, memory_bytes=512 << 20)
-"""Limits that honest programs stay far below: only an attack or a fault reaches them."""
+"""Limits far above the needs of honest programs: only an attack or a fault reaches them."""
 
 
 @pytest.fixture(scope="session", params=["namespaces", "landlock"])

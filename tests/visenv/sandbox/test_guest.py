@@ -46,7 +46,7 @@ def judged(program: bytes, number: int, arguments: Sequence[int] = (), audit: in
 
 @pytest.fixture(params=["x86_64", "aarch64"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return each of the two architectures, and pretend that this machine has it."""
+    """Return the name of an architecture, and pretend that this machine has it; runs for both."""
     name: str = request.param
     monkeypatch.setattr(syscalls, "machine", lambda: syscalls.MACHINES[name])
     return name

@@ -313,7 +313,7 @@ while True:
 
 
 def test_links_and_directories_of_the_host_cannot_be_found_out(attack: Attack, mode: str) -> None:
-    """Check that a root of its own hides the host; without namespaces the calls are refused."""
+    """Check that a private root hides the host; without namespaces the calls are refused."""
     refused = "{'EINVAL'}, {'EPERM'}"
     nothing_there = "{'ENOENT'}, {'ENOENT'}"
     execution = attack(

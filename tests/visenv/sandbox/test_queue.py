@@ -259,7 +259,7 @@ def test_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 def test_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
-    """Check both moments: with `given`, it has the worker, but does not know it yet."""
+    """Check both moments: with `given`, the task has the worker, but has not resumed yet."""
 
     async def cancel(queue: FairQueue) -> None:
         give_back = await queue.acquire("a")

@@ -115,7 +115,7 @@ def test_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: 
     assert small.size == (16, 12)
     expected = cv2.resize(image.pixels, (16, 12), interpolation=cv2.INTER_AREA)
     np.testing.assert_array_equal(small.pixels, expected)
-    np.testing.assert_array_equal(image.shrunk((16, 12)).pixels, expected)  # from its pixels
+    np.testing.assert_array_equal(image.shrunk((16, 12)).pixels, expected)  # now from its pixels
     red, blue = small.pixels[6, 2], small.pixels[6, 13]
     assert (red[0] > 200, red[2] < 60) == (True, True)
     assert (blue[2] > 200, blue[0] < 60) == (True, True)

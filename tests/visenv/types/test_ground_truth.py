@@ -70,7 +70,7 @@ def test_sample_gives_its_truth_as_a_type() -> None:
 
 
 class Scenes:
-    """Declares a ground truth of another type than its samples have."""
+    """Declares `QuestionTruth` as the type of its ground truths."""
 
     ground_truth: Any = QuestionTruth
 

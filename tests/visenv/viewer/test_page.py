@@ -123,7 +123,7 @@ def test_overview_shows_facts_results_curves_and_saved_files(run: Page) -> None:
 def test_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
     line = run.locator("[data-curve=reward] .raw").get_attribute("points") or ""
     points = [tuple(map(float, point.split(","))) for point in line.split()]
-    # Steps 1 to 4 have even distances from 40 to 330; the values 1.25, 1.5, 1.75, 2 do too, so y
+    # The steps 1 to 4 are evenly spaced from 40 to 330, and so are their values 1.25 to 2, so y
     # falls by equal parts.
     assert [x for x, _ in points] == pytest.approx([40, 136.7, 233.3, 330], abs=0.1)
     falls = [one[1] - other[1] for one, other in pairwise(points)]
@@ -197,7 +197,7 @@ def test_link_with_an_unknown_measure_shows_all(run: Page) -> None:
 
 def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
     titles = run.locator("#list th").all_inner_texts()
-    assert titles[:2] == ["Outcome", "Reward"]  # without the file of the episodes
+    assert titles[:2] == ["Outcome", "Reward"]  # no column for the file of the episodes
     assert "Question" not in titles  # all values are equal
     assert "question What colour" in run.locator("#constants").inner_text()
 

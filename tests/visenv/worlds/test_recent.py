@@ -1,4 +1,4 @@
-"""Tests recently made scenes: equal samples, equal generator states, and bounded memory."""
+"""Tests the cache of recently made scenes: equal samples and generator states, bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a reader finds the answer in a crop, but not in the view.
+"""Tests that a simple reader finds the answer in a crop, but not in the view.
 
 The reader knows the place of the panel and is trained: for every answer it stores the mean
 feature of 7 to 20 labeled scenes, and for a new scene it returns the nearest mean.
