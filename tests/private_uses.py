@@ -25,19 +25,22 @@ PUBLIC_MODULES: Final = frozenset(
         *("accelerate", "accelerate.utils", "deepspeed", "transformers", "trl", "vllm"),
         *("torch", "torch.distributed", "torch.nn", "torch.nn.functional", "torch.nn.utils.rnn"),
         *("torch.nn.attention.bias", "torch.utils.tensorboard", "vllm.sampling_params"),
-        # What these offer is exported by the package itself, but not so that mypy sees it.
+        # Names that the package itself exports, but in a way that mypy does not see.
         *("transformers.utils.import_utils", "trl.trainer.grpo_config", "trl.trainer.grpo_trainer"),
     }
 )
 """Modules whose names are documented."""
 
 SIMULATOR_FOLDERS: Final = frozenset({"simulator", "habitat"})
-"""Folders of code that runs in a simulator's interpreter, at versions that it checks when it starts
-(`SetupError`); their packages offer some of what is needed under private names only."""
+"""Folders of code that runs in the interpreter of a simulator.
+
+This code checks the versions of its packages when it starts (`SetupError`); the packages offer
+some needed functions only under private names.
+"""
 
 ENGINE_PACKAGES: Final = frozenset({"deepspeed", "vllm"})
 ENGINE_FILES: Final = frozenset({"policies/vllm/worker.py"})
-"""Files that hold objects of an engine, beside those that import one of `ENGINE_PACKAGES`."""
+"""Files that hold objects of an engine, in addition to files that import from `ENGINE_PACKAGES`."""
 
 DOCUMENTED: Final = frozenset(
     {
@@ -51,7 +54,7 @@ DOCUMENTED: Final = frozenset(
         *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest", "getvalue"),
     }
 )
-"""Attributes that the files with an engine use, and that are documented."""
+"""Documented attributes that the files with an engine use."""
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -60,7 +63,7 @@ _ELSEWHERE: Final = frozenset({"_replace", "_asdict", "_fields", "_exit"})
 
 
 class Use(NamedTuple):
-    """A name that the source uses: ``module:name`` where it is imported, else an attribute."""
+    """Describes a use of a name: ``module:name`` where it is imported, else an attribute."""
 
     file: str
     line: int
@@ -89,7 +92,7 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
 
 
 def _covers(path: str, name: str) -> bool:
-    """Whether a listed path is an imported name, or something inside it."""
+    """Return whether a listed path is an imported name, or something inside it."""
     return f"{path}.".replace(":", ".").startswith(f"{name}.".replace(":", "."))
 
 
@@ -113,7 +116,7 @@ def _is_own(receiver: ast.AST) -> bool:
 
 
 def imports(file: str, tree: ast.AST) -> Iterator[Use]:
-    """Yield imports, and names of modules in strings, that are not of a public module."""
+    """Yield imports of modules that are not public, also of modules that are named in strings."""
     package = re.compile(rf"({'|'.join(TESTED_VERSIONS)})(\.\w+)*")
     for node in ast.walk(tree):
         names: list[str] = []
@@ -140,8 +143,8 @@ def imports(file: str, tree: ast.AST) -> Iterator[Use]:
 def private_attributes(file: str, tree: ast.AST) -> Iterator[Use]:
     """Yield attributes with an underscore that the file does not define itself.
 
-    That includes names in strings (for `getattr`), and what subclasses of other packages' classes
-    override or call.
+    These include names in strings (for `getattr`), and names that subclasses of classes of other
+    packages override or call.
     """
     own = {*definitions(tree), *_ELSEWHERE}
     imported = any(True for _ in _watched(tree))
@@ -163,7 +166,7 @@ def _is_private(name: Any) -> bool:
 
 
 def _watched(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
-    """Yield what a file imports from the packages: module, name there, name here."""
+    """Yield the imports of a file from the watched packages: module, name there, name here."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             if node.module.partition(".")[0] in TESTED_VERSIONS:
@@ -176,7 +179,7 @@ def _watched(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
 
 
 def _inherited(file: str, tree: ast.AST, defined: ast.ClassDef) -> Iterator[Use]:
-    """Yield what a class overrides or uses of a base class of another package."""
+    """Yield names of a base class of another package that a class overrides or uses."""
     sources = {here: (module, name) for module, name, here in _watched(tree) if name}
     bases = [base.id for base in defined.bases if isinstance(base, ast.Name)]
     for module, name in (sources[base] for base in bases if base in sources):
@@ -190,13 +193,13 @@ def _inherited(file: str, tree: ast.AST, defined: ast.ClassDef) -> Iterator[Use]
 
 
 def _imported(module: str) -> Any:
-    with suppress(ImportError):  # verl has an environment of its own, with its own run of this
+    with suppress(ImportError):  # verl has its own environment, in which this check runs separately
         return importlib.import_module(module)
     return None
 
 
 def engine_attributes(file: str, tree: ast.AST, own: Iterable[str]) -> Iterator[Use]:
-    """Yield attributes in a file with an engine that nothing else in the file can have."""
+    """Yield attributes in a file with an engine that can only belong to the engine."""
     packages = {module.partition(".")[0] for module, _, _ in _watched(tree)}
     if not packages & ENGINE_PACKAGES and file not in ENGINE_FILES:
         return
@@ -211,7 +214,7 @@ def engine_attributes(file: str, tree: ast.AST, own: Iterable[str]) -> Iterator[
 
 
 def _of_imports(tree: ast.AST) -> set[str]:
-    """Return the attributes of built-in and PyTorch types, and of a file's imports but engines."""
+    """Return the attributes of built-in and PyTorch types and of imports other than engines."""
     import torch
 
     holders: list[Any] = [value for value in vars(builtins).values() if isinstance(value, type)]

@@ -1,4 +1,4 @@
-"""Programs that tests load as modules, or run as processes of their own."""
+"""Loads programs as modules, and runs them as processes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ROOT = Path(__file__).parents[1]
 
 
 def load_program(path: str) -> ModuleType:
-    """An example or benchmark as a module; `path` is relative to the repository."""
+    """Return an example or benchmark as a module; `path` is relative to the repository."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look their module up in sys.modules
     spec.loader.exec_module(module)
     return module
 
 
 def run_python(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run Python to its end, by default in the repository, where a program can import `tests`."""
+    """Run Python to its exit, by default in the repository, where a program can import `tests`."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)

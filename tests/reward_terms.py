@@ -1,4 +1,4 @@
-"""The value of one reward term, for tests of terms that are plain functions of an episode."""
+"""Computes a single reward term, for tests of terms that are plain functions of an episode."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Runs the stages of ``make test`` in order, and prints the minutes that each one took.
 
-The table comes at the end, also when a stage fails or is interrupted; then it ends with that stage.
-For the tests it has a row for each folder too: the sum over its tests, whichever process ran them.
+The table is printed at the end, and also when a stage fails or is interrupted; then that stage is
+its last row. For the tests it also has a row for each folder: the sum over its tests in all
+processes.
 
 ::
 
@@ -18,12 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _SECONDS = Path(".pytest_cache/v/visenv/seconds")
-"""Where `conftest.py` leaves the seconds of each folder's tests."""
+"""The file in which `conftest.py` saves the seconds of each folder's tests."""
 
 _PASSED, _INTERRUPTED = 0, 130
 
 Row = tuple[str, float, str]
-"""A stage, its seconds, and how it ended."""
+"""A stage, its seconds, and its result."""
 
 
 def main(make: str, stages: Sequence[str]) -> int:
@@ -71,7 +72,7 @@ def _ending(status: int) -> str:
 
 
 def _folders() -> list[Row]:
-    """The folders of the tests that the last stage ran, if any; the longest first."""
+    """Return rows for the test folders that the last stage ran, if any; the longest first."""
     if not _SECONDS.exists():
         return []
     seconds: dict[str, float] = json.loads(_SECONDS.read_text())

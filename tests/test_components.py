@@ -1,4 +1,4 @@
-"""The closing list of real components is true; in CI a whole run fails when one did not run."""
+"""Tests the closing list of real components; in CI a whole run fails when one did not run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(
     folder: Path, suite: str, *arguments: str, ci: bool, more: str = MISSING
 ) -> tuple[int, str]:
     (folder / "tests").mkdir()
-    # The real conftest, by default with a component added that no machine has.
+    # The real conftest, by default with an additional component that is always missing.
     conftest = (HERE / "conftest.py").read_text()
     (folder / "tests/conftest.py").write_text(conftest + "\n" + more)
     (folder / "tests/test_it.py").write_text(suite)

@@ -1,4 +1,4 @@
-"""The layout: three folders at the root, one namespace, each file held once, and a light core."""
+"""Tests the layout: three folders at the root, one namespace, no file twice, and a light core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def tree() -> dict[str, bytes]:
-    """Every file that belongs to the repository, the links left out."""
+    """Return the content of every file of the repository except links."""
     listing = run("git", "ls-files", "-z", "-c", "-o", "--exclude-standard", cwd=ROOT)
     if listing.returncode:
         pytest.skip("not a git checkout")
@@ -69,7 +69,7 @@ def test_importing_visenv_loads_nothing_heavy(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-# Imports every module of the core; says which heavy packages and which parts came along.
+# Imports every module of the core; prints the imported heavy packages and parts.
 IMPORT_THE_CORE = f"""
 import importlib, pathlib, sys, visenv
 
@@ -150,7 +150,7 @@ def test_wheel_holds_each_file_once(tmp_path: Path) -> None:
 
 def test_source_archive_holds_each_file_once_and_builds_the_same_wheel(tmp_path: Path) -> None:
     expected, expected_in_wheel = tree(), expected_wheel()
-    build(tmp_path)  # the source archive, then the wheel from it alone
+    build(tmp_path)  # builds the source archive, then the wheel from it alone
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         members = [member for member in opened.getmembers() if not member.isdir()]

@@ -1,4 +1,4 @@
-"""Names: no two public classes share one, and identifiers are spelled as in American English."""
+"""Tests names: those of public classes are unique, and identifiers use American spelling."""
 
 from __future__ import annotations
 

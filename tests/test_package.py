@@ -1,4 +1,4 @@
-"""The wheel and the source archive: they install in a clean environment, and README.md works there.
+"""Tests that the wheel and the source archive install cleanly, and that README.md works there.
 
 Dependencies are those of the running environment, since no test needs the network; only visenv is
 installed. With VISENV_FROM_INDEX=1, as in the public workflow, pip installs the dependencies from
@@ -37,7 +37,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the source archive, and the wheel that was built from it alone."""
+    """Return the folder with the source archive and the wheel that was built from it alone."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
     return folder
@@ -50,7 +50,8 @@ def installed(package: Path, folder: Path) -> Path:
     options = []
     if not FROM_INDEX:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        # A path in a .pth file is searched, but its own .pth files (an editable visenv) are not.
+        # Python searches the paths of a .pth file, but not the .pth files in them (an editable
+        # visenv).
         libraries = Path(sysconfig.get_path("purelib"))
         place = folder / "lib" / version / "site-packages/dependencies.pth"
         place.write_text(f"{libraries}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Private names of other packages: all are listed, and a missing one is an error at the start."""
+"""Tests that all used private names of other packages are listed, and checked at the start."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_private_names_that_are_listed_are_used() -> None:
 
 @real
 def test_private_names_without_an_entry_are_found() -> None:
-    """One of each kind, to show that the search sees them."""
+    """Check that the search finds one use of each kind."""
     found = {(use.file, use.name) for use in unlisted([])}
     assert {
         ("algos/trainer/distributed.py", "_set_pg_timeout"),
@@ -87,7 +87,7 @@ def test_private_names_without_an_entry_are_found() -> None:
     assert not any(file.startswith(("visenv/", "envs/")) for file, _ in found)
 
 
-# ------------------------------------------------------------------------- where they are checked
+# ---------------------------------------------------------------------------- checks at the start
 
 
 def start_processes() -> None:
@@ -220,7 +220,7 @@ class Data:
 
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A package "toy" 1.10.2, which was tested as 1.9.0; checks a name of it."""
+    """Return a function that checks a name of a package "toy" 1.10.2, which was tested as 1.9.0."""
     toy: Any = ModuleType("toy")
     toy.__version__ = "1.10.2+cpu"
     monkeypatch.setitem(sys.modules, "toy", toy)
@@ -315,7 +315,7 @@ def test_private_names_are_reported_together_and_by_package(package: Callable[..
     assert lines[4].startswith("  - verl.b cannot be imported")
 
 
-# ------------------------------------------------------------------------------------ the versions
+# ---------------------------------------------------------------------------------------- versions
 
 
 def pins(file: str) -> dict[str, str]:
@@ -339,7 +339,7 @@ def test_gpu_set_has_the_tested_versions_and_fits_the_extras() -> None:
     gpu = {str(canonicalize_name(name)): pin for name, pin in pins("gpu.txt").items()}
     main = {str(canonicalize_name(name)): pin for name, pin in pins("cpu.txt").items()}
     differing = {name for name in gpu.keys() & main.keys() if gpu[name] != main[name]}
-    assert differing == {"apache-tvm-ffi"}  # see the file
+    assert differing == {"apache-tvm-ffi"}  # gpu.txt explains why
     for name in ("accelerate", "deepspeed", "torch", "vllm"):
         assert gpu[name] in TESTED_VERSIONS[name], name
     wanted = project["dependencies"]

@@ -1,4 +1,4 @@
-"""The table of `make test`: every stage that ran, its minutes and how it ended."""
+"""Tests the table of `make test`: every stage that ran, its minutes and its result."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def start(folder: Path, *stages: str) -> subprocess.Popen[str]:
 
 
 def _accept_interrupts() -> None:
-    """Undo that a job in the background of a shell ignores Ctrl-C."""
+    """Restore the default action for Ctrl-C, which background jobs of a shell ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def rows(output: str) -> list[tuple[str, str]]:
-    """The stages and how they ended, without the minutes."""
+    """Return the stages and their results, without the minutes."""
     found = re.findall(r"^\| ( *\S+) +\| +\d+\.\d \| (\w*) +\|$", output, re.MULTILINE)
     assert found[-1] == ("all", "")
     return found[:-1]
@@ -65,7 +65,7 @@ def test_stages_run_in_order_and_are_in_the_table(tmp_path: Path) -> None:
 def test_stage_that_fails_ends_the_run_and_the_table(tmp_path: Path) -> None:
     process = start(tmp_path, "one", "fails", "two")
     output, _ = process.communicate()
-    assert process.returncode == 2  # make's own status for a recipe that failed
+    assert process.returncode == 2  # make's own status when a recipe failed
     assert rows(output) == [("one", "passed"), ("fails", "FAILED")]
 
 
@@ -74,7 +74,7 @@ def test_stage_that_is_interrupted_ends_the_table(tmp_path: Path) -> None:
     assert process.stdout is not None
     while process.stdout.readline() != "hangs\n":
         pass
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to all processes in the terminal
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C signals all processes of the terminal
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert [row for row in rows(output) if row[0] != "one"] == [("hangs", "stopped")]

@@ -1,4 +1,4 @@
-"""The background loop: one thread per process, callable from every thread and every event loop."""
+"""Tests the background loop: one thread per process, callable from all threads and event loops."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_submit_is_awaited_in_another_loop_without_blocking_it() -> None:
 
     async def caller() -> str:
         future = asyncio.wrap_future(background.submit(waits()))
-        await asyncio.sleep(0)  # this loop still turns, and is what lets the coroutine end
+        await asyncio.sleep(0)  # this loop still runs, and sets the event
         assert not future.done()
         release.set()
         return await future
@@ -97,7 +97,7 @@ def test_run_on_the_background_loop_itself_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match=r"wait for itself.*Await the coroutine"):
         background.run(nested())
-    assert background.run(asyncio.sleep(0, result=1)) == 1  # the loop lives on
+    assert background.run(asyncio.sleep(0, result=1)) == 1  # the loop still runs
 
 
 def test_submit_cancels_the_coroutine_when_its_future_is_cancelled() -> None:
@@ -125,7 +125,7 @@ def _child(connection: Connection) -> None:
 
 
 def test_run_in_a_forked_child_starts_a_loop_of_its_own_and_leaves_the_parents_alone() -> None:
-    background.run(asyncio.sleep(0))  # the parent's loop runs before the fork
+    background.run(asyncio.sleep(0))  # starts the parent's loop before the fork
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
     child = context.Process(target=_child, args=(other,))

@@ -26,7 +26,7 @@ def test_value_is_made_once_while_it_is_kept() -> None:
 
 def test_least_recently_used_goes_first() -> None:
     cache: SharedCache[str, str] = SharedCache(2)
-    for key in ("a", "b", "a", "c"):  # a was asked for after b, so c takes the place of b
+    for key in ("a", "b", "a", "c"):  # a was requested after b, so c replaces b
         cache.get(key, partial(str, key))
     assert cache.get("a", lambda: "made anew") == "a"
     assert cache.get("b", lambda: "made anew") == "made anew"

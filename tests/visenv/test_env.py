@@ -1,4 +1,4 @@
-"""VisEnv: every way a turn can go, on the adder and on an environment that shows images."""
+"""Tests `VisEnv`: all kinds of turns, on the adder and on an environment that shows images."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TROUBLE = "<tool>\nname: trouble\nkind: {}\n</tool>"
 
 
 def adder(**options: Any) -> VisEnv:
-    """The bare environment, without its reward."""
+    """Return the bare environment, without its reward."""
     env = toy.make(**options).unwrapped
     assert isinstance(env, VisEnv)
     return env
@@ -64,7 +64,7 @@ def test_check_env_passes_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gym.make(toy.register(), render_mode="ansi").unwrapped)
-        # The rewarded environment, too: that it is wrapped is the one thing the checker remarks.
+        # The checker's only warning about the rewarded environment is that it is wrapped.
         warnings.filterwarnings("ignore", ".*different from the unwrapped version")
         check_env(gym.make(toy.register(), render_mode="rgb_array"), skip_render_check=True)
 
@@ -236,7 +236,7 @@ def test_episode_is_seeded() -> None:
 
 
 class Rows:
-    """A finite source."""
+    """Holds a finite number of rows."""
 
     def __len__(self) -> int:
         return 3
@@ -335,7 +335,7 @@ def test_copy_pickled_in_the_middle_goes_on_the_same() -> None:
 
 
 class NoArguments(Arguments):
-    """Nothing."""
+    """Holds no arguments."""
 
 
 class Camera(Tool[NoArguments]):
@@ -362,7 +362,7 @@ def test_long_results_are_cut_and_large_images_shrunk() -> None:
     env = with_camera(render_mode="rgb_array")
     env.reset(seed=0)
     observation, *_, info = env.step("<tool>\nname: look\n</tool>")
-    # 50 characters, 8 shown: 42 are left. 20 x 10 = 200 pixels in a budget of 60: the scale is
+    # 50 characters, 8 shown: 42 are left. 20 x 10 = 200 pixels for a budget of 60: the scale is
     # sqrt(60 / 200) = 0.5477, so 20 x 0.5477 = 10.9 and 10 x 0.5477 = 5.4: 10 wide, 5 high.
     assert "xxxxxxxx… [42 more characters]" in observation["text"]
     assert observation["text"].count("<image>") == len(observation["images"]) == 1
@@ -375,7 +375,7 @@ def test_long_results_are_cut_and_large_images_shrunk() -> None:
 
 
 class Complaining(Camera):
-    """Repeats what it was given."""
+    """Repeats its arguments in an error."""
 
     @override
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
@@ -393,7 +393,7 @@ def test_long_errors_of_tools_are_cut() -> None:
     observation, *_, info = env.step(f"<tool>\nname: look\nat: {'x' * 2**20}\n</tool>")
     called = record(info).events[1]
     assert isinstance(called, ToolCalled)
-    # "bad arguments" has 13 characters, " {'at': '" 9, and "'}" 2.
+    # "bad arguments" has 13 characters; " {'at': '" has 9 and "'}" has 2.
     assert called.reason == f"bad arguments… [{9 + 2**20 + 2} more characters]"
     assert f"Error: {called.reason}\n" in observation["text"]
 
@@ -408,7 +408,7 @@ def test_observation_shares_no_memory_with_the_episode() -> None:
 
 
 class Noting(Camera):
-    """Notes which of its methods are called."""
+    """Records which of its methods are called."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -456,7 +456,7 @@ def test_oracle_is_right_and_the_random_answer_a_number() -> None:
 
 
 class Unreadable(Rows):
-    """A finite source whose second row is broken."""
+    """Holds a finite number of rows, the second of them broken."""
 
     @override
     def __getitem__(self, index: int) -> Sample:

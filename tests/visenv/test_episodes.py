@@ -1,4 +1,4 @@
-"""Episodes on disk: what comes back is what went in, and what is broken is named."""
+"""Tests episodes on disk: read episodes equal the written ones, and errors name broken parts."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ from visenv.types import (
 )
 from visenv.types.failure import FailureSource
 
-# ---------------------------------------------------------------------- any episode there can be
+# -------------------------------------------------------------------------- any possible episode
 
-# Surrogates included, alone and in pairs, as a policy's bytes may decode to anything.
+# With surrogates, alone and in pairs, since the bytes of a policy may decode to any text.
 texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
 numbers = st.floats(allow_nan=False, width=64)
 json_values = st.recursive(
@@ -134,7 +134,7 @@ turns = st.builds(
 
 @st.composite
 def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str], filmed: list[str]) -> Segment:
-    """One segment with all turns, each after an image, a video or a token of the environment."""
+    """Return a segment with all turns, each after an image, a video or an environment token."""
     tokens: list[int] = []
     logprobs: list[float] = []
     turn_spans, image_spans, video_spans = [], [], []
@@ -223,7 +223,7 @@ def test_episodes_as_read_equal_those_written(
 
 
 def test_arrays_come_back_to_the_bit(tmp_path: Path) -> None:
-    nan = np.array([0x7FC00001, 0x80000000], np.uint32).view(np.float32)  # a marked NaN, -0.0
+    nan = np.array([0x7FC00001, 0x80000000], np.uint32).view(np.float32)  # NaN with payload, -0.0
     tokens = np.array([2**31 - 1, 1, 2], np.int32)
     segment = Segment(
         tokens,
@@ -249,7 +249,7 @@ def test_arrays_come_back_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_turns_saved_without_a_constraint_have_none(tmp_path: Path) -> None:
-    """As before constraints were saved, when tokens were recorded among all tokens."""
+    """Read an older episode: its constraints were not saved, its tokens chosen among all tokens."""
     empty = np.zeros(0, np.int32)
     arrays = (empty, np.zeros(0, np.bool_), np.zeros(0, np.float32), empty)
     segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), (9,), 2, 1.0, "p")
@@ -275,7 +275,7 @@ def test_real_episodes_come_back(tmp_path: Path) -> None:
 
 
 class Film(Tool[toy.AddArguments]):
-    """Shows a video of two frames, and films a third one for viewers."""
+    """Shows a video of two frames, and records a third one for viewers."""
 
     name = "add"
     description = "Shows a video."
@@ -400,7 +400,7 @@ def test_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broke
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where every value of a JSON document stands."""
+    """Return the path of every value in a JSON document."""
     inside: Any = ()
     if isinstance(value, dict):
         inside = value.items()
@@ -435,7 +435,7 @@ def test_changed_line_gives_an_episode_or_a_named_error(
 
 
 HUGE = 10**400
-"""More than a float holds, which Python's JSON reads as any other integer."""
+"""An integer that is too large for a float; Python's JSON reads it as any other integer."""
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_read_episodes_adds_large_rewards_up_to_a_float(tmp_path: Path) -> None:
     record["turns"] = [record["turns"][0] | {"reward": 10**308}] * 2
     path.write_text(json.dumps(record) + "\n")
     (episode,) = read_episodes(path)
-    assert episode.reward == math.inf  # 2 * 10**308 is more than a float holds
+    assert episode.reward == math.inf  # 2 * 10**308 is too large for a float
 
 
 def test_files_without_weights_times_and_advantages_are_still_read(tmp_path: Path) -> None:
@@ -536,7 +536,7 @@ def test_episodes_read_without_messages_are_those_without_messages(tmp_path: Pat
         whole.metrics,
     )
     for image in (tmp_path / "images").iterdir():
-        image.unlink()  # nothing of them is opened
+        image.unlink()  # the images of these episodes are never opened
     assert list(read_episodes(tmp_path / "episodes.jsonl", messages=False)) == [light]
 
 
@@ -569,7 +569,7 @@ append_episode(path, small)
 @pytest.mark.parametrize("what", ["text", "image"])
 @pytest.mark.parametrize("how", ["append", "write"])
 def test_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:
-    """The text or the image of the second episode is larger than the disk has room for."""
+    """Check that a text or image that is too large for the disk leaves the file unchanged."""
     small = _shows(PICTURES[0])
     noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)
     large = {
@@ -583,7 +583,7 @@ def test_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), how, "large.jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "OSError\n", "")
-    assert list(read_episodes(path)) == [small, small]  # there was room again for one more
+    assert list(read_episodes(path)) == [small, small]  # after the error, another episode fits
     assert [each.name for each in path.parent.iterdir() if each.is_file()] == ["e.jsonl"]
     names = [each.name for each in (path.parent / "images").iterdir()]
     assert names == [f"{PICTURES[0].sha256}.png"]

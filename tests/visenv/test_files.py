@@ -1,4 +1,4 @@
-"""A file that is written appears whole, or not at all."""
+"""Tests that a written file appears whole, or not at all."""
 
 from __future__ import annotations
 

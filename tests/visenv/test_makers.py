@@ -1,4 +1,4 @@
-"""Words on a command line, and what they make."""
+"""Tests objects that are made from words of a command line."""
 
 from __future__ import annotations
 

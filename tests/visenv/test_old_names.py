@@ -1,4 +1,4 @@
-"""Old names of settings: saved ones are read, given ones are refused with the new name."""
+"""Tests old names of settings: saved ones are read, given ones are refused with the new name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options in names are read as pairs, or refused with the text."""
+"""Tests that options in names are read as pairs, or refused with the text."""
 
 from __future__ import annotations
 

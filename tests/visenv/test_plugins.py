@@ -1,4 +1,4 @@
-"""Names that other packages add, and every way in which such a package can be broken."""
+"""Tests names that other packages add, and many ways in which such a package can be broken."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Calm(RandomPolicy): pass
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a package of one module, with entry points, as pip leaves it."""
+    """Yield a function that installs a package of one module with entry points, as pip does."""
     registered = dict(gym.registry)
     site = tmp_path / "site"
     site.mkdir()
@@ -156,7 +156,7 @@ def test_name_of_two_packages_is_refused(
         load("policy", "calm")
     assert main(["list"]) == 1
     assert problem in capsys.readouterr().err
-    assert make_policy("calm1") is not None  # the other names of both packages stay usable
+    assert make_policy("calm1") is not None  # the other names of both packages work
 
 
 def test_environment_needs_an_id(install: Install) -> None:
@@ -271,7 +271,7 @@ def test_module_and_id_imports_the_module_that_registers(install: Install) -> No
     with pytest.raises(UnknownNameError, match="is module:Id or module:Class"):
         env_spec("own/X-v0")
     assert env_spec("own_envs:own/X-v0").id == "own/X-v0"
-    assert env_spec("own/X-v0").id == "own/X-v0"  # imported by now
+    assert env_spec("own/X-v0").id == "own/X-v0"  # the module is imported now
     assert load("environment", "own_envs:own/X-v0") is make
     with pytest.raises(ConfigurationError, match="'own_envs' does not register the id 'own/Y-v0'"):
         env_spec("own_envs:own/Y-v0")

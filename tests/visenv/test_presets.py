@@ -1,4 +1,4 @@
-"""Presets and options: the types of the fields check what is given, errors name the options."""
+"""Tests presets and options: values are checked against field types, errors name the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment whose prompt is rebuilt every turn."""
+"""Tests an environment whose prompt is rebuilt every turn."""
 
 from __future__ import annotations
 

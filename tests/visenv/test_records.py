@@ -1,4 +1,4 @@
-"""Events and ground truths as JSON: every registered type comes back as it was."""
+"""Tests events and ground truths as JSON: every registered type is read back unchanged."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_truth_of_a_missing_package_is_kept(name: str, monkeypatch: pytest.Monke
 
 @dataclass(frozen=True)
 class Unregistered:
-    """A ground truth that is in no table."""
+    """Represents a ground truth of an unregistered type."""
 
     right: str = "a"
 

@@ -1,4 +1,4 @@
-"""RewardWrapper: what is paid when, worked by hand."""
+"""Tests `RewardWrapper`: the rewards and the turns that they are paid for, worked by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_terms_read_the_log_and_the_sample() -> None:
     for _ in range(3):
         _, reward, *_ = env.step(base.grammar.compose(base.oracle_turn()))  # type: ignore[attr-defined]
         rewards.append(float(reward))
-    # 0.8 for the right total + 0.2 for a tool call that worked.
+    # 0.8 for the right total + 0.2 for a successful tool call.
     assert rewards == [0.0, 0.0, 1.0]
 
 

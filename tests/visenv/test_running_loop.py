@@ -1,4 +1,4 @@
-"""Plain functions called where an event loop runs already, as in a cell of Jupyter."""
+"""Tests plain functions that are called while an event loop runs, as in a cell of Jupyter."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_interrupt_cancels_what_runs() -> None:
     async def cell() -> None:
         background.run_here(long())
 
-    # asyncio.run would take the first interrupt for itself; Jupyter's loop does not.
+    # asyncio.run would catch the first interrupt; Jupyter's loop does not.
     loop = asyncio.new_event_loop()
     try:
         with pytest.raises(KeyboardInterrupt):

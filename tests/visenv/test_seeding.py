@@ -1,4 +1,4 @@
-"""Seeds: fixed by their stream, unrelated to their neighbors', small enough for 64 bits."""
+"""Tests seeds: fixed by their stream, independent of each other, below 64 bits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from visenv.seeding import seeds
 
 
 def test_stream_gives_the_same_seeds_in_every_release() -> None:
-    # NumPy keeps the words of a stream stable: 15793235383387715774 and 12390638538380655177 for
-    # SeedSequence(0). Half of each, rounded down.
+    # NumPy guarantees the words of a stream: 15793235383387715774 and 12390638538380655177 for
+    # SeedSequence(0). The seeds are half of each, rounded down.
     assert seeds(np.random.SeedSequence(0), 2) == [7896617691693857887, 6195319269190327588]
 
 

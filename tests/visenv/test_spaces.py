@@ -1,4 +1,4 @@
-"""The two spaces: what they hold, what they draw, and that Gymnasium can batch them."""
+"""Tests both spaces: their members, their samples, and batches by Gymnasium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns of an environment: several calls, goals, limits, asynchronous tools, shared pixels."""
+"""Tests the turns of `VisEnv`: several calls, goals, limits, asynchronous tools, shared pixels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from visenv.types import CallSkipped, Image, Message, Sample, ToolCalled, Trunca
 
 
 class Plans(KeyValueGrammar):
-    """A turn is a list of amounts: "1 2 x 3"; "x" is a call that fails, "= 6" an answer."""
+    """Reads a turn as a list of amounts, "1 2 x 3" (the call "x" fails), or as an answer, "= 6"."""
 
     @override
     def parse(self, text: str) -> ParsedTurn:
@@ -38,7 +38,7 @@ def _amount(word: str) -> Any:
 
 
 class Steps(toy.Add):
-    """Adds, and uses one environment step for each call."""
+    """Adds amounts, and uses one environment step for each call."""
 
     @override
     def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
@@ -56,7 +56,7 @@ class Planner(toy.Adder):
 
 
 class Careful(Planner):
-    """Stops a plan at the first call that fails."""
+    """Stops a plan at the first failed call."""
 
     @override
     def stop_calls(self, called: ToolCalled) -> str:
@@ -159,7 +159,7 @@ def test_turn_that_the_task_refuses_is_malformed() -> None:
 
 
 class Counting(toy.Add):
-    """Counts what the environment asks of it."""
+    """Counts the calls of its methods by the environment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -226,11 +226,11 @@ def test_tools_of_every_environment_are_opened_and_closed_once(
 
 
 class Failing(Counting):
-    """Raises in the methods that are named when it is their turn.
+    """Raises once for each of the given methods.
 
     Args:
         name: The name of the tool.
-        *fails: A method for each failure.
+        *fails: The methods that raise; a method that is given twice raises twice.
     """
 
     def __init__(self, name: str, *fails: str) -> None:
@@ -300,7 +300,7 @@ def test_tool_whose_service_failed_is_opened_again(kind: type[Failing]) -> None:
 
 
 def test_tool_whose_reset_failed_is_opened_again() -> None:
-    """Only a tool whose `reset` succeeded has an episode to end."""
+    """Check that only a tool whose `reset` succeeded gets a call of `end`."""
     first, failing, last = Failing("first"), Failing("add", "reset"), Failing("last")
     env = with_tools(first, failing, last)
     with pytest.raises(ServiceError, match="reset failed"):
@@ -341,7 +341,7 @@ def test_close_closes_all_tools_when_one_raises() -> None:
 
 
 class Meeting(Tool[toy.AddArguments]):
-    """Returns when so many episodes are inside a call at the same time, and never otherwise."""
+    """Returns only when `count` episodes are inside a call at the same time."""
 
     name = "add"
     description = "Waits for others."
@@ -407,7 +407,7 @@ def picture(width: int, height: int) -> Image:
 
 
 class Shows(toy.Adder):
-    """Shows two images and a video at first."""
+    """Shows two images and a video in its first messages."""
 
     @override
     def initial_messages(self) -> list[Message]:
@@ -434,6 +434,6 @@ def test_images_of_one_observation_share_a_budget(
     images = info["step"].messages[0].images
     assert [image.size for image in images] == sizes
     assert [(each.shape[1], each.shape[0]) for each in observation["images"]] == sizes
-    # what is announced is what is stored
+    # the stored image is the announced one
     assert env.store.images["first"] is images[0]
     assert observation["text"].count("<image>") == 4

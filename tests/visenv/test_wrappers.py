@@ -1,4 +1,4 @@
-"""Wrappers around an environment: which have an effect, which are refused, which are restored."""
+"""Tests wrappers around an environment: those with an effect, refused ones, restored ones."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_wrapper_that_truncates_ends_the_episode_and_its_terms_are_paid(wrap: An
     episode = played(wrap(made()))
     assert (episode.status, episode.reason, len(episode.turns)) == ("truncated", "wrapper", 1)
     assert episode.events[-1] == Truncated(0, "wrapper")
-    # 0.8 x correct + 0.2 x tool used: a tool was used, no answer was given
+    # 0.8 x correct + 0.2 x tool used: a tool was used, but no answer was given
     assert (episode.reward, episode.terms) == (0.2, {"correct": 0.0, "tool": 1.0})
     assert episode.metrics == {"accuracy": 0.0}
 
@@ -171,7 +171,7 @@ def test_reward_of_make_is_not_applied_twice_by_its_spec() -> None:
 
 
 class Odd(gym.Wrapper[Any, Any, Any, Any]):
-    """Returns what it is told."""
+    """Returns the changed result of `step`."""
 
     def __init__(self, env: Env, change: Any) -> None:
         super().__init__(env)
@@ -208,7 +208,7 @@ def test_wrapper_that_returns_wrong_types_is_named(change: Any, problem: str) ->
 
 
 class OddReset(gym.Wrapper[Any, Any, Any, Any]):
-    """Returns what it is told."""
+    """Returns the changed result of `reset`."""
 
     def __init__(self, env: Env, change: Any) -> None:
         super().__init__(env)

@@ -1,4 +1,4 @@
-"""The card of an environment: its facts, its Markdown, and the animated picture."""
+"""Tests the card of an environment: its facts, its Markdown, and the animated picture."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_transcript_leaves_out_the_middle_of_a_long_message(zoom: EnvCard) -> No
 def test_picture_is_an_animation_with_the_frames_of_the_episode(zoom: EnvCard) -> None:
     assert zoom.episode is not None
     picture = PIL.Image.open(io.BytesIO(animate(zoom.episode)))
-    # The image, turn 1, the crop, turn 2, the result.
+    # The frames: the image, turn 1, the crop, turn 2, the result.
     assert [scene.speaker for scene in scenes(zoom.episode)] == [
         "environment",
         "policy",
@@ -139,7 +139,7 @@ def test_picture_measures_no_more_of_a_long_text_than_it_shows(
     turn = replace(zoom.episode.turns[0], text="x" * 16_000)
     picture = animate(replace(zoom.episode, turns=(turn, *zoom.episode.turns[1:])), still=True)
     assert PIL.Image.open(io.BytesIO(picture)).size == (WIDTH // 2, HEIGHT // 2)
-    # 15 rows of about 45 letters, each measured once; all 16,000 letters would be 16,000.
+    # 15 rows of about 45 letters, each measured once; measuring all letters would give 16,000.
     assert 0 < measured < 2000
 
 

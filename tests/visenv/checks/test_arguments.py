@@ -114,10 +114,10 @@ TEXT = "Two cats. One dog."
         (WORDS, {"lower_bound": 5, "upper_bound": 3}, False),
         (WORDS, {"lower_bound": -1, "upper_bound": 4}, True),
         (WORDS, {"lower_bound": -3, "upper_bound": -1}, False),
-        (RANGES, {"ranges": []}, False),  # a paragraph, and no range
+        (RANGES, {"ranges": []}, False),  # one paragraph, but no range
         (RANGES, {"ranges": [[2, 1]]}, False),
         (NONE_OF, {"substrings": []}, True),
-        (NONE_OF, {"substrings": [""]}, False),  # it occurs everywhere
+        (NONE_OF, {"substrings": [""]}, False),  # the empty text occurs in every text
         (NOT, {"substring": ""}, False),
         (NOT, {"substring": "\n"}, True),
         (BEGINS, {"substring": ""}, True),
@@ -125,11 +125,11 @@ TEXT = "Two cats. One dog."
         (EACH_KEYWORD, {"keywords": [], "lower_bound_times": 1, "upper_bound_times": 2}, True),
         (TOTAL, {"keywords": [], "lower_bound_times": 1, "upper_bound_times": 2}, False),
         (TOTAL, {"keywords": [], "lower_bound_times": 0, "upper_bound_times": 2}, True),
-        # Four words have eight boundaries.
+        # The empty keyword occurs at word boundaries: four words have eight.
         (TOTAL, {"keywords": [""], "lower_bound_times": 8, "upper_bound_times": 8}, True),
-        # Blanks between two letters: "Two cats" and "One dog".
+        # A blank counts between two letters: in "Two cats" and in "One dog".
         (TOTAL, {"keywords": [" "], "lower_bound_times": 2, "upper_bound_times": 2}, True),
-        (PRECISION, {"precision": -1}, True),  # there is no number
+        (PRECISION, {"precision": -1}, True),  # the text has no number
     ],
 )
 def test_published_dialects_answer_what_strict_refuses(

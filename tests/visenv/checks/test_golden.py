@@ -1,4 +1,4 @@
-"""What the public code answers (arm, mmif), and what ours does where it should differ (strict)."""
+"""Tests the answers of the dialects arm, mmif (those of the public code) and strict."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ MMIF: list[Vector] = [
     (16, "#cat #cats #Cat cat", times("#cat", 0, 0), True),
     (13, "Hello there", affix("hello"), False),
     (14, "That is all.", affix("all"), False),
-    # Not in the papers' list, but how its words are meant.
-    (3, "roses -\nviolets -\nsugar", within(3, 3), False),  # no switch for verse
+    # Not an example of the papers, but follows from their wording.
+    (3, "roses -\nviolets -\nsugar", within(3, 3), False),  # mmif has no rule for verse
     (3, "roses -\nviolets -\nsugar", within(1, 1), True),
     (5, "well-known fact - yes", within(4, 4), True),
     (5, "well-known fact ! yes", within(3, 3), True),
@@ -82,17 +82,17 @@ MMIF: list[Vector] = [
 ]
 
 STRICT: list[Vector] = [
-    # 1: a ruled line is no paragraph.
+    # 1: a ruled line is not a paragraph.
     (1, "a\n \nb\n\n\n\nc", within(3, 3), True),
     (1, "one\n\n---\n\ntwo", within(2, 2), True),
     (1, "", within(0, 0), True),
-    # 2: a heading ends with its line's paragraph, list items are sentences, a smile is none.
+    # 2: a heading ends with the paragraph of its line, list items are sentences, a smiley is not.
     (2, "A title\n\nIt begins. It ends.", within(3, 3), True),
     (2, "We need:\n1. Flour\n2. Eggs", within(3, 3), True),
     (2, "It fell to\n-1. or -2. degrees\n- Ice", within(2, 2), True),
     (2, "Well done! :-)", within(1, 1), True),
     (2, "Mr. Smith left at 5 p.m. sharp.", within(1, 1), True),
-    # 3 and 4: lines of verse, sentences of prose, wrapped or not.
+    # 3 and 4: lines count in verse, sentences in prose, with or without line breaks.
     (3, VERSE, within(3, 3), True),
     (3, "roses -\nviolets -\nsugar", within(3, 3), True),
     (
@@ -104,14 +104,14 @@ STRICT: list[Vector] = [
     (3, "Hello.\nHow are you? I am fine.", within(3, 3), True),
     (4, f"{VERSE}\n\nThat was a poem. It is old.", {"ranges": [[3, 3], [2, 2]]}, True),
     (4, "One. Two.", {"ranges": [[2, 2], [0, 5]]}, False),
-    # 5 and 6: a dash between blanks is no word, "well-known" is one.
+    # 5 and 6: a dash between blanks is not a word, "well-known" is one word.
     (5, "well-known fact - yes", within(3, 3), True),
     (5, "* first\n* second", within(2, 2), True),
     (6, "one two\n\n***\n\nthree - four", within(2, 2), True),
-    # 7 and 8: any case, inside words too.
+    # 7 and 8: upper and lower case are equal, and matches inside words count.
     (8, "Concatenate", affix("CAT"), False),
     (7, "STRASSE", {"substrings": ["xyz", "straße"]}, False),
-    # 9 to 14: past punctuation, unless it is asked for.
+    # 9 to 14: punctuation at the ends is skipped, unless the substring contains it.
     (13, "**Hello** there", affix("Hello"), True),
     (13, "“Hello,” he said", affix("hello"), True),
     (14, "That is all!", affix("all"), True),
@@ -129,7 +129,7 @@ STRICT: list[Vector] = [
     (12, "Is it true, friend? It is, Friend!", affix("friend"), True),
     (10, "So it began.\n\n**So** it ended.", affix("so"), True),
     (11, "It rains today\n\nIt snows Today!", affix("today"), True),
-    # 15 and 16: whole words, hashtags and signs included.
+    # 15 and 16: only whole words count; hashtags and signs are part of a word.
     (16, "#cat #cats #Cat cat", times("#cat", 2, 2), True),
     (15, "cat cats Cat's category", times("cat", 2, 2), True),
     (15, "C++ or c++, not C++11", times("C++", 2, 2), True),
@@ -141,7 +141,7 @@ STRICT: list[Vector] = [
         {"keywords": ["cat", "Cat", "dog"], "lower_bound_times": 2, "upper_bound_times": 2},
         True,
     ),
-    # 17 and 18: whole numbers have no decimals; names, versions and list markers are no numbers.
+    # 17 and 18: integers have no decimals; names, versions and list markers are not numbers.
     (17, "50% and 12.5%", digits(1), False),
     (17, "50%", digits(0), True),
     (17, "50%", digits(2), False),
@@ -154,7 +154,7 @@ STRICT: list[Vector] = [
     (18, "v1.2.3 on A4, GPT-4, 192.168.0.1", digits(7), True),
     (18, "1. Tea for 2.50\n2. Milk for 1.25", digits(2), True),
     (18, "It was 2.50.", digits(2), True),
-    # 19: digits that stand by themselves, at a sentence's end too.
+    # 19: only numbers that are whole words count, also at the end of a sentence.
     (19, "A4 paper", {}, True),
     (19, "I have 4.", {}, False),
     (19, "I have 4 cats", {}, False),

@@ -1,4 +1,4 @@
-"""Texts made to be slow or to break something: quadratic time would run into the time limit."""
+"""Tests all checks on long hostile texts: code with quadratic time would exceed the time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.errors import DataError
 
 MEGABYTE = 1_000_000
 LONG = 10_000
-# NLTK splits in linear time too, but 100 times slower than the rest takes.
+# NLTK splits in linear time too, but takes 100 times longer than the other checks.
 LONG_OF_SENTENCES = 1_000
 
 PIECES = {

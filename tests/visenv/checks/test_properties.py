@@ -1,4 +1,4 @@
-"""What holds of every text: `strict` by construction, and all dialects on anything at all."""
+"""Tests properties of the checks: `strict` on constructed texts, all dialects on any text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_words_are_counted_whatever_is_between_them(parts: list[tuple[str, str]]
 @given(st.lists(st.lists(words, min_size=3, max_size=6), min_size=1, max_size=8), st.data())
 def test_paragraphs_and_sentences_are_counted(made: list[list[str]], data: st.DataObject) -> None:
     ends_with = st.sampled_from([".", "!", "?", "...", '."', ".)"])
-    # No abbreviation ends in "ish".
+    # No abbreviation ends in "ish", so each sentence ends here.
     each = [f"It was {' '.join(some)}ish{data.draw(ends_with)}" for some in made]
     gaps = [data.draw(st.sampled_from([" ", "\n\n", "\n \t\n\n"])) for _ in each]
     text = "".join(sentence + gap for sentence, gap in zip(each, gaps, strict=True))

@@ -1,4 +1,4 @@
-"""Sentences: NLTK's splitter, its parameters, and what is refused."""
+"""Tests the splitting of sentences: NLTK's splitter, its parameters, and refused inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that is all NLTK's search path, with nothing in it."""
+    """Yield an empty folder that is the whole search path of NLTK."""
     import nltk
 
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nowhere"), str(tmp_path)])
@@ -94,7 +94,7 @@ def test_abbreviations_keep_no_word(home: Path, trained: bool) -> None:
     orthography = _loaded()[0]._params.ortho_context
     known = dict(orthography)
     for number in range(100):
-        # Initials and abbreviations have the next word looked up.
+        # NLTK looks up the word after an initial or an abbreviation.
         split_sentences(f"J. Word{number} met Dr. Name{number}. In 5. other{number} came.")
     assert orthography == known
     assert len(known) == (2 if trained else 0)

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: help, mistakes, and what each command does."""
+"""Tests the command line: help, mistakes, and the effect of each command."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_rollout_writes_episodes_that_read_back(
         (second, 1, 0),
         (second, 1, 1),
     ]
-    # With reward=outcome the right answer alone is worth 1; both options were heard.
+    # reward=outcome pays only the right answer, and preset=tiny shows images of 96 px.
     assert [each.reward for each in episodes] == [1.0] * 4
     assert max(max(image.size) for each in episodes for image in each.images) == 96
     assert f"visenv view {tmp_path}" in capsys.readouterr().out
@@ -260,7 +260,7 @@ def test_episodes_that_are_there_are_never_overwritten(
 
 @pytest.fixture
 def photo_folder(tmp_path: Path) -> Path:
-    """A TextVQA folder of four rows: two good, one without an answer, one with a broken image."""
+    """Return a TextVQA folder of four rows: two good, one without an answer, one broken image."""
     folder = tmp_path / "photos"
     (folder / "train_images").mkdir(parents=True)
     rows = []
@@ -319,7 +319,7 @@ def test_eval_of_one_episode_has_an_interval_for_shares_alone(
     assert "[nan" not in said
     text = (tmp_path / "summary.json").read_text()
     rows = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))["rows"]
-    # Wilson's interval of 1 in 1 begins at 1 / (1 + z²) = 1 / 4.8415.
+    # Wilson's interval of 1 in 1 starts at 1 / (1 + z²) = 1 / 4.8415.
     assert rows[0]["accuracy"] == pytest.approx([1.0, 0.20655, 1.0], abs=1e-5)
     assert rows[0]["reward"][1:] == [None, None]
 
@@ -333,7 +333,7 @@ def test_rollouts_of_neighboring_seeds_share_no_scene(tmp_path: Path) -> None:
         episodes = read_episodes(out / "episodes.jsonl")
         scenes.append({(each.sample_id, each.seed) for each in episodes})
     assert len(scenes[0] | scenes[1]) == 6
-    # More episodes of a seed begin with the fewer.
+    # A smaller number of episodes of the same seed gives the first ones of the larger number.
     words = ["--episodes", "2", "--seed", "1", "--out", str(tmp_path / "fewer")]
     assert main(["rollout", ENV, *TINY, *words]) == 0
     fewer = read_episodes(tmp_path / "fewer" / "episodes.jsonl")
@@ -380,7 +380,7 @@ def test_eval_with_repeats_and_controls_breaks_no_cell_at_80_columns(
     said = capsys.readouterr().out
     tables = said.partition("written to")[0]
     assert all(len(line) <= 80 for line in tables.splitlines())
-    # Each mean is a number and its whole interval in one line.
+    # Each mean and its whole interval are in one line.
     means = re.findall(r"-?\d\.\d{3}(?: \[-?\d\.\d{3}, -?\d\.\d{3}\])?", tables)
     assert len(re.findall(r"\d\.\d{3}", tables)) == sum(
         1 if "[" not in each else 3 for each in means
@@ -416,8 +416,8 @@ def test_eval_compares_two_saved_evaluations_by_sample(
     capsys.readouterr()
     assert main(["eval", "--compare", str(one), str(two / "episodes.jsonl")]) == 0
     said = capsys.readouterr().out
-    # Four samples, right in the one and wrong in the other. Agresti and Min: mean 4 / 6, variance
-    # (4 + 1) / 6 - 16 / 36 = 0.388889, half 1.959964 sqrt(0.388889 / 6) = 0.498984.
+    # Four samples, each right in only one of the evaluations. Agresti and Min: mean 4 / 6,
+    # variance (4 + 1) / 6 - 16 / 36 = 0.388889, half width 1.959964 sqrt(0.388889 / 6) = 0.498984.
     accuracy = ["accuracy", "4", "1.000", "0.000", "1.000", "[0.168,", "1.000]"]
     assert accuracy in [line.split() for line in said.splitlines()]
     assert "4 samples are in both; only in A: 2, only in B: 0." in said

@@ -1,4 +1,4 @@
-"""`visenv data`: the chain from procedural samples to training and benchmark data, offline."""
+"""Tests `visenv data`: the steps from procedural samples to training and benchmark data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRACK = "fine_grained_perception.jsonl"
 
 
 def chain(folder: Path, samples: int = 4) -> list[list[str]]:
-    """Every step of the chain."""
+    """Return the commands of all steps of the chain."""
 
     def path(name: str) -> str:
         return str(folder / name)
@@ -57,7 +57,7 @@ def chain(folder: Path, samples: int = 4) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a chain run once, to be read."""
+    """Return the folder of a chain that was run once; tests only read it."""
     folder = tmp_path_factory.mktemp("made")
     for words in chain(folder):
         assert main(["data", *words]) == 0
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but the journals, whose order is that in which rows were done, and halves."""
+    """Return the content of every file, but journals (their order varies) and partial files."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -95,7 +95,7 @@ def test_whole_chain_accounts_for_every_row_and_is_the_same_twice(
     assert 0 < len(good) < 2 * len(hard)
     assert all(each.metrics["accuracy"] == each.metrics["zoomed"] == 1.0 for each in good)
     assert len(list(JsonLines(made / "chat/zoom.jsonl"))) == len(good)
-    for name in ("judge", "bench"):  # the benchmark's own loader takes them
+    for name in ("judge", "bench"):  # the loader of the benchmark reads them
         source = ARMBench(made / name)
         assert len(source) == summaries[f"{name}/fine_grained_perception.summary.json"]["rows"]
         assert not source.problems
@@ -121,7 +121,7 @@ def test_step_done_again_works_on_nothing(
 
 
 def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
-    """SIGKILL while episodes are played; the end is that of an undisturbed run."""
+    """Check that a run after SIGKILL during the episodes ends like an uninterrupted run."""
 
     def words(out: str) -> list[str]:
         step = ["data", "trajectories", *ENV, "--samples", "16", "--policy", "oracle"]
@@ -143,7 +143,7 @@ def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
         assert main(words(out)) == 0
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     ids = [json.loads(line)["line"] for line in journal.read_bytes().splitlines()[1:]]
-    assert len(ids) == len(set(ids)) == 16  # none was played twice
+    assert len(ids) == len(set(ids)) == 16  # no episode was played twice
     assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 16
 
 
@@ -181,7 +181,7 @@ MISTAKES = {
     ("questions", "ZomVQA-v0", "--samples", "1", "--out", "o.jsonl"): "Did you mean",
     ("negatives", "no.jsonl", *WRITER, "--out", "o.jsonl"): "There is no file of rows 'no.jsonl'",
     ("negatives", "no.jsonl", "--policy", "opnai", "--out", "o.jsonl"): "Did you mean 'openai'",
-    ("negatives", "no.jsonl", "--out", "o.jsonl"): "The policy 'openai'",  # no model is named
+    ("negatives", "no.jsonl", "--out", "o.jsonl"): "The policy 'openai'",  # no model is given
     ("negatives", "no.jsonl", *WRITER, "--flaws", "cuont", "--out", "o.jsonl"): "mean 'count'",
     ("armbench", "no.jsonl", *WRITER, "--out", "x/o.jsonl"): "no track of ARMBench-VL called 'o'",
     ("dedupe", "no.jsonl", "--contrast", "2", "--out", "o.jsonl"): "contrast must be above 0",
@@ -264,12 +264,12 @@ def test_guide_names_every_step_with_options_that_there_are() -> None:
     guide = guide.replace("$PLAYER", "--policy oracle --policy-option expert_rate=0.5")
     commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
     for words in commands:
-        _command("data", words)  # leaves with SystemExit where they cannot be read
+        _command("data", words)  # exits with SystemExit if the words cannot be parsed
     assert {words[0] for words in commands} == {*CURATION} - {"passages", "writer"} | {"difficulty"}
 
 
 def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Path) -> None:
-    """The agent loop of the paper's own environment, and pairs of the chain judged by zooming."""
+    """Check the later steps on the agent loop of ArmDoc, and on pairs judged by zooming."""
     played, good = tmp_path / "played/e.jsonl", tmp_path / "good/e.jsonl"
     for words in (
         [

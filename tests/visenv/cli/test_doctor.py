@@ -1,4 +1,4 @@
-"""`visenv doctor`: what it says where all is well, and where it is not."""
+"""Tests the output of `visenv doctor` on complete and on broken installations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv index`, and rankers by name: a folder of PDFs found by meaning."""
+"""Tests `visenv index`, and rankers by name, with vector search in a folder of PDFs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_pages_are_found_by_meaning(
     assert "0 pages embedded" in capsys.readouterr().out
 
     document = FolderLibrary(documents).document("mixed")
-    query = "astronomers watch stars"  # no word of it stands on the page
+    query = "astronomers watch stars"  # none of these words is on the page
     assert list(open_ranker("bm25").rank(document, query, 1)) == []
     assert list(open_ranker(f"text:{index}").rank(document, query, 1)) == [3]
 

@@ -1,4 +1,4 @@
-"""A person plays: a scripted one here, and once through a real terminal."""
+"""Tests `visenv play` with a scripted person, and once through a real terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Play = Callable[[Sequence[str]], str]
 def play(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Play:
-    """Plays seed 3 with these lines as input, and returns what was printed."""
+    """Return a function that plays seed 3 with these input lines, and returns the printed text."""
 
     def with_lines(lines: Sequence[str]) -> str:
         typing(monkeypatch, lines)
@@ -39,7 +39,7 @@ def play(
 
 
 def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> list[str]:
-    """Make `input` give these lines and then end; returns the prompts it was asked with."""
+    """Make `input` return these lines and then end; return the prompts that it receives."""
     left = iter(lines)
     prompts: list[str] = []
 
@@ -55,7 +55,7 @@ def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> list[str]:
 
 
 def oracle_lines() -> tuple[list[str], list[str]]:
-    """The oracle's two turns of seed 3 as a person types them after the prefix."""
+    """Return the oracle's two turns of seed 3, as a person types them after the prefix."""
     env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
     base = env.unwrapped
     assert isinstance(base, VisEnv)
@@ -134,12 +134,12 @@ def test_play_reads_well_in_a_terminal(tmp_path: Path) -> None:
 
 
 def read_until(terminal: int, end: bytes | None) -> bytes:
-    """What the terminal shows up to `end`, or until the other side has gone."""
+    """Return the output of the terminal up to `end`, or until the other side is closed."""
     said = b""
     while end is None or end not in said:
         try:
             more = os.read(terminal, 4096)
-        except OSError:  # how Linux tells that the other side has gone
+        except OSError:  # Linux raises this when the other side is closed
             more = b""
         if not more:
             assert end is None, said

@@ -1,4 +1,4 @@
-"""`visenv search`: an index from a folder, and a look into it."""
+"""Tests `visenv search`: it builds an index of a folder, and searches in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv validate`: what it prints of good, flawed and broken environments."""
+"""Tests the output of `visenv validate` for good, flawed and broken environments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOY = "visenv.testing.toy:make"
 
 
 class ToyWith(toy.Adder):
-    """The toy, ready to be made flawed."""
+    """Wraps the toy environment; subclasses add flaws."""
 
     def __init__(self, render_mode: str | None = None) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ def register(env: Any) -> str:
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The JSON that was printed; NaN and infinity are not JSON."""
+    """Return the printed JSON; fail if it contains NaN or infinity, which JSON does not have."""
     text = capsys.readouterr().out
     report: dict[str, Any] = json.loads(text, parse_constant=pytest.fail)
     return report
@@ -77,7 +77,7 @@ def test_validate_prints_every_check_and_measurement(capsys: pytest.CaptureFixtu
     for check in CHECKS:
         name = check.__name__.removeprefix("check_").replace("_", " ")
         assert re.search(rf"^ *{name} +passed *$", said, re.MULTILINE)
-    # 0.8 for the right sum and 0.2 for the tool; who says nothing gets neither.
+    # 0.8 for the right sum and 0.2 for the tool; an empty turn gets neither.
     assert re.search(r"top reward +1\.000", said)
     assert re.search(r"mean reward, oracle +1\.000", said)
     assert re.search(r"mean reward, empty +0\.000", said)
@@ -107,7 +107,7 @@ def test_validate_reports_a_flaw_runs_the_other_checks_and_fails(
     assert "FAILED: The text 'one megabyte': expected no exception, saw ValueError" in flat
     assert re.search(r"random turns rarely reach the top +passed", said.out)
     assert re.search(r"mean reward, oracle +1\.000", said.out)
-    # The environment is registered by its class, which JSON cannot hold: two more flaws.
+    # The environment is registered by its class, which JSON cannot represent: two more flaws.
     assert re.search(rf"visenv: 4 of {len(CHECKS)} checks of {env_id} failed: ", said.err)
     assert "survives_hostile_text" in said.err
 
@@ -138,7 +138,7 @@ def test_validate_calls_back_after_each_check() -> None:
     report = validate(toy.make, 1, seen.append)
     assert isinstance(report, ValidationReport)
     assert list(report.checks) == seen
-    # Made without gym.make it has no spec, and cannot be rebuilt or rescored.
+    # Made without gym.make the environment has no spec, and cannot be rebuilt or rescored.
     assert "rebuilds_from_json" in [check.name for check in report.failed]
 
 

@@ -1,4 +1,4 @@
-"""The difficulty filter with a scripted policy: means, thresholds, asking and playing."""
+"""Tests the difficulty filter with a scripted policy: means, thresholds, asking and playing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
 from visenv.rewards.vqa import vqa_score
 from visenv.types import Image, Message, Reply, Sample, Sampling, TurnRequest
 
-ANSWERS = {  # what the policy says to each question, in turn
+ANSWERS = {  # the replies of the policy to each question, in order
     "easy": ["cat"] * 8,
     "half": ["cat", "dog"] * 4,
     "hard": ["dog"] * 7 + ["cat"],
@@ -38,7 +38,7 @@ ANSWERS = {  # what the policy says to each question, in turn
 
 
 class Questions:
-    """Three questions whose answer is "cat"; a row may be unreadable."""
+    """Holds three questions whose answer is "cat"; one row may be unreadable."""
 
     def __init__(self, broken: int | None = None, width: int = 8) -> None:
         self.broken = broken
@@ -58,7 +58,7 @@ class Questions:
 
 
 class Answering(ScriptedPolicy):
-    """Says the next of a question's answers, and remembers what it was asked."""
+    """Replies with the next answer to a question, and records all requests."""
 
     def __init__(self, failing: str = "") -> None:
         super().__init__(self.say)
@@ -92,7 +92,7 @@ def outcomes(step: CurationStep, out: Path) -> list[RowOutcome]:
 
 
 def ask(out: Path, policy: Answering, source: Questions | None = None, **options: Any) -> list[int]:
-    """The rows that are kept."""
+    """Return the indices of the rows that the filter keeps."""
     source = source or Questions()
     AskDifficulty(source, policy, **options).run(row_lines(source), out)
     return [line.row["index"] for line in JsonLines(out)]
@@ -105,7 +105,7 @@ def test_groundlights_filter(tmp_path: Path) -> None:
     account = step.run(row_lines(Questions()), out)
     assert account == (3, 1, {"easy": 2}, {}, 1)
     found = outcomes(step, out)
-    assert [each.detail["mean"] for each in found] == [1.0, 0.5, 0.125]  # 8/8, 4/8 and 1/8 right
+    assert [each.detail["mean"] for each in found] == [1.0, 0.5, 0.125]  # 8, 4 and 1 of 8 are right
     assert [each.status for each in found] == ["dropped", "dropped", "kept"]  # below 0.5
     assert sorted(found[2].detail["scores"]) == [0.0] * 7 + [1.0]
     assert Counter(found[2].detail["answers"]) == {"dog": 7, "cat": 1}
@@ -122,7 +122,7 @@ def test_arm_thinker_drops_what_is_right_five_times_of_five() -> None:
     row = {"id": "a"}
     assert ARM_THINKER.samples == 5
     assert ARM_THINKER.outcome(row, [1.0] * 5).status == "dropped"
-    # 4/5 = 0.8 is below 1
+    # 4 / 5 = 0.8 is below 1
     assert ARM_THINKER.outcome(row, [1.0, 1.0, 0.0, 1.0, 1.0]).rows == ({"id": "a", "mean": 0.8},)
     assert ARM_THINKER.outcome(row, [0.0] * 5).status == "kept"
 
@@ -142,7 +142,7 @@ def test_difficulty_asks_each_question_straight(tmp_path: Path) -> None:
     ask(tmp_path / "hard.jsonl", policy)
     assert {each for each, _ in policy.requests} == {TurnRequest(max_tokens=10)}
     assert {(each.temperature, each.max_tokens) for _, each in policy.requests} == {(1.0, 10)}
-    assert len({each.seed for _, each in policy.requests}) == 24  # every draw has its own seed
+    assert len({each.seed for _, each in policy.requests}) == 24  # every reply has its own seed
     assert policy.shown[0].role == "user"
     assert policy.shown[0].images[0].size == (8, 4)
 
@@ -164,7 +164,7 @@ def test_row_that_cannot_be_read_is_tried_again(tmp_path: Path) -> None:
     policy = Answering()
     account = AskDifficulty(Questions(), policy).run(row_lines(Questions()), out)
     assert account == (3, 1, {"easy": 2}, {}, 1)
-    assert policy.asked == {"half": 8}  # and nothing else
+    assert policy.asked == {"half": 8}  # the only question asked
 
 
 def test_policy_that_fails_is_asked_again(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_sample_that_is_always_right_is_dropped_and_one_that_never_is_kept(tmp_p
     account = right.run(seed_lines(3), tmp_path / "right.jsonl")
     right.close()
     assert account == (3, 0, {"easy": 3}, {}, 0)
-    wrong = PlayDifficulty(make_env, OraclePolicy(expert_rate=0.0))  # gives up: "unknown"
+    wrong = PlayDifficulty(make_env, OraclePolicy(expert_rate=0.0))  # answers "unknown"
     account = wrong.run(seed_lines(3, first=5), tmp_path / "wrong.jsonl")
     wrong.close()
     assert account == (3, 3, {}, {}, 3)
@@ -216,7 +216,7 @@ def test_sample_that_is_always_right_is_dropped_and_one_that_never_is_kept(tmp_p
 
 @pytest.mark.component("opencv")
 def test_tries_are_members_of_one_group(tmp_path: Path) -> None:
-    """An oracle careful in half of the episodes is right in some of the five, not in all."""
+    """Check that an oracle that is right half of the time has right and wrong tries in a group."""
     step = PlayDifficulty(env_maker(ENV, ["preset=tiny"]), OraclePolicy(expert_rate=0.5))
     step.run(seed_lines(4), tmp_path / "mixed.jsonl")
     step.close()

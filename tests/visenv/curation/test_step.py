@@ -1,4 +1,4 @@
-"""Steps over rows: every line accounted for, whatever it holds, and nothing lost by a kill."""
+"""Tests steps over rows: they account for every line, and a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from visenv.errors import ConfigurationError, DataError, PolicyError
 
 
 class Halves(CurationStep):
-    """Keeps even numbers, halved; odd ones are dropped; counts what it is asked."""
+    """Keeps even numbers, halved, and drops odd ones; records the numbers that it receives."""
 
     name = "halves"
 
@@ -46,14 +46,14 @@ class Halves(CurationStep):
         number = row.get("number")
         if not isinstance(number, int):
             raise DataError("no number")
-        await asyncio.sleep((7 * number % 5) / 2000)  # they finish in another order
+        await asyncio.sleep((7 * number % 5) / 2000)  # the rows finish in another order
         if number % self.divisor:
             return dropped("odd")
         return kept({"id": row["id"], "number": number // self.divisor})
 
 
 class Firsts(CurationStep):
-    """Keeps the first row of each color: what becomes of a row depends on those before it."""
+    """Keeps the first row of each color, so a result depends on the rows before it."""
 
     name = "firsts"
     in_order = True
@@ -126,7 +126,7 @@ HOSTILE: list[tuple[bytes, str]] = [
 def test_lines_are_accounted_for_whatever_they_hold(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     lines = [b'{"id": "good", "number": 4}', b"", *(content for content, _ in HOSTILE)]
-    path.write_bytes(b"\n".join(lines))  # no end of line at the last
+    path.write_bytes(b"\n".join(lines))  # the last line has no line end
     step = Halves()
     account = step.run(JsonLines(path), out)
     assert account == (13, 1, {}, {"cannot be read": 12}, 1)
@@ -177,11 +177,11 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
     assert written(out)[0]["images"][0] == "../a/p.png"
     assert [line.row["images"] for line in JsonLines(out)] == [
         [str(tmp_path / "a" / "p.png"), "/far/q.png"],
-        "p.png",  # no list of paths: left alone
+        "p.png",  # not a list of paths: unchanged
     ]
 
 
-# ---------------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------------- resuming
 
 
 def test_stopped_run_goes_on(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_stopped_run_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [0.0, 0.001, 0.3, 0.77, 0.999, 1.0])
 def test_journal_cut_anywhere_is_repaired(tmp_path: Path, keep: float) -> None:
-    """Whatever a kill left of the file, the end is the same to the byte."""
+    """Check that after any cut of the journal the output is equal byte for byte."""
     lines, out = numbers(tmp_path / "in.jsonl", 8), tmp_path / "out.jsonl"
     Halves().run(lines, out, concurrency=1)
     whole, journal = out.read_bytes(), journal_path(out)
@@ -242,7 +242,7 @@ def test_change_reaches_all_that_follow_where_the_order_counts(tmp_path: Path) -
     rows.append({"id": "5", "colour": "b"})
     step = Firsts()
     step.run(write(path, rows), out)
-    step.run(write(path, rows), out)  # a step that is used again starts again
+    step.run(write(path, rows), out)  # a step that is used again starts from the beginning
     assert step.asked == ["5"]
     assert [row["id"] for row in written(out)] == ["0", "2", "3"]
     rows[2]["colour"] = "x"
@@ -282,7 +282,7 @@ def test_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) 
     step = Firsts()
     step.run(lines, out)
     assert step.asked == ["1", "2", "3"]
-    assert [row["id"] for row in written(out)] == ["0", "2", "3"]  # 1 is red again
+    assert [row["id"] for row in written(out)] == ["0", "2", "3"]  # 1 is red, as 0 is
     step = Firsts()
     step.run(lines, out)
     assert step.asked == []
@@ -429,7 +429,7 @@ def test_killed_at_any_moment_nothing_is_lost_and_the_end_is_the_same(tmp_path: 
     lines, out = numbers(tmp_path / "in.jsonl", 60), tmp_path / "out.jsonl"
     command = [sys.executable, "-c", SLOW, str(lines.path), str(out)]
     seen = 0
-    for rows_to_wait in (1, 20, 45):  # each run first goes over what is done
+    for rows_to_wait in (1, 20, 45):  # each run first skips the rows that are done
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for _ in range(rows_to_wait):
@@ -447,10 +447,10 @@ def test_killed_at_any_moment_nothing_is_lost_and_the_end_is_the_same(tmp_path: 
     subprocess.run([*command[:-1], str(whole)], check=True, capture_output=True)
     assert out.read_bytes() == whole.read_bytes()
     ids = [json.loads(line)["line"] for line in journal_path(out).read_bytes().splitlines()[1:]]
-    assert sorted(ids) == sorted(f"n{number}" for number in range(60))  # none was worked on twice
+    assert sorted(ids) == sorted(f"n{number}" for number in range(60))  # no row was processed twice
 
 
-# ---------------------------------------------------------------------------- seeds and places
+# ------------------------------------------------------------------- seeds and numbers of rows
 
 
 def test_seeds_depend_on_every_part_and_on_where_one_ends() -> None:

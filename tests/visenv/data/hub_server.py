@@ -1,4 +1,4 @@
-"""A stub of the HTTP interface of the Hugging Face Hub: data sets with branches and commits."""
+"""Serves a stub of the HTTP interface of the Hugging Face Hub: data sets, branches and commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Files = Mapping[str, bytes]
 
 
 class Hub:
-    """What the stub serves.
+    """Holds the data sets that the stub serves, and records the requests.
 
     Attributes:
         url: The address, for ``HF_ENDPOINT``.
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _entry(path: str, content: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""HR-Bench as TSV and as parquet, read a row at a time."""
+"""Tests the HR-Bench source on TSV and parquet files, which it reads row by row."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_score(tmp_path: Path) -> None:
     sample = source[0]
     assert [source.score(text, sample) for text in ("B", "(B) blue", "It is blue.")] == [1, 1, 1]
     assert [source.score(text, sample) for text in ("A", "It is red.", "")] == [0, 0, 0]
-    # The public code compares the text with the letter as they are.
+    # The public code compares the whole text with the letter.
     assert source.score("B", sample, compat="r1_vlm") == 1.0
     assert source.score("<answer>B</answer>", sample, compat="r1_vlm") == 0.0
     assert source.score("The answer is B", sample, compat="r1_vlm") == 0.0
@@ -208,7 +208,7 @@ def field(without: str) -> st.SearchStrategy[str]:
     return st.text(st.characters(codec="utf-8", exclude_characters=f"\r\0{without}"), max_size=12)
 
 
-# Not tabs and line ends in one field: such a line could be a whole record by itself.
+# No field has both tabs and line ends: a line of such a field could look like a whole record.
 ROWS = st.lists(st.lists(field("\t") | field("\n"), min_size=3, max_size=3), max_size=6)
 
 

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub: the real client, against a stub of its HTTP interface."""
+"""Tests data sets of the Hugging Face Hub: the real client, with a stub of its HTTP interface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hub() -> Iterator[Hub]:
 
 
 def stars(*answers: str) -> dict[str, bytes]:
-    """The files of a V*Bench with one question for each answer."""
+    """Return the files of a V*Bench with one question for each answer."""
     image = io.BytesIO()
     PIL.Image.new("RGB", (60, 40)).save(image, "PNG")
     files = {}
@@ -44,7 +44,7 @@ def stars(*answers: str) -> dict[str, bytes]:
 
 
 class Client:
-    """Runs visenv in a process of its own, since the client reads HF_ENDPOINT when imported."""
+    """Runs visenv in its own process, since the client reads HF_ENDPOINT when it is imported."""
 
     def __init__(self, hub: Hub, folder: Path) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class Client:
         )
 
     def open(self, *names: str, **env: str) -> list[dict[str, object]]:
-        """Open data sets one after the other; say what they hold."""
+        """Open data sets one after the other, and return their contents."""
         done = self.run("-c", OPEN, *names, **env)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -109,7 +109,7 @@ def test_data_set_is_downloaded_once_and_opens_without_the_network(
     commit = hub.push("lab/stars", stars("one"))
     first = client.open(DATA)
     downloads = [each for each in hub.requests if each.startswith("GET /datasets/")]
-    assert len(downloads) == 2  # a JSON file and an image
+    assert len(downloads) == 2  # one JSON file and one image
     hub.requests.clear()
     assert client.open(f"{DATA}@{commit}") == first
     assert hub.requests == []
@@ -180,7 +180,7 @@ def test_download_that_breaks_off_is_an_error_and_is_taken_up_again(
     hub.broken.add("direct_attributes/sa_1.json")
     done = client.visenv("eval", "ZoomVQA-v0", "--data", DATA, "--out", "out")
     assert done.returncode == 1
-    *_, said = done.stderr.splitlines()  # after the warnings of the client, which tries again
+    *_, said = done.stderr.splitlines()  # the lines before are warnings
     assert said.startswith("visenv: hub:lab/stars cannot be downloaded: ")
     hub.broken.clear()
     (opened,) = client.open(DATA)

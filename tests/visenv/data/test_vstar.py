@@ -1,4 +1,4 @@
-"""V*Bench in both layouts: the option that is always first is not always A."""
+"""Tests V*Bench in both layouts, and that its options, the first always right, are shuffled."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_folder_layout(tmp_path: Path) -> None:
     first, second = source[0], source[1]
     assert (first.id, first.kind) == ("vstar-direct_attributes/sa_1", "direct_attributes")
     assert first.images[0].size == (100, 80)
-    # x, y, width, height 10 20 30 5 ends at 10 + 30, 20 + 5.
+    # Given as x, y, width, height: 10 20 30 5 ends at 10 + 30, 20 + 5.
     assert first.ground_truth.target_box == (10, 20, 40, 25)
     assert second.ground_truth.target_boxes == ((10, 20, 40, 25), (50, 10, 70, 70))
-    assert second.ground_truth.target_box == (10, 10, 70, 70)  # around both
+    assert second.ground_truth.target_box == (10, 10, 70, 70)  # encloses both boxes
     assert second.ground_truth.target_objects == ("dog", "car")
     assert source.problems == []
 
@@ -86,11 +86,11 @@ def test_options_are_shuffled_by_the_id_alone(tmp_path: Path) -> None:
         (label,) = sample.answers
         options = sample.ground_truth.options
         assert sorted(options) == sorted(OPTIONS)
-        assert options["ABCD".index(label)] == "rubber"  # option 0 of the file
+        assert options["ABCD".index(label)] == "rubber"  # the right one is option 0 of the file
         assert f"({label}) rubber\n" in sample.question
     labels = Counter(sample.answers[0] for sample in samples)
     assert set(labels) == set("ABCD")
-    assert max(labels.values()) < 30  # always A would be 60 of 60
+    assert max(labels.values()) < 30  # without shuffling, A has 60 of 60
 
 
 def test_score(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_score(tmp_path: Path) -> None:
     sample = source[0]
     assert [source.score(text, sample) for text in ("B", "The answer is B", "cotton")] == [1, 1, 1]
     assert [source.score(text, sample) for text in ("A", "rubber", "")] == [0, 0, 0]
-    assert source.score("The answer is B", sample, compat="r1_vlm") == 0.0  # "TB"
+    assert source.score("The answer is B", sample, compat="r1_vlm") == 0.0  # its capitals are "TB"
     assert source.score("B", sample, compat="r1_vlm") == 1.0
 
 
@@ -106,7 +106,7 @@ def test_hub_layout(tmp_path: Path) -> None:
     row = question(tmp_path)
     source = ask(tmp_path, row)
     sample = source[0]
-    assert sample.question == row["text"]  # as the data set words it
+    assert sample.question == row["text"]  # the text of the data set, unchanged
     assert sample.id == "vstar-0"
     assert sample.kind == "direct_attributes"
     assert sample.answers == ("B",)
@@ -117,7 +117,7 @@ def test_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> None:
     annotate(tmp_path, "direct_attributes", "sa_1")
     sample = ask(tmp_path, question(tmp_path))[0]
     assert sample.ground_truth.target_box == (10, 20, 40, 25)
-    assert sample.answers == ("B",)  # the file of questions decides
+    assert sample.answers == ("B",)  # the label of the question file, not the annotation
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ranking the pages of documents by their words."""
+"""Tests the ranking of the pages of documents by BM25."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from visenv.testing.documents import TextDocument
 
 
 class CountedDocument(TextDocument):
-    """Counts how often a page is read."""
+    """Counts the reads of its pages."""
 
     reads = 0
 
@@ -56,12 +56,12 @@ def test_document_is_read_once_while_its_statistics_are_kept() -> None:
     document, ranker = CountedDocument("d", ["one", "two"]), Bm25Ranker()
     assert ranker.rank(document, "two", 1) == [2]
     assert ranker.rank(document, "one", 1) == [1]
-    assert CountedDocument.reads == 2  # its two pages
+    assert CountedDocument.reads == 2  # each of the two pages once
 
 
 def test_documents_of_one_name_are_not_mistaken_for_each_other() -> None:
     ranker = Bm25Ranker()
-    for page in range(1, 40):  # each dies before the next is made, so memory addresses repeat
+    for page in range(1, 40):  # each is freed before the next is made, so memory addresses repeat
         texts = ["other"] * 40
         texts[page - 1] = "wanted"
         assert ranker.rank(TextDocument("report", texts), "wanted", 5) == [page]

@@ -11,8 +11,9 @@ from visenv.testing.documents import TextDocument, WordEmbedder
 
 
 def test_late_interaction_worked_by_hand() -> None:
-    # Page 1 has (1, 0) and (0, 1), page 2 has (0.6, 0.8), page 3 nothing. Query (1, 0), (0.8, 0.6):
-    # page 1: max(1, 0) + max(0.8, 0.6) = 1.8; page 2: 0.6 + (0.48 + 0.48) = 1.56.
+    # Page 1 has the vectors (1, 0) and (0, 1), page 2 has (0.6, 0.8), page 3 has none. The query
+    # has (1, 0) and (0.8, 0.6), so page 1 scores max(1, 0) + max(0.8, 0.6) = 1.8, and page 2 scores
+    # 0.6 + (0.48 + 0.48) = 1.56.
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
     query = np.array([[1, 0], [0.8, 0.6]], np.float32)
     scores = max_sim(vectors, [2, 1, 0], query)

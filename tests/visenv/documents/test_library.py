@@ -32,7 +32,7 @@ def save(path: Path, value: int = 0, size: tuple[int, int] = (30, 40)) -> Path:
 
 
 def value(library: FolderLibrary, name: str, page: int) -> int:
-    """The gray of a page that `save` wrote."""
+    """Return the gray value of a page that `save` wrote."""
     return int(np.median(library.document(name).page_image(page, 100).pixels))
 
 
@@ -51,7 +51,7 @@ def test_page_images_in_the_published_layout(root: Path) -> None:
 
 
 def test_file_types_and_their_order(root: Path) -> None:
-    # .jpg before .jpeg before .png before .webp, as the public code looks for them.
+    # The order is .jpg, .jpeg, .png, .webp, as in the public code.
     for suffix, gray in ((".webp", 40), (".png", 80), (".jpeg", 120), (".jpg", 160)):
         save(root / f"a_1{suffix}", gray)
         assert value(FolderLibrary(root), "a", 1) == pytest.approx(gray, abs=2)
@@ -130,7 +130,7 @@ def test_page_that_cannot_be_decoded_says_which(root: Path) -> None:
     document = FolderLibrary(root).document("a")
     with pytest.raises(DataError, match=r"Page 1 of 'a' cannot be shown: .*a_1\.png") as caught:
         document.page_image(1, 100)
-    assert str(root) not in str(caught.value)  # a policy reads it
+    assert str(root) not in str(caught.value)  # the policy reads this message
     (root / "a_1.png").unlink()
     with pytest.raises(DataError, match="Page 1 of 'a' cannot be shown: No such file"):
         document.page_image(1, 100)
@@ -179,7 +179,7 @@ def test_empty_subfolder_is_no_document(root: Path) -> None:
 
 @pytest.fixture
 def pdf() -> bytes:
-    """Two pages, "first words" and "second words", drawn by a real library."""
+    """Return a PDF with two pages, "first words" and "second words", made by reportlab."""
     import io
 
     from reportlab.pdfgen.canvas import Canvas
@@ -246,7 +246,7 @@ def test_names_do_not_leave_the_folder(root: Path, name: str) -> None:
     with pytest.raises(DataError, match="There is no document called") as caught:
         FolderLibrary(root).document(name)
     assert len(str(caught.value)) < 1000
-    str(caught.value).encode()  # can be printed and sent
+    str(caught.value).encode()  # must be encodable as UTF-8
 
 
 @given(st.text(max_size=30))
@@ -276,7 +276,7 @@ def test_links_that_lead_out_are_left_out_and_others_followed(root: Path) -> Non
         with pytest.raises(DataError, match="There is no document called"):
             library.document(name)
     assert value(library, "again", 1) == 50
-    assert library.document("here").page_text(1) == ""  # its text file led out
+    assert library.document("here").page_text(1) == ""  # its text file is a link to a file outside
 
 
 def test_nearest_documents_are_named(root: Path) -> None:
@@ -333,7 +333,7 @@ def test_memory_stays_flat_over_many_episodes(root: Path) -> None:
     episodes(500)
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    # Traced from the start of the second hundred, by when the cache is full and replaced.
+    # Measured from the second hundred on, when the cache is full.
     assert after - before < 15_000
 
 

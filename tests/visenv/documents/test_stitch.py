@@ -25,14 +25,14 @@ def noise(width: int, height: int) -> Image:
     ("size", "expected"),
     [
         ((1120, 1120), (1120, 1120)),
-        ((10, 20), (10, 20)),  # never enlarged
+        ((10, 20), (10, 20)),  # images are never enlarged
         # A4 at 200 dpi: 1654 * 1120 / 2339 = 791.996..., floored.
         ((1654, 2339), (791, 1120)),
-        # Letter, on its side: 1700 * 1120 / 2200 = 865.45...
+        # Letter, landscape: 1700 * 1120 / 2200 = 865.45...
         ((2200, 1700), (1120, 865)),
         # Exactly divisible: 840 * 1120 / 1680 = 560.
         ((840, 1680), (560, 1120)),
-        # 1 * 1120 / 5000 = 0.2: a pixel is kept.
+        # 1 * 1120 / 5000 = 0.2: the side is at least one pixel.
         ((1, 5000), (1, 1120)),
     ],
 )
@@ -78,7 +78,7 @@ def test_pages_are_shrunk_before_they_are_joined() -> None:
 
 
 def test_five_portrait_pages() -> None:
-    # 5 * 791 + 4 * 8 = 3987 columns.
+    # Width: 5 * 791 + 4 * 8 = 3987 columns.
     assert stitch([plain(1654, 2339, 0)] * 5).size == (3987, 1120)
 
 
@@ -87,7 +87,7 @@ def test_stitched_pages_are_shrunk_to_the_budget() -> None:
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=2500).size == (100, 25)
     # sqrt(3000 / 10,000) = 0.5477...: 109.54 and 27.38, floored.
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=3000).size == (109, 27)
-    # At the budget nothing happens.
+    # An image of exactly the budget is unchanged.
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=10_000).size == (200, 50)
 
 
@@ -101,7 +101,7 @@ def test_published_numbers_are_the_defaults() -> None:
 
 
 def test_numbered_pages_have_borders_and_their_numbers() -> None:
-    # A page of 100 x 60: a strip of 10 rows, a border all round; 8 columns between two of them.
+    # A page of 100 x 60 gets a strip of 10 rows and a border of 1; 8 columns separate two pages.
     image = stitch([plain(100, 60, 50), plain(100, 60, 90)], numbers=[3, 12])
     assert image.size == (102 + 8 + 102, 10 + 62)
     pixels = image.pixels
@@ -110,7 +110,7 @@ def test_numbered_pages_have_borders_and_their_numbers() -> None:
         assert (frame[1:-1, 1:-1] == value).all()
         frame[1:-1, 1:-1] = 140
         assert (frame == 140).all()
-        assert (pixels[:10, left : left + 102] < 128).any()  # the number
+        assert (pixels[:10, left : left + 102] < 128).any()  # the strip shows the number
     assert (pixels[:, 102:110] == 255).all()
     one, other = pixels[:10, :102], pixels[:10, 110:]
     assert not np.array_equal(one, other)
@@ -132,4 +132,4 @@ def test_sizes_for_any_pages(sizes: list[tuple[int, int]], gap: int, long_side: 
     assert image.size[0] == sum(width for width, _ in shown) + gap * (len(sizes) - 1)
     assert image.size[1] == max(height for _, height in shown)
     ink = sum(width * height for width, height in shown)
-    assert int((image.pixels[..., 0] == 0).sum()) == ink  # all of every page, and white elsewhere
+    assert int((image.pixels[..., 0] == 0).sum()) == ink  # all pages are whole, the rest is white

@@ -1,4 +1,4 @@
-"""Pages ranked by their vectors, by hand and with an embedder of words."""
+"""Tests the ranking of pages by their vectors: by hand, and with an embedder of words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from visenv.testing.documents import TextDocument, WordEmbedder
 
 
 class Fixed:
-    """An embedder whose queries are given, as two numbers in the text."""
+    """Embeds a query by reading two numbers from its text."""
 
     name = "fixed"
     dimension = 2
@@ -41,10 +41,10 @@ def pages(name: str, number: int) -> TextDocument:
 
 
 def test_pages_in_order_worked_by_hand(tmp_path: Path) -> None:
-    """Document a has pages of 1, 2 and 0 vectors, document b of 1."""
+    """Check the order of pages; document a has pages of 1, 2 and 0 vectors, document b of 1."""
     vectors: list[list[float]] = [[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6]]
     ranker = fixed(tmp_path, vectors, {"a": [1, 2, 0], "b": [1]})
-    # Page 1: 1. Page 2: max(0, 0.6). Page 3 has no vector, so nothing is found on it.
+    # Page 1: 1. Page 2: max(0, 0.6). Page 3 has no vector, so it is never found.
     assert ranker.rank(pages("a", 3), "1 0", 5) == [1, 2]
     assert ranker.rank(pages("a", 3), "0 1", 5) == [2, 1]
     assert ranker.rank(pages("a", 3), "1 0", 1) == [1]
@@ -81,7 +81,7 @@ def test_ranker_finds_the_page_with_the_line(tmp_path: Path) -> None:
     ranker = ranked(tmp_path, texts)
     assert ranker.rank(TextDocument("d", texts), "blue boat", 4)[0] == 2
     assert ranker.rank(TextDocument("d", texts), "bike green", 4)[0] == 4
-    assert 3 not in ranker.rank(TextDocument("d", texts), "red", 4)  # nothing on it to find
+    assert 3 not in ranker.rank(TextDocument("d", texts), "red", 4)  # page 3 has no text
 
 
 @pytest.mark.parametrize(

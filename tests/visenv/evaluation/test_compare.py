@@ -1,4 +1,4 @@
-"""Two evaluations of the same samples, compared by hand."""
+"""Tests comparisons of two evaluations on the same samples, worked by hand."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_metric_beyond_0_to_1_has_the_normal_interval() -> None:
     second = [episode("a", score=2), episode("b", score=1)]
     row = compare(first, second).of("score")
     assert row is not None
-    # Differences 1 and 6: mean 3.5, s = 3.535534, half 1.959964 x 3.535534 / sqrt(2) = 4.899910.
+    # Differences 1 and 6: mean 3.5, s = 3.535534, half width 1.959964 s / sqrt(2) = 4.899910.
     assert row.difference == pytest.approx((3.5, -1.399910, 8.399910), abs=1e-6)
 
 

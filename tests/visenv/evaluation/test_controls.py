@@ -1,4 +1,4 @@
-"""Controls do what they say, in every environment that is registered."""
+"""Tests the effect of each control in every registered environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from visenv.types import Episode, Message, Sample, ToolCalled, all_images
 
 ZOOM = "visenv/ZoomVQA-v0"
 WITH_TOOLS = [name for name in IDS if "/Argos" not in name]
-# Tasks that are done by calls: without tools their oracle can only give up.
+# Tasks that are solved by calls: without tools their oracle can only give up.
 ACTING = ("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0")
 WITH_IMAGES = [name for name in IDS if name != "visenv/ArmIF-v0"]
 
@@ -56,7 +56,7 @@ def test_control_no_image_removes_every_image_and_no_text(env_id: str) -> None:
     assert plain.images
     assert blind.images == blind.videos == ()
     assert text_of(blind.messages) == text_of(plain.messages)
-    # The tools still work: only what is shown has changed.
+    # The tools still work: only the observations have changed.
     assert [turn.events for turn in blind.turns] == [turn.events for turn in plain.turns]
     assert blind.reward == plain.reward
 
@@ -136,7 +136,7 @@ def test_shuffled_results_show_the_crop_of_another_sample() -> None:
     shown_view, shown_crop = shuffled.images
     assert shown_view == view
     assert shown_crop != crop
-    # The policy's own call is logged, and judged by the rewards.
+    # The log and the rewards use the policy's own call.
     assert shuffled.turns[0].events == plain.turns[0].events
     assert shuffled.metrics == plain.metrics
 

@@ -1,4 +1,4 @@
-"""Intervals worked by hand, and their properties."""
+"""Tests confidence intervals: values worked by hand, and properties."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from visenv.evaluation.intervals import Mean, difference, mean, mean_of, proport
 @pytest.mark.parametrize(
     ("hits", "count", "low", "high"),
     [
-        # z² = 3.841459. 5 in 10: middle (0.5 + 0.192073) / 1.384146 = 0.5, half
+        # z² = 3.841459. 5 in 10: middle (0.5 + 0.192073) / 1.384146 = 0.5, half width
         # 1.959964 x sqrt(0.025 + 0.009604) / 1.384146 = 1.959964 x 0.186021 / 1.384146 = 0.263407.
         (5, 10, 0.236593, 0.763407),
-        # 0 in 10: middle 0.192073 / 1.384146 = 0.138766, half the same: 0 to 0.277533.
+        # 0 in 10: middle 0.192073 / 1.384146 = 0.138766, the same half width: 0 to 0.277533.
         (0, 10, 0.0, 0.277533),
         (10, 10, 0.722467, 1.0),
         # 1 in 1: 1 / (1 + z²) = 1 / 4.841459 to 1.
         (1, 1, 0.206549, 1.0),
-        # 320 in 550, as a track of ARMBench-VL may be: middle (0.581818 + 0.003492) / 1.006984 =
-        # 0.581250, half 1.959964 x sqrt(0.000442374 + 0.00000317476) / 1.006984 = 0.041084.
+        # 320 in 550, a plausible track of ARMBench-VL: middle (0.581818 + 0.003492) / 1.006984 =
+        # 0.581250, half width 1.959964 x sqrt(0.000442374 + 0.00000317476) / 1.006984 = 0.041084.
         (320, 550, 0.540167, 0.622334),
     ],
 )
@@ -34,7 +34,7 @@ def test_wilson_by_hand(hits: int, count: int, low: float, high: float) -> None:
 
 
 def test_normal_interval_by_hand() -> None:
-    # 1, 2, 3, 4: mean 2.5, s = sqrt(5/3) = 1.290994, half 1.959964 x 1.290994 / 2 = 1.265151.
+    # 1, 2, 3, 4: mean 2.5, s = sqrt(5/3) = 1.290994, half width 1.959964 x 1.290994 / 2 = 1.265151.
     found = mean([1, 2, 3, 4])
     assert found == pytest.approx((2.5, 1.234849, 3.765151), abs=1e-6)
     assert found.half_width == pytest.approx(1.265151, abs=1e-6)
@@ -65,7 +65,7 @@ def test_repeats_that_agree_do_not_narrow_an_interval() -> None:
     repeated = [value for value in values for _ in range(8)]
     clusters = [sample for sample in range(5) for _ in range(8)]
     assert share(repeated, clusters) == pytest.approx(proportion(3, 5))
-    # Of a mean: s of the five samples, 0.547723, through sqrt(5): half 1.959964 x 0.244949.
+    # Of a mean: the five samples have s = 0.547723, so half width 1.959964 x 0.547723 / sqrt(5).
     assert mean(repeated, clusters) == pytest.approx((0.6, 0.119909, 1.080091), abs=1e-6)
     assert mean(repeated).half_width < 0.2
 
@@ -75,17 +75,17 @@ def test_interval_of_a_share_over_clusters_by_hand() -> None:
     # p (1 - p) / SE² = 6 effective values: Wilson of 3 in 6.
     values, clusters = [1, 1, 1, 0, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]
     assert share(values, clusters) == pytest.approx(proportion(3, 6))
-    # Every sample with 1 of 2: the samples do not differ, and all 8 values count.
+    # Every sample has 1 of 2: the samples do not differ, so all 8 values count.
     assert share([1, 0] * 4, clusters) == pytest.approx(proportion(4, 8))
-    # Never wrong: only the 4 samples count. With sizes 3 and 1 they count as 4² / 10 = 1.6.
+    # No value is wrong: only the 4 samples count. With sizes 3 and 1 they count as 4² / 10 = 1.6.
     assert share([1] * 8, clusters) == pytest.approx(proportion(4, 4))
     assert share([1] * 4, [1, 1, 1, 2]) == pytest.approx(proportion(1.6, 1.6))
     assert share([1, 0], ["one", "one"]) == pytest.approx(proportion(0.5, 1))
 
 
 def test_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> None:
-    # Mean (1 + 3 + 8) / 3 = 4. Sums less 4 x size: 4 - 8 = -4 and 8 - 4 = 4, so
-    # SE = sqrt(2 (16 + 16)) / 3 = 2.666667, half 5.226571.
+    # Mean (1 + 3 + 8) / 3 = 4. Sums minus 4 x size: 4 - 8 = -4 and 8 - 4 = 4, so
+    # SE = sqrt(2 (16 + 16)) / 3 = 2.666667, half width 5.226571.
     found = mean([1, 3, 8], ["one", "one", "other"])
     assert found == pytest.approx((4.0, -1.226571, 9.226571), abs=1e-6)
     assert math.isnan(mean([1, 3], ["one", "one"]).low)
@@ -93,10 +93,10 @@ def test_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> None:
 
 def test_interval_of_paired_differences_by_hand() -> None:
     # Agresti and Min: 4 samples, +1 +1 0 -1, and half of +1, -1, 0, 0: mean 1 / 6,
-    # variance (3 + 1) / 6 - 1 / 36 = 0.638889, half 1.959964 sqrt(0.638889 / 6) = 0.639566.
+    # variance (3 + 1) / 6 - 1 / 36 = 0.638889, half width 1.959964 sqrt(0.638889 / 6) = 0.639566.
     found = difference([1, 1, 0, -1], of_shares=True)
     assert found == pytest.approx((0.25, -0.472899, 0.806232), abs=1e-6)
-    # No difference at all still leaves room: half 1.959964 sqrt((1 / 12) / 12) = 0.163330.
+    # Equal samples have an interval too: half width 1.959964 sqrt((1 / 12) / 12) = 0.163330.
     assert difference([0] * 10, of_shares=True) == pytest.approx((0, -0.16333, 0.16333), abs=1e-5)
     assert difference([1.0, 3.0], of_shares=False) == mean([1.0, 3.0])
     assert math.isnan(difference([], of_shares=True).value)

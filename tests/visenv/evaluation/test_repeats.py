@@ -1,4 +1,4 @@
-"""pass@k and avg@k, by hand and against counting."""
+"""Tests pass@k and avg@k: by hand, and by counting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def played(**accuracies: list[float | None]) -> list[Episode]:
         (4, 1, 2, 1 / 2),  # 1 - C(3, 2) / C(4, 2) = 1 - 3 / 6
         (5, 2, 3, 9 / 10),  # 1 - C(3, 3) / C(5, 3) = 1 - 1 / 10
         (8, 3, 4, 13 / 14),  # 1 - C(5, 4) / C(8, 4) = 1 - 5 / 70
-        (4, 3, 2, 1.0),  # any two of four hold a right one
+        (4, 3, 2, 1.0),  # any two of four include a right one
         (4, 0, 4, 0.0),
         (4, 4, 1, 1.0),
     ],
@@ -67,7 +67,7 @@ def test_samples_count_the_same_whatever_their_repeats_came_to() -> None:
         {"avg@4": 3 / 12, "pass@1": 3 / 12, "pass@2": 4 / 9, "pass@4": 2 / 3}
     )
     assert means["pass@1"] == pytest.approx(means["avg@4"])
-    # pass@4 is 1, 1 and 0: nothing but Wilson's 2 in 3, however often each was played.
+    # pass@4 is 1, 1 and 0: Wilson's interval of 2 in 3, for any number of episodes per sample.
     assert means["pass@4"] == pytest.approx(proportion(2, 3))
 
 
@@ -88,7 +88,7 @@ def test_summary_counts_samples_and_not_repeats() -> None:
     (row,) = summarize(played(a=[1, 1, 1], b=[0, 0, None])).rows
     assert (row.episodes, row.samples, row.aborted) == (5, 2, 1)
     assert row.means["pass@3"].value == 1.0
-    # The accuracy is 3 in 5. The samples have 3 and 2 episodes: 5² / 13 = 1.923 in effect.
+    # The accuracy is 3 in 5. The samples have 3 and 2 episodes: 5² / 13 = 1.923 effective ones.
     assert row.means["accuracy"] == pytest.approx(proportion(0.6 * 25 / 13, 25 / 13))
 
 

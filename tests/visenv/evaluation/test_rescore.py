@@ -1,4 +1,4 @@
-"""Rescoring saved episodes: the paid reward again, new rewards, and samples that do not fit."""
+"""Tests rescoring of saved episodes: the same reward, new rewards, and samples that do not fit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def judged(context: RewardContext) -> float | None:
 
 
 class Judged(RewardWrapper):
-    """Pays what the judge says; `factor` is for specs that differ."""
+    """Pays the score of the judge; `factor` makes specs differ."""
 
     def __init__(self, env: Env, factor: float = 1.0) -> None:
         super().__init__(env, [RewardTerm("judged", factor, judged)])
@@ -224,7 +224,7 @@ def test_rescore_refuses_a_spec_that_is_none(text: str) -> None:
 
 
 def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
-    """The data source gives other media, in a new process: sources are kept in memory."""
+    """Check that changed media are refused, in a new process: this one keeps sources in memory."""
     photo = tmp_path / "data" / "direct_attributes" / "sa_1.png"
     photo.parent.mkdir(parents=True)
     PIL.Image.new("RGB", (100, 80), (9, 9, 9)).save(photo)

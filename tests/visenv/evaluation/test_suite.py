@@ -1,4 +1,4 @@
-"""Suites: the table of several data sets, its average, and what was left out."""
+"""Tests suites: the table of several data sets, its average, and missing data sets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_folders_are_read_or_refused() -> None:
 
 
 def test_average_gives_each_column_the_same_weight() -> None:
-    # 67.6, 73.8 and 52.4 are ARM-Thinker's tracks in table 2; the paper's average is 64.6.
+    # 67.6, 73.8 and 52.4 are the tracks of ARM-Thinker in table 2; the paper's average is 64.6.
     tracks = [
         ColumnResult(name, proportion(share * rows, rows), rows)
         for name, share, rows in (("FG", 0.676, 550), ("IF", 0.738, 489), ("Doc", 0.524, 460))
@@ -106,7 +106,7 @@ def test_suites_play_known_environments(name: str) -> None:
     assert len({column.slug for column in suite.columns}) == len(suite.columns)
     for column in suite.columns:
         assert load("environment", column.env)
-        name, colon, _ = column.data.partition(":")  # without a colon: a name of the environment
+        name, colon, _ = column.data.partition(":")  # without a colon: an environment's name
         assert not colon or load("data set", name)
 
 

@@ -1,4 +1,4 @@
-"""What an evaluation comes to: groups, tool use and failures, counted by hand."""
+"""Tests the summary of an evaluation: groups, tool use and failures, counted by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def episode(
     reason: str = "",
     answer: str = "1",
 ) -> Episode:
-    """Answered, or else truncated for a reason; aborted where there is no accuracy."""
+    """Return an episode: truncated if it has a reason, aborted without accuracy, else answered."""
     events: list[Event] = [*calls]
     status: Any = "truncated" if reason else "terminated"
     if accuracy is None:
@@ -105,12 +105,12 @@ def test_metrics_have_the_interval_that_fits_them() -> None:
     assert row(summary, "", "all").means["accuracy"][1:] == pytest.approx(
         (0.230724, 0.882379), abs=1e-6
     )
-    # The reward is 1.0 or 0.3, so normal: mean 0.72, s = 0.7 sqrt(0.3) = 0.383406,
-    # half 1.959964 x 0.383406 / sqrt(5) = 0.336064.
+    # The reward is 1.0 or 0.3, so the interval is normal: mean 0.72, s = 0.7 sqrt(0.3) = 0.383406,
+    # half width 1.959964 x 0.383406 / sqrt(5) = 0.336064.
     assert row(summary, "", "all").means["reward"][1:] == pytest.approx(
         (0.383936, 1.056064), abs=1e-6
     )
-    # Groups of one share the rule of the whole: a share has an interval, a reward has none.
+    # Groups of one sample follow the rule of the whole: shares have an interval, rewards have none.
     single = row(summary, "rm_tag", "single_rm").means
     assert single["accuracy"][1:] == pytest.approx((0.206549, 1.0), abs=1e-6)
     assert math.isnan(single["reward"].low)
@@ -126,7 +126,7 @@ def test_tool_use_by_hand() -> None:
     tools = {each.tool: each for each in summarize(PLAYED).tools}
     assert list(tools) == [ANY_TOOL, "page", "zoom"]
     every = tools[ANY_TOOL]
-    # Five episodes counted: 0, 2 and 3 called, 2 + 3 + 1 times, 1 + 3 + 0 with a result.
+    # Of five episodes, 0, 2 and 3 made 2 + 3 + 1 calls, of which 1 + 3 + 0 gave a result.
     assert (every.total, every.used.value) == (6, 3 / 5)
     assert every.calls.value == pytest.approx(6 / 5)
     assert every.success.value == pytest.approx(4 / 6)

@@ -1,4 +1,4 @@
-"""Exports of saved episodes: Inspect's logs, checked by a schema made by hand, and parquet."""
+"""Tests exports of saved episodes: Inspect logs, checked by a handwritten schema, and parquet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from visenv.types import (
 PICTURE = Image.from_pixels(np.full((2, 3, 3), 40, np.uint8))
 FRAMES = tuple(Image.from_pixels(np.full((2, 2, 3), level, np.uint8)) for level in (1, 2))
 
-# The fields that `EvalLog` of inspect_ai 0.3 requires, and the types of those that we write.
+# The fields that `EvalLog` of inspect_ai 0.3 requires, with the types of the written values.
 OPTIONAL_TEXT = (str, type(None))
 LOG = {"version": int, "status": str, "eval": dict, "plan": dict, "results": dict, "samples": list}
 SPEC = {"created": str, "task": str, "task_id": str, "dataset": dict, "model": str, "config": dict}
@@ -104,12 +104,12 @@ def refuse(constant: str) -> None:
 
 
 def read_log(path: Path) -> Any:
-    text = path.read_bytes().decode("utf-8")  # strict: no half of a surrogate pair
+    text = path.read_bytes().decode("utf-8")  # strict: lone surrogates are an error
     return json.loads(text, parse_constant=refuse)
 
 
 def played(member: int, reward: float, **fields: Any) -> Episode:
-    """Return a turn with a tool call, and an answer to its result; 3 + 2 sampled tokens."""
+    """Return an episode with a turn that calls a tool and an answer: 3 + 2 sampled tokens."""
     call = ToolCalled(0, "zoom", {"box": [0, 0, 1, 1]}, True)
     opening = (Message("system", ("Be brief.",)), Message("user", ("Look: ", PICTURE)))
     result = Message("user", (Video(FRAMES, (0.0, 0.5)),))
@@ -191,7 +191,7 @@ def test_inspect_log_leaves_aborted_episodes_out_of_its_means(tmp_path: Path) ->
     aborted = played(0, 0.0, status="aborted", failure=Failure("service", "judge", "no reply"))
     results = exported(tmp_path, aborted, played(1, 1.0), played(2, 0.5))["results"]
     told = {each["name"]: each for each in results["scores"]}
-    # (1.0 + 0.5) / 2, as an evaluation counts; with the aborted one it would be 0.5.
+    # (1.0 + 0.5) / 2, as in an evaluation; with the aborted episode it would be 0.5.
     assert told["reward"]["metrics"]["mean"]["value"] == 0.75
     assert told["accuracy"]["metrics"]["mean"]["value"] == 0.75
     assert told["reward"]["scored_samples"] == 2
@@ -275,7 +275,7 @@ def test_parquet_has_as_many_marks_as_images(tmp_path: Path) -> None:
     write_parquet(tmp_path, tmp_path / "e.parquet")
     (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
     contents = [message["content"] for turn in row["turns"] for message in turn["messages"]]
-    # The picture, and the two frames of the video after it.
+    # First the picture, then the two frames of the video.
     assert [content.count("<image>") for content in contents] == [1, 2]
     assert len(row["images"]) == 3
 

@@ -1,4 +1,4 @@
-"""The grammar of action chunks: JSON after an optional thought, and nothing that makes it raise."""
+"""Tests the grammar of action chunks: JSON after an optional thought; no input raises."""
 
 from __future__ import annotations
 

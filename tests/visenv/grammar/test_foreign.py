@@ -1,4 +1,4 @@
-"""Text from tools cannot imitate the environment: no tag of a grammar, nothing unseen."""
+"""Tests that text from tools contains no tags of a grammar and no invisible characters."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_tags_of_all_grammars_are_known(grammar: Grammar) -> None:
 
 
 class Impostor(Add):
-    """A tool that says what a hostile page would say, in its result or in its error."""
+    """Returns the text of a hostile page, as a result or as an error."""
 
     def __init__(self, fails: bool) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Impostor(Add):
 
 
 def shown_by(env: VisEnv, name: str) -> str:
-    """What a call of the tool shows, images left out."""
+    """Return the text that a call of the tool shows, without images."""
     parts = env._call(ToolCall(name, {}))
     return "".join(part for part in parts if isinstance(part, str))
 

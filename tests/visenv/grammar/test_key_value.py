@@ -1,4 +1,4 @@
-"""KeyValueGrammar: every problem, hostile text, and what `parse` and `compose` promise."""
+"""Tests `KeyValueGrammar`: every problem, hostile text, and the round trip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = "<tool>\nname: zoom\nkeypoint: [4, 9]\n</tool>"
 ZOOM = ToolCall("zoom", {"keypoint": [4, 9]})
 PUBLISHED = r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"  # paper §2.1
 
-# ---------------------------------------------------------------------------- what is read
+# --------------------------------------------------------------------------------- reading
 
 
 def test_call() -> None:
@@ -89,9 +89,9 @@ def test_first_thought_is_the_thought() -> None:
         ("", ""),
         ("1e999", float("inf")),
         ("[" * 4000, "[" * 4000),  # deeper than the recursion limit
-        ("9" * 4300, "9" * 4300),  # beyond the digits that Python turns into an integer
+        ("9" * 4300, "9" * 4300),  # more digits than Python converts to an integer
         ("[" + "1," * 3000, "[" + "1," * 3000),
-        ("\ud800", "\ud800"),  # half a surrogate pair, which UTF-8 has no form for
+        ("\ud800", "\ud800"),  # a lone surrogate, which UTF-8 cannot encode
     ],
 )
 def test_values_are_json_where_they_are_json(written: str, value: Any) -> None:
@@ -121,7 +121,7 @@ def test_call_may_have_no_arguments() -> None:
     assert GRAMMAR.parse("<tool>name: zoom</tool>").calls == (ToolCall("zoom", {}),)
 
 
-# ---------------------------------------------------------------------------- what is wrong
+# --------------------------------------------------------------------------------- problems
 
 PROBLEMS = [
     ("", "no_action", False, r"neither a tool call nor an answer"),
@@ -178,7 +178,7 @@ def test_problem_keeps_the_thought() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_problem_never_echoes_hostile_text(name: str) -> None:
-    """Messages are shown to the policy: a megabyte or a marker in them would be shown as well."""
+    """Check messages, which the policy reads: they must not contain a megabyte or a marker."""
     for problem in GRAMMAR.parse(TEXTS[name]).problems:
         assert len(problem.message) < 200
         assert "<image>" not in problem.message
@@ -218,7 +218,7 @@ def test_thought_of_any_text_never_acts(text: str) -> None:
 
 
 class CountedPieces(list[str]):
-    """Counts the places that searches in it look at."""
+    """Counts the entries that its searches look at."""
 
     looked_at = 0
 
@@ -235,7 +235,7 @@ class CountedPieces(list[str]):
 
 
 class CountedTags:
-    """Stands for the compiled tag expression, and keeps what the scan works on."""
+    """Replaces the compiled tag expression, and records the pieces that the scan works on."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern = pattern
@@ -252,7 +252,7 @@ PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></
 
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
 def test_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split once, and no piece looked at more than twice: linear, whatever is nested in what."""
+    """Check that the time is linear: one split, and no piece looked at more than twice."""
     counted = CountedTags(key_value._TURNS.tag)
     monkeypatch.setattr(key_value._TURNS, "tag", counted)
     GRAMMAR.parse(unit * (MEGABYTE // len(unit)))
@@ -261,7 +261,7 @@ def test_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_tag_expression_cannot_backtrack() -> None:
-    """No repetition in it: a match attempt looks at no more characters than the longest tag has."""
+    """Check that no part repeats: a match looks at no more characters than the longest tag has."""
     assert not re.search(r"[*+{]", key_value._TURNS.tag.pattern)
 
 
@@ -275,7 +275,7 @@ def without_tags(text: str) -> bool:
 KEYS = st.from_regex(r"[a-z_][a-z_0-9]{0,15}", fullmatch=True).filter(lambda key: key != "name")
 NAMES = st.from_regex(r"[a-z_][a-z_0-9]{0,15}", fullmatch=True)
 TEXT = ANY.filter(without_tags)
-JSON_TEXT = st.text(max_size=30).filter(without_tags)  # JSON has no half surrogate pairs
+JSON_TEXT = st.text(max_size=30).filter(without_tags)  # JSON has no lone surrogates
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -298,7 +298,7 @@ def test_composed_call_is_read_back(thought: str | None, call: ToolCall) -> None
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
-    # == takes 1 for 1.0 and True: the JSON types must be the same too.
+    # == accepts 1 for 1.0 and True, so the JSON types are compared too.
     assert repr(read.calls[0].arguments) == repr(dict(call.arguments))
 
 
@@ -328,7 +328,7 @@ def test_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: ToolCall
         assert text.endswith(tuple(GRAMMAR.stop))
 
 
-# ---------------------------------------------------------------------------- the answer
+# ------------------------------------------------------------------------------- answers
 
 NO_BRACKET = st.text().filter(lambda text: "<" not in text)
 NEAR_ANSWERS = st.lists(
@@ -378,18 +378,18 @@ def test_answer_regex_matches_no_call_and_no_unfinished_answer(call: str) -> Non
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
-# ---------------------------------------------------------------------------- what is shown
+# ----------------------------------------------------------------- instructions and results
 
 
 class Shift(Arguments):
-    """Two arguments."""
+    """Holds two arguments."""
 
     place: list[int] = Field(description="where, [x, y]")
     note: str = Field(description="why")
 
 
 class Shifter(Tool[Shift]):
-    """A tool whose example is awkward to write."""
+    """Has an example that is awkward to write."""
 
     name = "shift"
     description = "Shifts things."

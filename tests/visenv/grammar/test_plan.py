@@ -1,4 +1,4 @@
-"""Plans of numbered actions: what is read, what is refused, and hostile input."""
+"""Tests plans of numbered actions: valid plans, refused plans, and hostile input."""
 
 from __future__ import annotations
 

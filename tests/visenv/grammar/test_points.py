@@ -1,4 +1,4 @@
-"""Points, time anchors and boxed answers: what is read and dropped, and that nothing raises."""
+"""Tests points, time anchors and boxed answers: valid and dropped ones; no input raises."""
 
 from __future__ import annotations
 

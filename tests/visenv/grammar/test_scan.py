@@ -1,4 +1,4 @@
-"""`parse` reads a turn without a stray tag in one match, as it would read it from its blocks."""
+"""Tests that `parse` reads a turn without stray tags in one match, and gets the same blocks."""
 
 from __future__ import annotations
 

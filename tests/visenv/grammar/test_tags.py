@@ -1,4 +1,4 @@
-"""TagGrammar: what is read, every problem, hostile text, the round trip, and what is shown."""
+"""Tests `TagGrammar`: reading, every problem, hostile text, the round trip, and messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAGS = TagGrammar(("search", "problem", "code"))
 GRAMMAR: Grammar = TAGS
 DARK = ToolCall("problem", {"labels": ["dark"]})
 
-# ---------------------------------------------------------------------------- what is read
+# --------------------------------------------------------------------------------- reading
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_actions_call_their_tools(action: str, call: ToolCall) -> None:
         ("```py\na```", "a"),
         ("```Python3\na\n\nb\n```\nand so on", "a\n\nb"),
         ("```\na\n```", "a"),
-        ("```python\na", "a"),  # never closed
+        ("```python\na", "a"),  # the fence is never closed
         ("```python\nprint('```')\n```", "print('```')"),
-        ("a\n```", "a\n```"),  # no fence at the beginning: as it stands
+        ("a\n```", "a\n```"),  # no fence at the beginning: unchanged
         ("``` python\na\n```", "python\na"),
         ("```pythonic\na\n```", "pythonic\na"),
         ("", ""),
@@ -83,7 +83,7 @@ def test_unknown_action_is_named() -> None:
         TagGrammar(("serch",))
 
 
-# ---------------------------------------------------------------------------- what is wrong
+# --------------------------------------------------------------------------------- problems
 
 PROBLEMS = [
     (
@@ -125,7 +125,7 @@ def test_codes_in_the_docstring_have_a_case() -> None:
     assert sorted(documented) == sorted({code for _, code, _, _ in PROBLEMS})
 
 
-# ---------------------------------------------------------------------------- the form
+# ------------------------------------------------------------------------------ format
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_codes_in_the_docstring_have_a_case() -> None:
     [
         "<think>a</think><answer>b</answer>",
         " <think></think>\n<code></code>\n",
-        "<think>a < b</think><problem>nonsense</problem>",  # only the tags are looked at
+        "<think>a < b</think><problem>nonsense</problem>",  # only the tags are checked
     ],
 )
 def test_thought_and_one_action_are_well_formed(text: str) -> None:
@@ -199,7 +199,7 @@ def test_problem_never_echoes_hostile_text(name: str) -> None:
 
 
 def test_set_of_labels_cannot_backtrack() -> None:
-    """Every repetition in its expression is possessive, or inside quotes that end it."""
+    """Check that every repetition in the expression is possessive."""
     from visenv.grammar import tags
 
     for repetition in re.finditer(r"[*+]\+?", tags._LABELS.pattern):
@@ -253,17 +253,17 @@ def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(two) == "<problem>{'rotation90', 'dark'}</problem>"
 
 
-# ---------------------------------------------------------------------------- what is shown
+# ----------------------------------------------------------------- instructions and results
 
 
 class Words(Arguments):
-    """One argument."""
+    """Holds one argument."""
 
     query: str = Field(description="what to look for")
 
 
 class Finder(Tool[Words]):
-    """A tool with an example."""
+    """Has an example."""
 
     name = "search"
     description = "Finds things."

@@ -1,4 +1,4 @@
-"""ToolCallGrammar: what is read, every problem, hostile text, the round trip, and the schemas."""
+"""Tests `ToolCallGrammar`: reading, every problem, hostile text, the round trip, and schemas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_arguments(written: str) -> str:
     return wrapped(f'{{"name": "zoom", "arguments": {written}}}')
 
 
-# ---------------------------------------------------------------------------- what is read
+# --------------------------------------------------------------------------------- reading
 
 
 def test_call() -> None:
@@ -84,7 +84,7 @@ def test_calls_are_json(body: str, arguments: dict[str, Any]) -> None:
     assert GRAMMAR.parse(wrapped(body)).calls == (ToolCall("zoom", arguments),)
 
 
-# ---------------------------------------------------------------------------- what is wrong
+# --------------------------------------------------------------------------------- problems
 
 TURN_PROBLEMS = [
     ("", "no_action", False, "one <tool_call>…</tool_call> or one <answer>"),
@@ -220,7 +220,7 @@ def test_parse_is_total_and_says_one_thing(text: str) -> None:
 
 @given(HOSTILE)
 def test_calls_are_read_as_json_says(text: str) -> None:
-    """An independent reading of the same body, by the standard library alone."""
+    """Check that the standard library reads the same calls from the body."""
     for call in GRAMMAR.parse(text).calls:
         [body] = tool_call.scan(text).calls
         assert json.loads(body) == {"name": call.name, "arguments": dict(call.arguments)}
@@ -236,7 +236,7 @@ def test_hostile_texts_are_answered_shortly(name: str) -> None:
 
 @pytest.mark.parametrize("unit", [*TAGS, "<tool_call></think>", "<tool_call>{", "[", '{"a":', "é"])
 def test_megabyte_is_read_by_either_way(unit: str) -> None:
-    """Quadratic reading of these would take minutes: the test's own time limit is the check."""
+    """Check that the time is linear: quadratic time would exceed the time limit of the test."""
     text = unit * (2**20 // len(unit))
     for grammar in BOTH:
         grammar.parse(text)
@@ -278,7 +278,7 @@ def test_composed_call_is_read_back(thought: str | None, call: ToolCall) -> None
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
-    # == takes 1 for 1.0 and True: the JSON types must be the same too.
+    # == accepts 1 for 1.0 and True, so the JSON types are compared too.
     assert repr(read.calls[0].arguments) == repr(dict(call.arguments))
 
 
@@ -305,7 +305,7 @@ def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(ParsedTurn()) == ""
 
 
-# ---------------------------------------------------------------------------- as published
+# ------------------------------------------------------------------- the published dialect
 
 ARM = ToolCallGrammar("arm")
 
@@ -314,18 +314,18 @@ ARM = ToolCallGrammar("arm")
     ("text", "call", "answer"),
     [
         (f"<think>a</think>{CALL}", ZOOM, None),
-        # The first of several calls is executed; what follows it is cut, an answer too.
+        # The first of several calls is executed; text after it is cut, including an answer.
         (f"{CALL}{wrapped('no call')}<answer>1</answer>", ZOOM, None),
         (f"<think>a</think>{CALL} and <answer>1</answer>", ZOOM, None),
         # An answer before the call does not end the episode.
         (f"<answer>1</answer>{CALL}", ZOOM, None),
-        # The expression knows no thoughts.
+        # The public expression does not treat thoughts differently.
         (f"<think>maybe {CALL} or not</think><answer>1</answer>", ZOOM, None),
-        # Further keys are ignored, the last of a repeated one counts, NaN is a number.
+        # Further keys are ignored, the last of a repeated key counts, NaN is a number.
         (wrapped(BODY[:-1] + ', "id": 1}'), ZOOM, None),
         (with_arguments('{"x": 1, "x": 2}'), ToolCall("zoom", {"x": 2}), None),
         (with_arguments('{"x": Infinity}'), ToolCall("zoom", {"x": float("inf")}), None),
-        # Malformed calls are dropped, and the turn is final; with or without an answer in it.
+        # Malformed calls are dropped, and the turn is final, with or without an answer.
         (f"{wrapped(BODY[:-1])}{CALL}", None, wrapped(BODY[:-1])),
         (f"<answer>1</answer>{wrapped('{}')}", None, "1"),
         (wrapped('{"name": 7, "arguments": {}}'), None, None),
@@ -352,7 +352,7 @@ def test_published_arguments_that_are_no_object_fail_as_the_tool_would() -> None
 
 @given(HOSTILE)
 def test_calls_are_those_of_the_public_expression(text: str) -> None:
-    """The public parser's own expression and reader, on the text cut as its loop cuts it."""
+    """Compare with the public parser's expression and reader, on the text cut as in its loop."""
     cut = text[: text.find("</tool_call>") + 12] if "</tool_call>" in text else text
     found = re.search(r"<tool_call>(.*?)</tool_call>", cut, re.DOTALL)
     try:
@@ -369,7 +369,7 @@ def test_unknown_compat_is_refused() -> None:
         ToolCallGrammar("verl")  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------------------- the answer
+# ------------------------------------------------------------------------------- answers
 
 NO_BRACKET = st.text().filter(lambda text: "<" not in text)
 
@@ -402,7 +402,7 @@ def test_expression_matches_no_call_and_no_chatter(call: str) -> None:
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
-# ---------------------------------------------------------------------------- what is shown
+# ----------------------------------------------------------------- instructions and results
 
 
 def picture() -> Image:
@@ -441,7 +441,7 @@ def test_error_is_a_response_that_says_so() -> None:
     assert GRAMMAR.render_error("No.") == ("<tool_response>\nError: No.\n</tool_response>",)
 
 
-# ---------------------------------------------------------------------------- the schemas
+# -------------------------------------------------------------------------------- schemas
 
 
 class Range(Arguments):

@@ -76,7 +76,7 @@ def test_odd_boxes_are_left_for_the_tool_to_judge() -> None:
     assert len(call.arguments["boxes"]) == 5
 
 
-@pytest.mark.timeout(60)  # minutes if it were not linear
+@pytest.mark.timeout(60)  # quadratic time takes minutes
 @pytest.mark.parametrize(
     "piece",
     ["<think>", "<zoom>", "</zoom>", "<answer>", "<rethink>", "<rethink></think>", "<zoom>[["],

@@ -1,4 +1,4 @@
-"""BM25 by hand, and against the formula computed one text and one word at a time."""
+"""Tests BM25: by hand, and against the formula computed one text and one word at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_scores_worked_by_hand() -> None:
     # "boat" is in text 2 only: log(1 + 2.5 / 1.5); f = 1, l = 1: 1 / (1 + 1.5) = 0.4.
     boat = [0, 0, 0.4 * math.log(1 + 2.5 / 1.5)]
     assert bm25.scores(["boat"]).tolist() == pytest.approx(boat)
-    # A word counts as often as it is asked for, and words add up.
+    # A word counts as often as it is in the query, and the scores of words are added.
     both = [2 * one + other for one, other in zip(red, boat, strict=True)]
     assert bm25.scores(["red", "boat", "red", "absent"]).tolist() == pytest.approx(both)
     assert bm25.best(["red"], 5) == [1, 0]
@@ -53,9 +53,9 @@ def test_texts_without_words_are_never_found(texts: list[list[str]]) -> None:
 
 
 def test_ties_go_to_the_earlier_text_in_whatever_order_weights_are_added() -> None:
-    """Two texts of the same ten weights, in opposite order, under the words of a query.
+    """Check two texts with the same ten weights in opposite order.
 
-    Sums in single precision depend on the order: a part of these queries would put text 1 first.
+    Sums in single precision depend on the order, so some of these queries would rank text 1 first.
     """
     weights = np.random.default_rng(0).random(10).astype(np.float32)
     postings = {
@@ -69,7 +69,7 @@ def test_ties_go_to_the_earlier_text_in_whatever_order_weights_are_added() -> No
 
 
 def plain_scores(texts: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
-    """The formula, one text and one word at a time, in double precision."""
+    """Compute the formula, one text and one word at a time, in double precision."""
     mean = sum(map(len, texts)) / len(texts)
     scores = []
     for text in texts:
@@ -109,7 +109,7 @@ def test_scores_and_ranking_are_those_of_the_formula(
 
 
 def test_weights_of_a_word_may_be_computed_alone_or_with_others() -> None:
-    """As a corpus on disk does, word by word, and a document in memory, all at once."""
+    """Compare weights computed word by word (a corpus on disk) and all at once (a document)."""
     texts = [["a", "b", "a"], ["b"], ["a", "c", "c", "c"], ["b", "c"]]
     table = PostingsTable(texts, 1.2, 0.75)
     norms = length_norms([len(text) for text in texts], 1.2, 0.75)

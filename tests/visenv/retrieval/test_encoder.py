@@ -1,4 +1,4 @@
-"""The encoder that documents and search share: one model, few batches, a memory."""
+"""Tests the encoder that documents and search share: one model, few batches, a cache."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_encoder_pickles_as_a_handle_and_remembers() -> None:
     before = encoder.counts().batches
     np.testing.assert_array_equal(first, encoder.encode(["the same", "the same", "\ud800"]))
     np.testing.assert_allclose(first[2], encoder.encode(["?"])[0], atol=1e-6)
-    assert encoder.counts().batches == before + 1  # of the question mark
+    assert encoder.counts().batches == before + 1  # one more batch, for the question mark
     assert encoder.similarity("the same", "the same") == pytest.approx(1.0)
 
 
 class NoLog:
-    """Fails the test."""
+    """Fails the test when it is used."""
 
     def find(self, scorer: object, digest: str) -> None:
         raise AssertionError

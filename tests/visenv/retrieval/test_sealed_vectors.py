@@ -1,4 +1,4 @@
-"""What a seal holds and how readers see it: whole, read-only, the newest."""
+"""Tests seals: their content, and that readers see whole, read-only and newest ones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_reader_that_is_open_sees_the_next_seal(tmp_path: Path) -> None:
 
 def test_killed_seal_leaves_the_old_one_and_is_removed_by_the_next(tmp_path: Path) -> None:
     sealed(tmp_path)
-    for name in (".vectors-0123.npy.99", "vectors-0123.npy"):  # killed before, or after the rename
+    for name in (".vectors-0123.npy.99", "vectors-0123.npy"):  # killed before or after the rename
         (tmp_path / name).write_bytes(b"half")
     assert len(held(SealedVectors(tmp_path), "a")) == 3
     sealed(tmp_path)

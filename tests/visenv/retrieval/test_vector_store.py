@@ -1,4 +1,4 @@
-"""The store on real Chroma: what is there, what is missing, what is sealed."""
+"""Tests the store on real Chroma: stored vectors, missing ones, and seals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAKER = WordEmbedder(dimension=4)
 
 
 def unit(*seeds: int) -> Vectors:
-    """One vector of unit length for each seed."""
+    """Return one vector of unit length for each seed."""
     made = [np.random.default_rng(seed).standard_normal(4) for seed in seeds]
     rows = [vector / np.linalg.norm(vector) for vector in made]
     return np.array(rows, np.float32).reshape(len(seeds), 4)
@@ -104,7 +104,7 @@ def test_seal_is_written_again_only_when_something_changed(store: VectorStore) -
 def test_stored_vectors_are_there_after_opening_again(
     tmp_path_factory: pytest.TempPathFactory, sizes: dict[str, int]
 ) -> None:
-    """Keys may hold the character that separates a key from the number of a row."""
+    """Check stored vectors; keys may contain the separator of a key and the number of a row."""
     folder = tmp_path_factory.mktemp("store")
     vectors = {
         key: unit(*range(10 * number, 10 * number + size))
@@ -122,7 +122,7 @@ def test_stored_vectors_are_there_after_opening_again(
 @pytest.mark.parametrize(
     "vectors",
     [
-        np.ones((2, 4), np.float32),  # not of unit length
+        np.ones((2, 4), np.float32),  # not unit length
         np.zeros((1, 4), np.float32),
         np.full((1, 4), np.nan, np.float32),
         np.eye(4, dtype=np.float64),

@@ -1,4 +1,4 @@
-"""Which option an answer picks, and the public code's letters."""
+"""Tests the choice of an option by an answer, and the letters that the public code finds."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ OPTIONS = ["red", "dark red", "blue", "A green one"]
         ("I think D", "D"),
         ("It must be [B], surely", "B"),
         ("A is right", "A"),
-        ("A red car", "A"),  # an article; the option's text decides
+        ("A red car", "A"),  # "A" is an article; the text of the option decides
         ("A blue car", "C"),
         ("The answer is a blue car", "C"),
-        ("it looks dark red to me", "B"),  # holds "red" too, but only inside "dark red"
+        ("it looks dark red to me", "B"),  # contains "red" too, but only inside "dark red"
         ("A or B", None),
         ("It is not (A)", None),
         ("It isn't (A)", None),
@@ -75,7 +75,7 @@ def test_score() -> None:
     [("A", 1.0), ("(A) red", 1.0), ("The answer is A", 0.0), ("a", 0.0), ("red", 0.0)],
 )
 def test_public_codes_letters(answer: str, score: float) -> None:
-    # All capitals of the answer, joined: "TA" for "The answer is A".
+    # The public code joins all capitals of the answer: "TA" for "The answer is A".
     assert choice_score(answer, "A", OPTIONS, compat="r1_vlm") == score
 
 

@@ -1,4 +1,4 @@
-"""Edit similarity and R_e, by hand and against a plain dynamic programme."""
+"""Tests edit similarity and R_e: by hand, and against a plain dynamic program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from visenv.rewards.vqa import LONGEST_ANSWER
 
 
 def distance(first: str, second: str) -> int:
-    """Levenshtein's distance by the textbook."""
+    """Return the Levenshtein distance, computed by the textbook algorithm."""
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, start=1):
         above, row[0] = row[:], i
@@ -45,7 +45,7 @@ def test_edit_similarity_is_the_textbook_one(first: str, second: str) -> None:
 
 def test_references_that_count_are_the_three_closest() -> None:
     references = ["dog", "cat", "cats", "cart", "zebra"]
-    # to "cat": cat 1, cats 1 - 1/4, cart 1 - 1/4, dog 0, zebra 1 - 5/5 ("a" cannot help: 5 edits)
+    # Similarity to "cat": cat 1, cats 1 - 1/4, cart 1 - 1/4, dog 0, zebra 1 - 5/5 (5 edits).
     assert soft_score("Cat!", references) == pytest.approx((1 + 0.75 + 0.75) / 3)
     assert soft_score("cat", references, best=1) == 1.0
 
@@ -60,7 +60,7 @@ def test_soft_score_normalizes_both_texts() -> None:
 
 
 def test_similarity_of_two_empty_texts() -> None:
-    assert soft_score("the", ["a"]) == 1.0  # articles go, so both are empty: the same answer
+    assert soft_score("the", ["a"]) == 1.0  # articles are removed, so both are empty: equal
     assert soft_score("the", ["a"], compat="r1_vlm") == 0.0
     assert soft_score("cat", ["cat"], compat="r1_vlm") == 1.0
 

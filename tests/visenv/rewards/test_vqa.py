@@ -1,4 +1,4 @@
-"""The VQA score: the public evaluation's quirks, and its score worked by hand."""
+"""Tests the VQA score: special cases of the public evaluation, and scores worked by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.rewards.vqa import LONGEST_ANSWER, normalize_answer, vqa_score
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # Run through the public code once and written down.
+        # Results of the public code.
         ("The U.S.A.", "usa"),
         ("3.5", "3.5"),
         ("1,000", "1000"),
@@ -27,21 +27,21 @@ from visenv.rewards.vqa import LONGEST_ANSWER, normalize_answer, vqa_score
         ("i.b.m", "ibm"),
         ("10%", "10%"),
         ("the", ""),
-        # Each rule on its own.
+        # One rule each.
         ("line\none\ttwo", "line 1 2"),
-        ("x- y-z", "x yz"),  # "-" stands next to a blank once, so it is deleted everywhere
+        ("x- y-z", "x yz"),  # "-" is next to a blank once, so it is deleted everywhere
         ("1,000-2", "10002"),  # a comma between digits: all punctuation is deleted
         (".5.", ".5"),
-        ("." * 33 + "x", ".x"),  # only 32 periods go
+        ("." * 33 + "x", ".x"),  # only 32 periods are removed
         ("ten zero", "10 0"),
         ("A N an The cat", "n cat"),
         ("couldnt've", "couldn't've"),
         ("couldn'tve", "couldn't've"),
-        ("couldntve", "couldntve"),  # two apostrophes short: not in the table
+        ("couldntve", "couldntve"),  # two apostrophes are missing: not in the table
         ("yall'd've", "y'all'd've"),
-        ("somebody'd", "somebodyd"),  # the table's entry the wrong way round
-        ("shes", "shes"),  # the table lacks it
-        ("Im", "im"),  # the table's entry has a capital, so it never matches
+        ("somebody'd", "somebodyd"),  # this entry of the table is reversed
+        ("shes", "shes"),  # not in the table
+        ("Im", "im"),  # this entry of the table has a capital, so it never matches
         ("", ""),
     ],
 )
@@ -119,4 +119,4 @@ def test_unknown_mode_names_the_nearest() -> None:
 
 def test_endless_answer_is_not_read() -> None:
     assert vqa_score("cat" + " cat" * LONGEST_ANSWER, ["cat"]) == 0.0
-    assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends are free
+    assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends do not count

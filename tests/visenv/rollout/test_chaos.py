@@ -1,6 +1,6 @@
-"""Collector under failures: a failed episode is played again in a new environment, others go on.
+"""Tests the collector under failures: it repeats a failed episode in a new environment.
 
-Nothing here is timed but a limit that a hanging call must reach.
+Other episodes go on. The only time that is measured is a limit that a hanging call must reach.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def trouble(kind: str, gate: str = "") -> str:
 
 
 class ByMember(Policy[Session]):
-    """Says, in the n-th session that is opened, the n-th script; the last in all that follow."""
+    """Replies in the n-th session with the n-th script; later sessions repeat the last script."""
 
     def __init__(self, *scripts: Sequence[str | Exception]) -> None:
         self.scripts = scripts
@@ -83,7 +83,7 @@ class ByMember(Policy[Session]):
 
 
 class Recorded(gym.Wrapper[Any, Any, Any, Any]):
-    """Notes its calls; a step that fails by the kind of trouble."""
+    """Records its calls; a failing step is recorded by the kind of its failure."""
 
     def __init__(self, env: gym.Env[Observation, str]) -> None:
         super().__init__(env)
@@ -118,7 +118,7 @@ def name_of(episode: Episode) -> str:
 
 
 def toy_sample() -> str:
-    """The sample of `played`."""
+    """Return the id of the sample in `played`."""
     env = toy.make()
     env.reset(seed=7)
     return env.unwrapped.sample.id  # type: ignore[attr-defined, no-any-return]
@@ -156,9 +156,9 @@ def test_collector_plays_a_failed_episode_again(
     assert [episode.member for episode in episodes] == [0, 1, 2]
     (broken,) = (each for each in made if each.calls.count("step") and kind in each.calls)
     after = broken.calls[broken.calls.index(kind) + 1 :]
-    # A bug may leave any state behind; a service that failed leaves the environment as it was.
+    # A bug may leave any state behind; a failed service leaves the environment unchanged.
     assert after[0] == ("close" if is_replaced else "reset")
-    # The same seeds again: the episode is the one that it would have been.
+    # The second attempt has the same seeds, so it is the same episode.
     assert len(set(policy.seeds)) == 3
     counts = collector.stats.take()
     assert (counts["retries"], counts["episodes"]) == (1, 3)
@@ -247,7 +247,7 @@ def test_function_that_makes_the_environment_must_reach_the_process() -> None:
 
 
 class Showing(gym.Env[Any, str]):
-    """Shows an image, in each episode the next, and ends."""
+    """Shows in each episode the next image, and ends after one turn."""
 
     def __init__(self, *images: Image) -> None:
         self._images = iter(images)
@@ -267,7 +267,7 @@ class Showing(gym.Env[Any, str]):
 
 
 class Looking(ByMember):
-    """Looks at every pixel, as a model does."""
+    """Reads every pixel, as a model does."""
 
     @override
     def open(self, seed: int) -> Session:
@@ -281,7 +281,7 @@ class Looking(ByMember):
 
 def test_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
-    PIL.Image.new("1", (10_000, 9_000)).save(bomb)  # 90 M pixels in a few kilobytes
+    PIL.Image.new("1", (10_000, 9_000)).save(bomb)  # 90 million pixels in a few kilobytes
     images = (Image.from_file(bomb), Image.from_pixels(np.zeros((1, 1, 3), np.uint8)))
     collector = Collector(partial(Showing, *images), Looking(), retries=3)
     large, small = played(collector, 2)
@@ -345,11 +345,11 @@ def test_engine_that_cannot_be_put_right_aborts() -> None:
     assert episode.failure == Failure("policy", "PolicyError", "dead")
 
 
-# ------------------------------------------------------------ every place is answered once
+# ---------------------------------------------------------- one result per place, in order
 
 
 class Stub(gym.Env[Any, str]):
-    """Fails in resets as its seed says, so many times for each of them."""
+    """Raises in `reset` a fixed number of times for each seed; the seed selects the exception."""
 
     left: ClassVar[Counter[int]] = Counter()
     errors: ClassVar[tuple[type[Exception] | None, ...]] = (None, RuntimeError, DataError, None)
@@ -371,7 +371,7 @@ class Stub(gym.Env[Any, str]):
 
 
 class Shuffling(Policy[Session]):
-    """Takes a random number of turns of the loop for each reply; says nothing."""
+    """Replies with the empty text after a random number of turns of the event loop."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)

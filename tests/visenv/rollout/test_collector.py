@@ -1,4 +1,4 @@
-"""play and Collector: what a turn is, what aborts, and how episodes are ordered and bounded."""
+"""Tests `play` and `Collector`: turns, aborted episodes, the order and the number of episodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ANSWER = "<answer>3</answer>"
 
 
 class Scripted(Policy[Session]):
-    """Says fixed turns, notes what it was given, and fails where it should."""
+    """Replies with fixed turns, records its arguments, and raises the turns that are exceptions."""
 
     def __init__(self, *turns: str | Exception) -> None:
         self.turns = turns
@@ -70,7 +70,7 @@ def test_play_returns_every_turn() -> None:
     opening, result = (turn.messages for turn in episode.turns)
     assert opening == (Message("user", (env.unwrapped.sample.question,)),)  # type: ignore[attr-defined]
     assert result == (Message("user", ("<result>\ntotal 3\n</result>",)),)
-    # A wrong answer after a tool call that worked: 0.8 * 0 + 0.2 * 1.
+    # A wrong answer after a successful tool call: 0.8 * 0 + 0.2 * 1.
     assert episode.reward == 0.2
     assert episode.terms == {"correct": 0.0, "tool": 1.0}
     assert episode.metrics == {"accuracy": 0.0}
@@ -129,7 +129,7 @@ def test_play_raises_a_bug_of_the_policy() -> None:
 
 
 class Unreadable:
-    """Two rows, the second of them broken."""
+    """Holds two rows, the second of them broken."""
 
     def __len__(self) -> int:
         return 2
@@ -162,13 +162,13 @@ def test_collector_members_share_the_sample_and_sample_differently() -> None:
     assert len({sampling.seed for sampling in policy.samplings}) == 6
     assert {sampling.temperature for sampling in policy.samplings} == {0.5}
     assert policy.seeds == [sampling.seed for sampling in policy.samplings]
-    # The seed is a function of the place alone.
+    # The seed depends only on the place of the episode.
     assert policy.seeds[1] == int(np.random.SeedSequence([3, 1]).generate_state(1)[0])
     with_policy.close()
 
 
 class Gated(Scripted):
-    """Replies to an episode when a later one has been asked for: in the reverse order."""
+    """Replies to the episodes in reverse order, after all have asked."""
 
     def __init__(self, episodes: int) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ def test_collector_groups_come_in_order_whatever_ends_first() -> None:
 
 
 class Counting(Scripted):
-    """Notes how many turns are asked for at once."""
+    """Records how many turns are requested at the same time."""
 
     def __init__(self) -> None:
         super().__init__(ADD, ANSWER)
@@ -251,7 +251,7 @@ def test_collector_goes_on_after_a_bad_row() -> None:
 def test_collector_drops_an_environment_whose_first_reset_failed(
     rows: tuple[int, ...], environments: int
 ) -> None:
-    """Gymnasium's checker has then seen no observation, and its first `step` is a TypeError."""
+    """Check the replacement: after a failed reset, `step` of Gymnasium's checker is a TypeError."""
     made: list[Any] = []
 
     def make() -> Any:

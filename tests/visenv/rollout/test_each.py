@@ -1,4 +1,4 @@
-"""Playing more episodes than fit into memory."""
+"""Tests playing more episodes than fit into memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_episodes_at_once_are_limited() -> None:
         nonlocal existing, keeping
         with lock:
             keeping += 1
-            assert keeping == 1  # one at a time
+            assert keeping == 1  # one call at a time
         threading.Event().wait(0.002)  # slower than `make`
         with lock:
             keeping -= 1

@@ -1,4 +1,4 @@
-"""Executors: they play the same episodes wherever environments run, and leave nothing behind."""
+"""Tests that all executors play the same episodes, and leave no threads and processes behind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANSWER = "<answer>3</answer>"
 
 
 class Drawing(Policy[Session]):
-    """Adds numbers that its seed draws, after as many turns of the loop as the clock decides."""
+    """Adds numbers drawn from its seed, after a random number of turns of the event loop."""
 
     @override
     def open(self, seed: int) -> Session:
@@ -67,13 +67,16 @@ def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
     assert groups_of(InlineExecutor()) == expected
     assert groups_of(ThreadExecutor()) == expected
     assert groups_of(ProcessExecutor(), concurrency=2) == expected
-    # Nothing is left when a collector is closed.
+    # A closed collector leaves no threads and processes behind.
     assert worker_threads() <= before
     assert set(multiprocessing.active_children()) <= children
 
 
 def worker_threads() -> set[threading.Thread]:
-    """Return the threads of executors and pools. Scorers share one thread for the process."""
+    """Return the threads of executors and pools.
+
+    The process-wide thread of scorers is not included.
+    """
     return {
         each
         for each in threading.enumerate()
@@ -107,7 +110,7 @@ def test_advised_policies_play_the_same_episodes_in_every_executor(
 
 
 class Waiting(Policy[Session]):
-    """Waits for ever, and notes when it is told to stop."""
+    """Waits without end, and counts its cancellations."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -179,7 +182,7 @@ def test_cancelled_episode_leaves_a_call_behind() -> None:
 
 
 class Noting(ThreadExecutor):
-    """Notes its slots."""
+    """Records its slots."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__(timeout)
@@ -192,7 +195,7 @@ class Noting(ThreadExecutor):
 
 
 class Computing(Policy[Session]):
-    """Blocks the event loop for longer than the time limit, as a model that runs on it does."""
+    """Blocks the event loop for longer than the time limit, like a model that runs on the loop."""
 
     def __init__(self, executor: Noting) -> None:
         self.executor = executor

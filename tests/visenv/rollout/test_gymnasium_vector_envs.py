@@ -1,4 +1,4 @@
-"""Gymnasium's own vector environments work with ours, too."""
+"""Tests that Gymnasium's own vector environments work with environments of visenv."""
 
 from __future__ import annotations
 

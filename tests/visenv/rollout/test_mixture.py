@@ -1,4 +1,4 @@
-"""Mixtures: the environment of a seed, shares, and groups that stay together."""
+"""Tests mixtures: the environment of a seed, shares, and groups in a single environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIXTURE = Mixture(
 
 def test_shares_follow_the_weights() -> None:
     counts = Counter(MIXTURE.choose(seed) for seed in range(4000))
-    # 3 of 4: 3000, of a standard deviation of 27.
+    # 3 of 4 is 3000, with a standard deviation of 27.
     assert counts["one"] == pytest.approx(3000, abs=140)
     assert set(counts) == {"one", "two"}
 

@@ -1,4 +1,4 @@
-"""PrioritySemaphore: a bounded number of holders, served by rank, and no place is ever lost."""
+"""Tests `PrioritySemaphore`: it bounds the holders, serves by rank, and never loses a place."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_priority_semaphore_loses_no_place_to_a_cancelled_task(
         waiting = [asyncio.create_task(semaphore.acquire()) for _ in gives_up]
         await asyncio.sleep(0)
         if granted:
-            semaphore.release()  # the first has its place, and has not noticed
+            semaphore.release()  # the first task has a place, but has not resumed yet
         for task, cancelled in zip(waiting, gives_up, strict=True):
             if cancelled:
                 task.cancel()
@@ -90,11 +90,11 @@ def test_priority_semaphore_is_free_after_a_loop_that_ended_with_waiting_tasks()
         waiting = asyncio.create_task(semaphore.acquire())
         await asyncio.sleep(0)
         semaphore.release()
-        del waiting  # asyncio.run cancels it, with the place already granted
+        del waiting  # asyncio.run cancels it after its place was granted
 
     semaphore = PrioritySemaphore(1)
     asyncio.run(abandoned())
-    with pytest.raises(TimeoutError):  # one place, not two
+    with pytest.raises(TimeoutError):  # there is one place, not two
         asyncio.run(_twice(semaphore))
 
 

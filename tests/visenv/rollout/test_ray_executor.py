@@ -1,4 +1,4 @@
-"""Environments and engines as Ray actors, on a Ray that runs here: as those in this process."""
+"""Tests environments and engines as Ray actors, on a local Ray, against those in this process."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ ANSWER = "<answer>3</answer>"
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Any]:
-    """Makes executors of a Ray that was started for this file."""
+    """Yield a function that makes executors on a Ray started for this file."""
     ray = pytest.importorskip("ray")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own, about its own later versions
+        warnings.simplefilter("ignore")  # warnings of Ray about its next versions
         ray.init(
             num_cpus=2,
             include_dashboard=False,
             log_to_driver=False,
             object_store_memory=100 * 2**20,
-            _system_config={"memory_monitor_refresh_ms": 0},  # a full machine kills nothing of ours
+            _system_config={"memory_monitor_refresh_ms": 0},  # Ray kills no actor to free memory
         )
-    # What this file defines cannot be imported over there.
+    # The actors cannot import this file, so its classes are pickled by value.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     from visenv.rollout.ray_executor import RayExecutor
 
@@ -88,14 +88,14 @@ def test_episodes_are_those_that_are_played_here(executor: Any) -> None:
 def test_episodes_beyond_the_cpus_of_a_cluster_are_played_by_the_actors_that_have_one(
     executor: Any,
 ) -> None:
-    made = executor(num_cpus=1, start_timeout=60.0)  # of the 2 CPUs
+    made = executor(num_cpus=1, start_timeout=60.0)  # of 2 CPUs, so two actors at a time
     collector = Collector(
         toy.make, load("policy", "scripted")([ADD, ANSWER]), executor=made, concurrency=6
     )
     begun = time.monotonic()
     episodes = collector.episodes([EpisodeSpec(7, 0, member) for member in range(6)])
     assert [episode.failure for episode in episodes] == [None] * 6
-    assert time.monotonic() - begun < 50  # without a wait for `start_timeout`
+    assert time.monotonic() - begun < 50  # did not wait for `start_timeout`
     collector.close()
 
 
@@ -146,7 +146,7 @@ PLACEHOLDER = 99
 
 
 class ParrotSession(Session):
-    """Token streams as a model's: what was shown, then what was said."""
+    """Holds the tokens of a conversation, as a model would: shown and sampled ones."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class ParrotSession(Session):
 
 
 class Parrot(EnginePolicy[ParrotSession]):
-    """Says what its seed and its weights tell; does as the script of the conversation wants."""
+    """Replies with tokens of its seed and its weights; `max_tokens` selects other behavior."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -244,7 +244,7 @@ ENDLESS = -1
 
 
 class Held(dict[int, Any]):
-    """Sessions, one of which takes its time."""
+    """Holds the sessions of an engine; access to `ENDLESS` takes 3 s."""
 
     @override
     def __getitem__(self, number: int) -> Any:
@@ -254,7 +254,7 @@ class Held(dict[int, Any]):
 
 
 def hold_segments(actor: Any) -> None:
-    """Done in the actor of an engine."""
+    """Replace the sessions of an engine; runs in its actor."""
     actor._sessions = Held(actor._sessions)
 
 
@@ -338,7 +338,7 @@ def test_cancelling_here_aborts_over_there(engine: Any, monkeypatch: pytest.Monk
     asyncio.run(run())
     while counted() != "1 begun, 1 cancelled":
         pass
-    assert asked(engine, 9).text == ADD  # it goes on
+    assert asked(engine, 9).text == ADD  # the engine still works
     monkeypatch.setattr(engine, "_timeout", 0.2)
     with pytest.raises(PolicyError, match=r"took longer than 0\.2 s"):
         asked(engine, 2)
@@ -387,7 +387,7 @@ def test_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:
 
 
 class Asker:
-    """Builds a handle where it is, as environments do from their options."""
+    """Builds a handle in its own process, as environments do from their options."""
 
     def __init__(self, file: str) -> None:
         self.scorer = Scorer("recorded", file=file)
@@ -412,6 +412,6 @@ def test_scorers_of_an_actor_are_those_of_the_process_that_started_it(
     host = RayEnvHost(make, {"num_cpus": 0.1})
     assert host.open() is None
     assert host.call("ask", {}) == {"text": "yes"}
-    assert scorer.counts().sent == 1  # it came here
+    assert scorer.counts().sent == 1  # the request was sent from this process
     host.close()
     scorer.close()

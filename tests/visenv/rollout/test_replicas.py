@@ -1,4 +1,4 @@
-"""Several engines as one: who gets which episode, and how weights reach all of them."""
+"""Tests several engines as one: the engine of each episode, and weights that reach all engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from visenv.types import Reply, Sampling, TurnRequest
 
 
 class Engine(EnginePolicy[Session]):
-    """Says its name; notes what it is sent, and refuses what is told."""
+    """Replies with its name; records the weights it loads, and refuses the one named `refuses`."""
 
     def __init__(self, name: str = "", refuses: str = "") -> None:
         self.name = name
@@ -62,7 +62,7 @@ class Engine(EnginePolicy[Session]):
 
 
 def fleeting(count: int) -> Iterator[tuple[str, list[float]]]:
-    """Weights that are gone when the next one is asked for."""
+    """Yield weights that are overwritten when the next one is requested."""
     for number in range(count):
         weight = [float(number)]
         yield f"w{number}", weight
@@ -79,7 +79,7 @@ def test_episodes_go_where_the_fewest_are() -> None:
     ]
     assert sorted(texts) == sorted(2 * [f"<answer>{name}</answer>" for name in "abc"])
     first = texts[0]
-    del sessions[0], sessions[2]  # the first engine's two have ended
+    del sessions[0], sessions[2]  # both sessions of the first engine end
     gc.collect()
     later = [replicas.open(0) for _ in range(2)]
     said = [asyncio.run(replicas.respond(each, TurnRequest(), Sampling())).text for each in later]

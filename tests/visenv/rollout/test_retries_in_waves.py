@@ -1,4 +1,4 @@
-"""Deterministic mode: an episode that is played again without a verdict holds its wave."""
+"""Tests deterministic mode: an episode that is repeated before its verdict holds its wave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Env = gym.Env[Any, str]
 
 
 class SlowSecond(OraclePolicy):
-    """Lets the loop turn in every turn, so that a verdict may arrive in between."""
+    """Sleeps in every turn, so that a verdict may arrive between two turns."""
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
@@ -30,7 +30,7 @@ class SlowSecond(OraclePolicy):
 
 
 class FailsOnce(gym.Wrapper[Any, str, Any, str]):
-    """The second step of the second episode that begins fails at the first time."""
+    """Raises once: in the second step of the second episode."""
 
     episodes = 0
     failed = False
@@ -75,5 +75,5 @@ def test_retry_is_part_of_the_wave_whenever_the_verdict_of_another_arrives(
     )
     assert [episode.failure for episode in episodes] == [None, None]
     assert collector.stats.take()["retries"] == 1
-    # Neither episode is handed on before both have their verdicts, whichever came first.
+    # Both episodes are released after both verdicts, in any order of the verdicts.
     assert ended == ["verdict", "verdict", "0", "1"]

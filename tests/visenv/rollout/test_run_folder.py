@@ -1,4 +1,4 @@
-"""The folder of a run: episodes are saved as they end, runs resume, failed starts leave nothing."""
+"""Tests the run folder: episodes are saved one by one, runs resume, failed starts leave nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None
     assert process.wait() == -signal.SIGKILL
     before = file.read_bytes().rpartition(b"\n")[0] + b"\n"
     assert 5 <= before.count(b"\n") < 120
-    with file.open("ab") as opened:  # a kill in the middle of a line
+    with file.open("ab") as opened:  # as after a kill while a line is written
         opened.write(b'{"format":2,"env_id":"visenv/Zoo')
 
     assert main([*words, str(killed)]) == 0
@@ -87,7 +87,7 @@ def test_settings_that_differ_are_refused_with_their_difference(
         ["--data", "textvqa:/no/such/folder"],
         ["--policy", "orcle"],
         ["--control", "no_tol"],
-        # Found out only by the first episode: the policy needs a tool that is not there.
+        # Only the first episode shows that the environment lacks the tool of this policy.
         ["--policy", "rag", "--policy-option", "policy=oracle"],
     ],
     ids=lambda words: words[-1],

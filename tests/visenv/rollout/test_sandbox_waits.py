@@ -1,4 +1,4 @@
-"""The time that environments wait for a sandbox: measured by the rollout, wherever they run."""
+"""Tests that the rollout measures the time that environments wait for a sandbox."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from visenv.tools import Store, Tool, ToolResult
 from visenv.types import Episode
 
 HELD = 0.1
-"""Seconds for which somebody else keeps the only worker while a tool waits for it."""
+"""Seconds for which another thread keeps the only worker while a tool waits for it."""
 
 
 class Quick:
-    """A backend whose programs take no time."""
+    """Runs programs in no time."""
 
     def start(self) -> None:
         return
@@ -37,7 +37,7 @@ class Quick:
 
 
 def held(sandbox: Sandbox, seconds: float) -> None:
-    """Take the only worker, and keep it for so many seconds after somebody waits for it."""
+    """Take the only worker, and release it so many seconds after another thread begins to wait."""
     taken = threading.Event()
 
     def hold() -> None:
@@ -53,7 +53,7 @@ def held(sandbox: Sandbox, seconds: float) -> None:
 
 
 class Runs(Tool[toy.AddArguments]):
-    """Runs a program while somebody else has the only worker."""
+    """Runs a program while another thread has the only worker."""
 
     name = "add"
     description = "Runs a program."
@@ -72,7 +72,7 @@ class Runs(Tool[toy.AddArguments]):
 
 
 class RunsLater(Runs):
-    """Does the same in a coroutine, on the event loop of another thread."""
+    """Runs the program in a coroutine, on the event loop of another thread."""
 
     @override
     async def call(  # type: ignore[override]
@@ -93,7 +93,7 @@ def with_tool(tool: Runs) -> VisEnv:
 def played(
     tool: type[Runs], seconds: float, executor: Executor | None = None, wait_seconds: float = 60.0
 ) -> tuple[Episode, dict[str, float]]:
-    """An episode of two calls of the tool and an answer, and what the rollout measured."""
+    """Return an episode of two tool calls and an answer, and the measurements of the rollout."""
     collector = Collector(
         lambda: with_tool(tool(seconds, wait_seconds)), OraclePolicy(), executor=executor
     )
@@ -109,7 +109,7 @@ def played(
 def test_rollout_stats_tell_the_wait_for_a_sandbox(tool: type[Runs], kind: type[Executor]) -> None:
     episode, measured = played(tool, HELD, kind())
     assert episode.failure is None
-    assert 2 * HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]  # two calls
+    assert 2 * HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]  # for two calls
 
 
 def test_wait_in_vain_is_measured_too() -> None:

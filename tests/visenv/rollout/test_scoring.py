@@ -1,4 +1,4 @@
-"""Asynchronous reward terms and events under a Collector: deferred, waited for, in what order."""
+"""Tests asynchronous reward terms and events under a collector: deferred, awaited, and in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_episode_holds_the_weights_of_a_weighted_sum_and_the_times_of_its_turns(
 
 
 def stepped(env: Env) -> list[float]:
-    """The rewards of the oracle's turns in a plain loop."""
+    """Return the rewards of the oracle's turns in a plain loop."""
     turns = [turn.text for turn in played(env).turns]
     env.reset(seed=0)
     for layer in _layers(env):
@@ -61,7 +61,7 @@ def _layers(env: Any) -> Iterable[Any]:
 
 
 class Barrier:
-    """A judge that answers when so many episodes ask at the same time, and never otherwise."""
+    """Returns a reward only when `count` episodes wait for it at the same time."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -77,7 +77,7 @@ class Barrier:
 
 
 def test_deferred_terms_free_the_slots_of_their_episodes() -> None:
-    # With one slot, a second episode can only ask the judge if the first no longer holds the slot.
+    # With one slot, a second episode can only wait for the judge if the first has left the slot.
     judge = RewardTerm("judge", 1.0, Barrier(6))
     collector = Collector(lambda: made(judge), OraclePolicy(), concurrency=1)
     rewards = [episode.reward for group in collector.groups(range(6)) for episode in group]
@@ -161,7 +161,7 @@ def test_combine_makes_the_reward_of_the_terms() -> None:
 @pytest.mark.parametrize("value", ["1", True, [1.0]])
 def test_term_that_is_no_number_is_named(value: Any) -> None:
     env = made(RewardTerm("odd", 1.0, lambda _: value))
-    if value is True:  # a bool is a number in Python, and counts as 1
+    if value is True:  # a bool is a number in Python, so it counts as 1
         assert played(env).reward == 1.0
         return
     with pytest.raises(ConfigurationError, match="'odd' must be a float or None"):
@@ -184,7 +184,7 @@ def test_judge_that_fails_aborts_the_episode_after_its_retries() -> None:
 
 
 class Seen(NamedTuple):
-    """The task's own event."""
+    """Represents an event of the task."""
 
     turn: int
     thought: str
@@ -225,7 +225,7 @@ def test_turn_events_are_logged_before_the_reward_reads_them() -> None:
 
 
 class Recording(OraclePolicy):
-    """Notes the order in which turns are asked for."""
+    """Records the order in which turns are requested."""
 
     def __init__(self, order: list[tuple[str, int]]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Slots: an episode takes the environment that is available first, an idle one or a new one."""
+"""Tests slots: an episode takes the first available environment, whether idle or new."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER = "<answer>3</answer>"
 
 
 class Cluster:
-    """Room for a few environments, as a Ray cluster has; counts how many it has made."""
+    """Has places for a few environments, like a Ray cluster; counts the environments made."""
 
     def __init__(self, places: int) -> None:
         self.places = threading.Semaphore(places)
@@ -32,7 +32,7 @@ class Cluster:
 
 
 class CrowdedHost(LocalEnvHost):
-    """Waits for a place before it makes its environment, and keeps it until it is closed."""
+    """Waits for a place, makes its environment, and keeps the place until it is closed."""
 
     def __init__(self, make: Callable[[], Any], cluster: Cluster) -> None:
         super().__init__(make)
@@ -68,7 +68,7 @@ class CrowdedHost(LocalEnvHost):
 
 
 class Crowded(ThreadExecutor):
-    """Threads, of which a cluster has room for a few."""
+    """Runs environments in threads, a few at a time."""
 
     crowded = True
 
@@ -94,7 +94,7 @@ def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idl
     collector = collector_on(cluster, concurrency=6)
     begun = time.monotonic()
     episodes = collector.episodes(specs(6))
-    assert time.monotonic() - begun < 20  # they waited for `start_timeout` before: 60 s
+    assert time.monotonic() - begun < 20  # a wait for `start_timeout` would take 60 s
     assert [episode.failure for episode in episodes] == [None] * 6
     assert cluster.made == 2
     collector.close()
@@ -102,7 +102,7 @@ def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idl
 
 def test_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
     cluster = Cluster(1)
-    # No new environment gets a place within its time; the one that plays serves all in the end.
+    # New environments get no place in time; the single running one plays all episodes.
     collector = collector_on(cluster, start_timeout=0.05, concurrency=4)
     episodes = collector.episodes(specs(1)) + collector.episodes(specs(4))
     assert [episode.failure for episode in episodes] == [None] * 5
@@ -131,7 +131,7 @@ def test_idle_environments_of_one_name_make_room_for_another(
         assert episode.failure is None
     assert cluster.made == 3
     collector.close()
-    assert cluster.places.acquire(timeout=5)  # the last one was closed too
+    assert cluster.places.acquire(timeout=5)  # the last environment was closed too
 
 
 def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
@@ -149,7 +149,7 @@ def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
 
 
 class Slot:
-    """An environment that is made when a test says so."""
+    """Represents an environment that is ready when the test sets `ready`."""
 
     usable, begun = True, False
 
@@ -173,7 +173,7 @@ class Slot:
 
 
 class Full:
-    """An executor without room; it remembers its slots."""
+    """Records its slots, and is always crowded."""
 
     crowded = True
 
@@ -189,7 +189,7 @@ class Full:
 
 
 async def full_of_a(count: int) -> tuple[Full, slots_module.EnvSlots, list[Any]]:
-    """Return an executor without room, its slots, and those in which "a" is played."""
+    """Return an executor without room, its slots, and those that play "a"."""
     executor = Full()
     names: Any = {"a": "a", "b": "b"}
     slots = slots_module.EnvSlots(executor, names)
@@ -214,7 +214,7 @@ def test_released_environment_makes_room_for_the_episode_that_waits_longest(
         await asyncio.sleep(0.05)
         for slot in playing:
             slots.give("a", slot, usable=True)
-        # The first made room for b; the second went on with a, as b is being started.
+        # The first slot made room for b; the second stays with a, since b is starting already.
         assert [each.closed for each in executor.slots[:2]] == [True, False]
         assert await waiting[1] is playing[1]
         rare = next(each for each in executor.slots if each.name == "b")
@@ -237,7 +237,7 @@ def test_idle_environments_are_closed_once_for_each_that_starts(
             slots.give("a", slot, usable=True)
         idle = list(executor.slots)
         waiting = [asyncio.create_task(slots.take("b")) for _ in range(3)]
-        await asyncio.sleep(0.2)  # they are slow to start
+        await asyncio.sleep(0.2)  # the new environments are slow to start
         assert sum(each.closed for each in idle) == 1
         executor.slots[4].ready.set()
         await asyncio.sleep(0.2)

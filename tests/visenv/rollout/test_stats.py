@@ -1,4 +1,4 @@
-"""RolloutStats and ConcurrencyGauge: numbers worked by hand, on a clock that the test turns."""
+"""Tests `RolloutStats` and `ConcurrencyGauge` by hand, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
         clock.now += 1
         gauge.reset()
         clock.now += 7
-        assert gauge.busy == gauge.seconds == 7  # an entered block stays counted
+        assert gauge.busy == gauge.seconds == 7  # an entered block is still counted
 
 
 def test_rollout_stats_take(clock: Clock) -> None:

@@ -1,6 +1,6 @@
-"""The pool with workers in threads: subsets, no lock step, failures that stay where they are.
+"""Tests the pool with thread workers: subsets, no lock step, failures that affect no neighbor.
 
-Nothing here is timed: slow calls are ones that wait at a gate which the test opens.
+No time is measured: slow calls wait at a gate that the test opens.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def test_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     pool.submit({0: waiting(gate), 1: ADD})
     assert REACHED[gate].wait(60)
-    # Environment 0 is inside its tool and stays there until the gate opens, which happens below.
+    # Environment 0 stays inside its tool until the gate opens below.
     assert set(pool.ready()) == {1}
     for turn in range(2, 4):
         assert f"total {3 * turn}" in total(pool.step_at({1: ADD})[1])
@@ -238,7 +238,7 @@ def test_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
 def test_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     (old,) = (thread for thread in pool_threads() if thread.name == "visenv-pool-0")
-    pool.timeout = 0.05  # of the call that hangs; the others are sent without one
+    pool.timeout = 0.05  # only for the call that hangs
     pool.submit({0: waiting(gate)})
     pool.timeout = None
     late = pool.ready()[0]
@@ -249,7 +249,7 @@ def test_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) ->
     second = f"{gate} again"
     pool.submit({0: waiting(second)})
     OPENED[gate].set()
-    old.join(60)  # its late reply is out, while the call that follows is still under way
+    old.join(60)  # its late reply has arrived, while the next call still runs
     assert not old.is_alive()
     assert pool.ready(timeout=0) == {}
     OPENED[second].set()
@@ -324,7 +324,7 @@ def test_statistics_are_right_on_top(pool: EpisodePool) -> None:
     first, second = map(int, re.findall(r"\d+", numbers))
     counted.step([ADD, ADD, ADD])
     *_, infos = counted.step([f"<answer>{first + second}</answer>", ADD, ADD])
-    # 0.8 for the right total + 0.2 for a tool call that worked, after two turns.
+    # 0.8 for the right total + 0.2 for a successful tool call, after two turns.
     assert infos["episode"]["r"][0] == pytest.approx(1.0)
     assert infos["episode"]["l"][0] == 2
     assert infos["_episode"].tolist() == [True, False, False]
@@ -332,7 +332,7 @@ def test_statistics_are_right_on_top(pool: EpisodePool) -> None:
     assert "episode" not in infos, "one that waits is not counted twice"
     counted.reset(options={"reset_mask": np.array([True, False, False])})
     *_, infos = counted.step([ANSWER, ADD, ADD])
-    # The first has played one turn of its new episode; the others reach their limit of four.
+    # The first has played one turn of its new episode; the others reach their limit of four turns.
     assert infos["episode"]["l"].tolist() == [1, 4, 4]
     assert counted.episode_count == 4
 
@@ -468,7 +468,7 @@ def test_register_takes_options_of_gymnasium() -> None:
 
 
 EARLIER: set[int | None] = set()
-"""Threads that pools of other test files left behind."""
+"""Threads that the pools of other test files have left."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Whatever is asked of a pool in whatever order, each environment answers as it would alone."""
+"""Tests that after any sequence of calls each environment of a pool replies as it would alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class Alone:
-    """One environment without a pool: what its place in the pool should do."""
+    """Models the expected behavior of a place in the pool: one environment without a pool."""
 
     def __init__(self) -> None:
         self.over = True

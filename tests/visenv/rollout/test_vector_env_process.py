@@ -1,4 +1,4 @@
-"""The pool with workers in processes: rebuilt from JSON, killed when they hang or noticed dead."""
+"""Tests the pool with workers in processes: rebuilt from JSON, replaced when hanging or dead."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pool() -> Iterator[EpisodePool]:
 
 
 def restart(pool: EpisodePool) -> None:
-    """Both environments at the start of the same episode, the neighbor one call into it."""
+    """Reset both environments to the same episode, and make one call in the neighbor."""
     pool.reset(seed=[7, 7])
     pool.step_at({1: ADD})
 
@@ -116,7 +116,7 @@ def test_hanging_child_is_killed(pool: EpisodePool) -> None:
     pool.timeout = None
     assert pool.ready()[0].info["aborted"] == "timeout: no reply within 0.05 s."
     assert neighbor_is_well(pool)
-    # The fresh child takes longer to start than the limit; the clock starts when it is there.
+    # Starting the new child may take longer than the limit, which counts only after the start.
     pool.timeout = 20.0
     assert not pool.reset_at([0], 7)[0].over
     pool.timeout = None

@@ -1,4 +1,4 @@
-"""Wave: the order of verdicts decides neither who is released nor when."""
+"""Tests `Wave`: the order of verdicts changes neither the released episodes nor the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.rollout.wave import Order, Wave
 
 
 class Played:
-    """Episodes on a wave, whose verdicts a test gives."""
+    """Plays episodes on a wave; the test sets their verdicts."""
 
     def __init__(self) -> None:
         self.wave = Wave()
@@ -29,7 +29,7 @@ class Played:
             await self.verdicts[order].wait()
             await self.wave.hold(order)
             self.released.append(order)
-            if order in self.retries:  # plays again, without leaving the wave
+            if order in self.retries:  # repeats the episode without leaving the wave
                 await self.retries[order].wait()
         finally:
             self.wave.leave()
@@ -66,7 +66,7 @@ def test_episode_that_is_played_again_keeps_the_wave_of_the_next() -> None:
         first = played.start((0, 0))
         await settled()
         played.verdicts[0, 0].set()
-        await settled()  # released, and now in its second attempt
+        await settled()  # the episode is released, and is now repeated
         second = played.start((1, 0))
         await settled()
         played.verdicts[1, 0].set()
@@ -90,7 +90,7 @@ def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
             played.verdicts[0, 0].set()
             await settled()
         if moment == "once released":
-            # The release is done in this turn of the loop, and the task has not woken.
+            # The task was released in this turn of the event loop, and has not resumed yet.
             played.wave.leave()
             tasks[0, 0].cancel()
             played.wave.enter()
@@ -102,7 +102,7 @@ def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
         played.verdicts[0, 1].set()
         await settled()
         assert played.released == [(0, 1)]
-        third = played.start((0, 2))  # the count is right: a later wave is held and released, too
+        third = played.start((0, 2))  # the count is right: a later wave works
         await settled()
         played.verdicts[0, 2].set()
         await settled()

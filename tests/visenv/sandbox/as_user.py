@@ -1,7 +1,7 @@
-"""Run a Python program as an ordinary user: as_user.py FILE ARGUMENT...; started by root.
+"""Runs a Python program as an ordinary user: as_user.py FILE ARGUMENT...; must be started by root.
 
-The interpreter may be in a place only root can go to; it is then bound to where everybody can, in
-a mount namespace that ends with this process.
+If only root can access the folder of the interpreter, the folder is mounted at a place that
+everybody can access, in a mount namespace that ends with this process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from visenv.sandbox.guest import kernel
 
-USER = 61234  # nobody's
+USER = 61234  # not the id of a real user
 
 kernel.unshare(kernel.CLONE_NEWNS)
 kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)

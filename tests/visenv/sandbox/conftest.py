@@ -1,4 +1,4 @@
-"""Sandboxes of both kinds, and what attacks on them are written with."""
+"""Makes sandboxes with both kinds of isolation, and runs attacks in them."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def every(outcomes):
     outcomes = list(outcomes)
     return all(outcome is True for outcome in outcomes) or outcomes
 """
-"""`denied` is True where the kernel refused; `call` makes a call of the C library or the kernel."""
+"""`denied` is True where the kernel refused; `call` calls a C function or a system call."""
 
 LIMITS = SandboxLimits(wall_seconds=30.0, cpu_seconds=20, memory_bytes=512 << 20)
-"""Nothing here is meant to take long: a limit that is reached is an attack's, or a fault."""
+"""Limits far above the needs of honest programs: only an attack or a fault reaches them."""
 
 
 @pytest.fixture(scope="session", params=["namespaces", "landlock"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """A sandbox in each of the two ways programs are isolated."""
+    """Yield a sandbox with each of the two kinds of isolation."""
     isolation: Isolation = request.param
     backend = LocalBackend(isolation=isolation, ahead=2)
     with Sandbox(backend, limits=LIMITS, workers=4) as made:
         try:
             made.start()
         except ConfigurationError as error:
-            if os.environ.get("CI") == "true":  # as tests/conftest.py has it of components
+            if os.environ.get("CI") == "true":  # as for components in tests/conftest.py
                 raise
             pytest.skip(f"{isolation} cannot be tried on this machine: {error}")
         yield made
@@ -62,13 +62,13 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def open_files() -> Callable[[], Counter[str]]:
-    """Counts what this process has open of the kinds that executions pass around."""
+    """Return a function that counts the open memfds, sockets and pipes of this process."""
 
     def count() -> Counter[str]:
         gc.collect()
         found: Counter[str] = Counter()
         for each in Path("/proc/self/fd").iterdir():
-            with suppress(FileNotFoundError):  # another thread's, closed meanwhile
+            with suppress(FileNotFoundError):  # another thread has closed it
                 found[str(each.readlink()).partition(":")[0]] += 1
         return Counter({kind: found[kind] for kind in ("/memfd", "socket", "pipe")})
 
@@ -77,7 +77,7 @@ def open_files() -> Callable[[], Counter[str]]:
 
 @pytest.fixture(scope="session")
 def mode(sandbox: Sandbox) -> str:
-    """How that sandbox isolates programs."""
+    """Return the kind of isolation of the sandbox."""
     assert isinstance(sandbox.backend, LocalBackend)
     found = sandbox.backend.hello().mode
     assert found is not None
@@ -86,9 +86,9 @@ def mode(sandbox: Sandbox) -> str:
 
 @pytest.fixture(scope="session")
 def attack(sandbox: Sandbox) -> Callable[..., Execution]:
-    """Run a program after `PRELUDE`; it must come to the one end and the one result there is.
+    """Return a function that runs a program after `PRELUDE`, and checks its status and its result.
 
-    The result is `repr` of its last expression. None, for it or the status, is anything.
+    The result is `repr` of its last expression. None as the result or the status allows any value.
     """
 
     def run(

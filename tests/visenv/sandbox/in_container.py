@@ -1,8 +1,9 @@
-"""Run a Python program as in a container: in_container.py REFUSED FILE ARGUMENT...
+"""Runs a Python program as in a container: in_container.py REFUSED FILE ARGUMENT...
 
-REFUSED is a list of what the container's seccomp profile refuses: ``namespaces`` (Docker's default:
-unshare, mount and the like, clone with flags for namespaces), ``landlock``, ``seccomp``, ``mounts``
-(user namespaces can be made, but nothing mounted in them, as AppArmor has it on Ubuntu 24.04).
+REFUSED lists the calls that the container's seccomp profile refuses: ``namespaces`` (Docker's
+default: unshare, mount and similar calls, clone with flags for namespaces), ``landlock``,
+``seccomp``, ``mounts`` (user namespaces can be made, but nothing can be mounted in them, as with
+AppArmor on Ubuntu 24.04).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ALLOW, NOT_PERMITTED, NOT_THERE = 0x7FFF_0000, 0x0005_0001, 0x0005_0026
 
 
 def profile(refused: list[str]) -> bytes:
-    """The filter, for x86-64."""
+    """Return the filter for x86-64."""
     code = [(LOAD, 0, 0, 0)]
     for number in sorted({number for name in refused for number in REFUSED[name]}):
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, NOT_PERMITTED)]

@@ -1,4 +1,4 @@
-"""What several attacks look with, and make images of."""
+"""Inspects servers and processes for several attacks, and makes parts of images."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from visenv.sandbox.fork_server import ForkServer
 
 
 def server_of(sandbox: Sandbox) -> ForkServer:
-    """The server that makes its processes."""
+    """Return the server that makes the processes of a sandbox."""
     assert isinstance(sandbox.backend, LocalBackend)
     assert sandbox.backend._server is not None
     return sandbox.backend._server
 
 
 def children(pid: int) -> list[int]:
-    """Processes that this one has made and that were not waited for."""
+    """Return the children of a process that still run or were not waited for."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
-    """A chunk of a PNG."""
+    """Return a chunk of a PNG."""
     check = struct.pack(">I", zlib.crc32(kind + content))
     return struct.pack(">I", len(content)) + kind + content + check

@@ -1,4 +1,4 @@
-"""What sandboxes do in this process, as a line of JSON: report.py ISOLATION...
+"""Prints the results of sandboxes in this process as a line of JSON: report.py ISOLATION...
 
 An isolation may be ``unsafe``.
 """
@@ -47,7 +47,7 @@ import numpy.lib.recfunctions, xml.dom.minidom  # from the libraries, not loaded
 
 
 def report(isolation: str) -> dict[str, object]:
-    """Rotate an image, and attack."""
+    """Rotate an image and attack the host in a sandbox, and return the results."""
     image = Image.from_pixels(np.zeros((2, 3, 3), np.uint8))
     unsafe = isolation == "unsafe"
     backend = LocalBackend(isolation="auto" if unsafe else isolation, unsafe=unsafe)  # type: ignore[arg-type]

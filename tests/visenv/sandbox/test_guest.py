@@ -1,4 +1,4 @@
-"""The parts of the server process, each by itself."""
+"""Tests each part of the server process separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRETEND, UNSUPPORTED = 0x5_0000, 0x5_0000 | errno.EOPNOTSUPP
 
 
 def judged(program: bytes, number: int, arguments: Sequence[int] = (), audit: int = 0) -> int:
-    """What the kernel does with a call: `program` run as linux/filter.h says."""
+    """Return the kernel's verdict on a call, by running `program` as linux/filter.h defines."""
     words = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("=iIQ6Q", number, audit or syscalls.machine().audit, 0, *words)
     code = list(struct.iter_unpack("=HBBI", program))
@@ -46,7 +46,7 @@ def judged(program: bytes, number: int, arguments: Sequence[int] = (), audit: in
 
 @pytest.fixture(params=["x86_64", "aarch64"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both architectures, whichever this is."""
+    """Return the name of an architecture, and pretend that this machine has it; runs for both."""
     name: str = request.param
     monkeypatch.setattr(syscalls, "machine", lambda: syscalls.MACHINES[name])
     return name
@@ -162,7 +162,7 @@ def test_filter_without_namespaces_allows_no_threads_and_no_name_of_the_host(mac
 
 
 def test_numbers_are_those_this_python_makes_calls_by() -> None:
-    """`os` and the C library against the table, by calls whose answer tells them apart."""
+    """Compare the table with `os` and the C library, by calls that return different values."""
     from visenv.sandbox.guest import kernel
 
     assert kernel.syscall("getpid") == os.getpid()
@@ -185,7 +185,7 @@ def test_architecture_without_a_table_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ruleset_handles_all_the_kernel_knows() -> None:
-    # ABI 1 has 13 rights of files (0 to 12), 2 adds REFER (13), 3 TRUNCATE (14), 5 IOCTL_DEV (15).
+    # ABI 1 has 13 rights for files (0 to 12), 2 adds REFER (13), 3 TRUNCATE (14), 5 IOCTL_DEV (15).
     handled = [landlock._handled(version) for version in range(1, 8)]
     assert handled == [0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF, 0xFFFF, 0xFFFF]
 

@@ -1,4 +1,4 @@
-"""Attacks on the host: its files, its environment, its devices."""
+"""Tests attacks on the host: its files, its environment, its devices."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ sorted(os.environ), sorted(each.partition("=")[0] for each in inherited)
 
 
 def test_identity_of_the_process_tells_nothing(attack: Attack, mode: str) -> None:
-    # With Landlock alone an ordinary user stays who he is.
+    # With Landlock alone an ordinary user keeps his user id.
     user = os.getuid() if mode == "landlock" and os.getuid() else 65534
     attack("os.getuid(), os.geteuid()", repr((user, user)))
     if os.getuid() == 0:

@@ -1,4 +1,4 @@
-"""Attacks on the kernel and on other processes: every call that a program does not need."""
+"""Tests attacks on the kernel and on other processes: every call that a program does not need."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ isinstance(caught(multiprocessing.Semaphore), OSError)
     "the disks' caches and swap": "every(denied(call, n, 0, 0, 0) for n in (162, 167, 306, 451))",
     "a secret in memory": "denied(call, 447, 0)",
     "leaving the session": "every([denied(os.setsid), denied(os.setpgid, 0, 0)])",
-    # signals and looking into others
+    # signals and inspection of other processes
     "signals": "every(denied(os.kill, pid, 9) for pid in (-1, 0, 1, 2, os.getppid(), os.getpid()))",
     "signals to groups": "denied(os.killpg, 0, 9)",
     "signals to threads": """
@@ -108,7 +108,7 @@ every(isinstance(caught(raise_one, which), (PermissionError, ValueError)) for wh
 every([denied(os.sched_setscheduler, 0, 1, os.sched_param(1)),
        denied(os.sched_setaffinity, 0, [0])])
 """,
-    # what kernels were attacked through
+    # calls that were used to attack kernels
     "io_uring": "every(denied(call, number, 8, 0, 0, 0, 0, 0) for number in (425, 426, 427))",
     "bpf": "denied(call, 321, 0, 0, 0)",
     "keys": "every(denied(call, n, b'user', b'a', b'b', 1, -3) for n in (248, 249, 250))",
@@ -184,8 +184,8 @@ def test_calls_that_are_not_on_the_list_are_refused(attack: Attack) -> None:
     """)
     named = (*seccomp.ALLOWED, *seccomp.PRETENDED, *looked_at)
     listed = sorted(n for name in named if (n := syscalls.number(name)) is not None)
-    # 335 and 336 (uretprobe, uprobe): new kernels pass them by every filter, and they kill whoever
-    # does not come from the one place they are made for.
+    # 335 and 336 (uretprobe, uprobe): new kernels exempt them from all filters, and kill callers at
+    # any other place than the intended one.
     left_out = [*listed, 335, 336]
     attack(f"every(denied(call, n, 0, 0, 0, 0, 0, 0) for n in range(520) if n not in {left_out})")
 
@@ -225,7 +225,7 @@ except RuntimeError:
     pass
 count
 """
-    # The C library sets 64 MiB of address space aside for each.
+    # The C library reserves 64 MiB of address space for each thread.
     limits = SandboxLimits(memory_bytes=2 << 30, threads=16)
     attack(code, "16" if mode == "namespaces" else "0", limits=limits)
 

@@ -1,4 +1,4 @@
-"""Ways around what the layers count, through what they allow, each found by trying."""
+"""Tests attacks that use allowed calls to evade the limits; each was found by experiments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from visenv.sandbox.guest import wire
 Attack = Callable[..., Execution]
 
 UNCOUNTED = {
-    # Shared memory stays whole as long as one page of it is mapped, and only that page counts.
+    # Shared memory is kept while one page of it is mapped, but only that page is counted.
     "shared memory": """
 import mmap
 every([denied(mmap.mmap, -1, 4096), denied(call, 9, 0, 4096, 3, 0x21, -1, 0),
@@ -186,7 +186,7 @@ signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
 def test_report_that_a_program_spoils_is_none(name: str, attack: Attack) -> None:
     execution = attack(SABOTAGE[name] + "\n6 * 7", None, status=None)
     whole, crashed = ("ok", "42"), ("crashed", "")
-    # A moment may come too late to spoil anything, or spoil the program before its report.
+    # The timer may be too late to spoil the report, or stop the program before its report.
     expected = {"its end": [whole], "every moment": [whole, ("error", ""), crashed]}
     assert (execution.status, execution.result) in expected.get(name, [crashed])
     assert execution.image is None
@@ -197,7 +197,7 @@ RAISED = {9: "memory", 15: "crashed", 19: "wall", 11: "crashed", 24: "crashed", 
 
 @pytest.mark.parametrize("number", RAISED)
 def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, mode: str) -> None:
-    """Process 1 of a namespace gets none that it has no handler for."""
+    """Check signals; process 1 of a namespace receives only those that it has a handler for."""
     status = "ok" if mode == "namespaces" else RAISED[number]
     code = f"import signal\nsignal.raise_signal({number})\n1"
     limits = SandboxLimits(wall_seconds=0.5 if status == "wall" else 30.0)
@@ -205,11 +205,11 @@ def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, 
     attack("1 + 1", "2")
 
 
-# ---------------------------------------------------------------- images, and while they are read
+# -------------------------------------------------------- images, and changes while they are read
 
 
 def png(width: int, height: int, *chunks: tuple[bytes, bytes], rows: int = 4) -> bytes:
-    """A gray one, with other chunks, and with a content of so many rows of 4 pixels."""
+    """Return a gray PNG with additional chunks, and with this number of rows of 4 pixels."""
     parts = [chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))]
     parts += [chunk(*each) for each in chunks]
     parts += [chunk(b"IDAT", zlib.compress(bytes(5 * rows))), chunk(b"IEND", b"")]
@@ -227,7 +227,7 @@ def pages(kind: str, count: int) -> bytes:
 
 
 def pages_without_end() -> bytes:
-    """A TIFF whose first page says that the next one is the first one."""
+    """Return a TIFF whose first page names itself as the next page."""
     content = bytearray(pages("TIFF", 1))
     (first,) = struct.unpack_from("<I", content, 4)
     (entries,) = struct.unpack_from("<H", content, first)
@@ -280,7 +280,7 @@ def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mo
     limits = SandboxLimits(wall_seconds=30.0)
     for _ in range(5):
         execution = sandbox.run("import os" + CHANGED_WHILE_READ, given, limits=limits)
-        if mode == "landlock":  # there are no threads
+        if mode == "landlock":  # this mode allows no threads
             assert "RuntimeError: can't start new thread" in execution.error
             return
         assert execution.status == "ok", execution
@@ -289,7 +289,7 @@ def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mo
 
 
 def test_report_that_changes_while_it_is_read_is_one_of_them(sandbox: Sandbox) -> None:
-    """Both are whole, and nothing is written any more when it is read."""
+    """Check that the result is one of the two whole reports: writes end before it is read."""
     one, other = (wire.ProgramReport(result=letter * 60_000).pack() for letter in (b"a", b"b"))
     code = f"""
 import os
@@ -309,11 +309,11 @@ while True:
         assert execution.result in ("a" * 60_000, "b" * 60_000)
 
 
-# ---------------------------------------------------------------------------- what others see
+# ------------------------------------------------------------------- information about others
 
 
 def test_links_and_directories_of_the_host_cannot_be_found_out(attack: Attack, mode: str) -> None:
-    """Namespaces have a root of their own to look around in; without them the calls are refused."""
+    """Check that a private root hides the host; without namespaces the calls are refused."""
     refused = "{'EINVAL'}, {'EPERM'}"
     nothing_there = "{'ENOENT'}, {'ENOENT'}"
     execution = attack(
@@ -333,10 +333,10 @@ def kind(act, *arguments):
 
 
 def test_names_of_directories_cannot_be_guessed(attack: Attack, mode: str) -> None:
-    """A program that guessed one would see how large another program's image file is."""
+    """Check that names are secret, since they would reveal the size of another program's image."""
     names = {attack("os.path.basename(os.environ['HOME'])", result=None).result for _ in range(3)}
     if mode == "namespaces":
-        assert names == {"'work'"}  # each has a file system of its own
+        assert names == {"'work'"}  # each program has its own file system
     attack("""
 import re
 parent, name = os.path.split(os.environ["HOME"])
@@ -348,7 +348,7 @@ not seen and denied(os.listdir, parent) is not False or seen
 
 def test_name_of_a_directory_is_long_and_random(sandbox: Sandbox, mode: str) -> None:
     if mode == "namespaces":
-        return  # all are called the same, and none can be seen by another
+        return  # all names are equal, and no program sees another's directory
     code = (
         "import os\nlen(os.path.basename(os.environ['HOME'])), len(set(os.environ['HOME'][-32:]))"
     )
@@ -364,7 +364,7 @@ names = [f"{place}/{name}" for name in ("__config__.py", "dtypes.py", "exception
 
 
 def test_program_does_not_see_which_files_another_has_read() -> None:
-    """The access times of library files were a channel of a bit for each file."""
+    """Check the access times of library files, which could transfer one bit for each file."""
     import os
     from pathlib import Path
 
@@ -374,7 +374,7 @@ def test_program_does_not_see_which_files_another_has_read() -> None:
 
     place = Path(np.__file__).parent
     files = [place / name for name in ("__config__.py", "dtypes.py", "exceptions.py")]
-    for file in files:  # as after an installation: read last before it was written
+    for file in files:  # as after an installation: the last read is before the last write
         written = file.stat().st_mtime
         os.utime(file, (written - 100, written))
     with Sandbox(LocalBackend(isolation="landlock", ahead=0)) as sandbox:

@@ -1,4 +1,4 @@
-"""Attacks by what goes in and comes out: images, files, descriptors, forged results."""
+"""Tests attacks by inputs and outputs: images, files, descriptors, forged results."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ outcomes = [denied(os.ftruncate, n, size + by) for n, size in zip((3, 4, 5), siz
 outcomes += [denied(os.pwrite, n, b"x", size) for n, size in zip((3, 4, 5), sizes)]
 every(outcomes)
 """,
-        limits=SandboxLimits(disk_bytes=1 << 30),  # so that it is the seal that refuses
+        limits=SandboxLimits(disk_bytes=1 << 30),  # large, so that the seal refuses the writes
     )
 
 
@@ -290,7 +290,7 @@ while True:
 """
     execution = sandbox.run(code)
     assert (execution.status, execution.result) == ("ok", "'forged'")
-    assert execution.seconds < 20.0  # its limit is 30: nobody waited for its end
+    assert execution.seconds < 20.0  # below its limit of 30: nobody waited for its end
 
 
 @given(st.binary(max_size=400))

@@ -1,4 +1,4 @@
-"""Attacks on what a machine has little of: memory, disk, time, descriptors, attention."""
+"""Tests attacks on scarce resources: memory, disk, time, descriptors."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ except OSError:
     pass
 made
 """
-    # A file system of its own keeps one for its root directory beside those for the output.
+    # A separate file system uses one entry for its root directory, in addition to the output.
     attack(code, "256" if mode == "namespaces" else "0")
 
 

@@ -1,4 +1,4 @@
-"""Attacks on the fork server and on other programs: nothing survives, and nothing passes over."""
+"""Tests attacks on the fork server and on other programs: no change outlives its program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ import random, builtins, json
  __import__("gc").isenabled(), __import__("locale").setlocale(0), __import__("warnings").filters,
  [__import__("signal").getsignal(n) for n in (2, 10, 14, 17)], __import__("resource").getrlimit(0))
 """
-"""All that a program before could have changed."""
+"""Returns all state that an earlier program could have changed."""
 
 TAMPERING = {
     "environment and directory": """
@@ -138,7 +138,7 @@ raise BaseException("out of the fork")
 
 @pytest.fixture(scope="module")
 def pristine(attack: Attack) -> str:
-    """The state of a program that has nothing before it but others that change nothing."""
+    """Return the state of a program that runs after programs without side effects."""
     return attack(STATE, result=None).result
 
 
@@ -152,9 +152,9 @@ def test_changes_of_a_program_end_with_it(
     sandbox.run(
         f"import ctypes, os, sys\n{TAMPERING[name]}", limits=SandboxLimits(wall_seconds=5.0)
     )
-    for _ in range(3):  # more than are kept ready: some were forked after it
+    for _ in range(3):  # more than are kept ready: some were forked later
         assert attack(STATE, result=None).result == pristine
-    assert server_of(sandbox).pid == server  # and it is the same server that made them
+    assert server_of(sandbox).pid == server  # the same server made them
 
 
 def test_program_has_no_way_to_the_server(attack: Attack) -> None:
@@ -181,7 +181,7 @@ def test_server_shares_no_memory_with_programs(sandbox: Sandbox) -> None:
 
 
 def _memory(pid: int) -> bytes:
-    """All that a process has written to or could write to."""
+    """Return all memory that a process can write to."""
     parts = []
     with Path(f"/proc/{pid}/mem").open("rb") as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -203,7 +203,7 @@ def test_memory_that_programs_are_copied_from_has_no_trace_of_earlier_ones(
     assert execution.result == repr(marker)
     server = server_of(sandbox).pid
     memory = _memory(server)
-    assert b"guest" in memory  # it is the server that is looked at
+    assert b"guest" in memory  # this is the memory of the server
     held = [memory]
     for process in children(server):
         with suppress(OSError):  # it has just ended
@@ -242,7 +242,7 @@ for top in ("/", "/sandbox", "/sandbox/work", "/dev/shm", "/tmp", "..", "../..")
 def test_directories_of_others_stay_shut_though_their_names_be_known(
     sandbox: Sandbox, attack: Attack
 ) -> None:
-    """Where they are directories of the host, their names are random; these are given away."""
+    """Check directories of other programs on the host, whose random names the attacker is given."""
     hello = sandbox.backend.hello()  # type: ignore[attr-defined]
     if not hello.scratch:
         attack("os.listdir('/sandbox')", "['work']")
@@ -277,7 +277,7 @@ def test_host_has_nothing_left_of_a_server(
     scratch, server = sandbox.backend.hello().scratch, server_of(sandbox).pid
 
     def state() -> tuple[int, ...]:
-        """Processes, descriptors there, directories: those of the cells kept ready."""
+        """Return the numbers of processes, descriptors and directories of the cells kept ready."""
         counted = [f"/proc/{server}/fd", *([scratch] if scratch else [])]
         return (len(children(server)), *(len(list(Path(each).iterdir())) for each in counted))
 
@@ -285,7 +285,7 @@ def test_host_has_nothing_left_of_a_server(
         return all(one <= other for one, other in zip(now, then, strict=True))
 
     def settled() -> tuple[int, ...]:
-        """The state when what has ended is cleared away, and the cells kept ready are made."""
+        """Return the state after ended programs are removed and the cells kept ready are made."""
         seen = [state()]
         for _ in range(400):
             if seen[-1][0] == ready and seen[-10:] == [seen[-1]] * 10:

@@ -1,4 +1,4 @@
-"""Root and ordinary users, containers that refuse this or that: what then keeps programs in."""
+"""Tests the isolation for root and ordinary users, and in containers that refuse some calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers 
 
 
 def report(*isolations: str, by: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """What sandboxes do in a process started by these commands."""
+    """Return the results of sandboxes in a process started by these commands."""
     done = subprocess.run(
         [sys.executable, *by, str(HERE / "report.py"), *isolations],
         capture_output=True,
@@ -49,11 +49,11 @@ USER = (str(HERE / "as_user.py"),)
 
 
 def check(said: dict[str, Any], mode: str) -> None:
-    """A program did its work, and nothing else."""
+    """Check that the program did its work, and that its attacks were refused."""
     assert said.get("mode") == mode, said
     assert said["error"] == ""
     assert said["size"] == [3, 2]
-    # With Landlock alone an ordinary user stays who he is.
+    # With Landlock alone an ordinary user keeps his user id.
     assert said["result"].replace("(61234, 61234)", "(65534, 65534)") == repr(REFUSED)
 
 
@@ -103,7 +103,7 @@ def test_programs_are_refused_with_too_few_layers_unless_a_person_insists() -> N
     assert unsafe["mode"] == "none"
     assert unsafe["size"] == [3, 2]
     assert "'password file': 'done'" in unsafe["result"]
-    assert "'socket': 'refused'" in unsafe["result"]  # what is granted is there all the same
+    assert "'socket': 'refused'" in unsafe["result"]  # the layers that the machine has are active
 
 
 @x86_64

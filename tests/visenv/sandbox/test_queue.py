@@ -1,4 +1,4 @@
-"""The queue of programs: fair to owners, with a deadline, and with an account of the waiting."""
+"""Tests the queue of programs: fair to owners, with a deadline, and with statistics of waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def later(act: Callable[[], object]) -> threading.Thread:
 
 
 def test_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
-    """Twenty programs of 50 ms of one owner would keep an honest one waiting for a second."""
+    """Check that an owner need not wait a second for twenty programs of 50 ms of another owner."""
     queue, order = FairQueue(1, 60.0), list[Hashable]()
 
     def run(owner: str, seconds: float) -> None:
@@ -33,7 +33,7 @@ def test_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
 
     with queue.worker("greedy"):
         threads = [later(lambda: run("greedy", 0.05)) for _ in range(20)]
-        time.sleep(0.2)  # all of them wait
+        time.sleep(0.2)  # all programs wait
     threads.append(later(lambda: run("honest", 0.0)))
     for thread in threads:
         thread.join()
@@ -41,7 +41,7 @@ def test_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
 
 
 def test_tags_worked_by_hand() -> None:
-    """A has run 4 s and B 1 s, each while the other waited; then both wait, A before B.
+    """Compute the tags: A has run 4 s and B 1 s, each while the other waited; then A and B wait.
 
     A: start 0, finish 4; two owners wanted to run, so the virtual time is 4 / 2 = 2.
     B: start 2, finish 3; the virtual time is 2 + 1 / 2 = 2.5. B has the smaller tag, 3 against 4.
@@ -53,7 +53,7 @@ def test_tags_worked_by_hand() -> None:
     queue._take_back("A", 0.0, 4.0)
     assert (queue._finish["A"], b.start, queue._virtual) == (4.0, 2.0, 2.0)
     queue._waiting = [a]
-    queue._free = -1  # nobody is served now
+    queue._free = -1  # no worker is given now
     queue._take_back("B", 2.0, 1.0)
     assert (queue._finish["B"], queue._virtual) == (3.0, 2.5)
     b = _Turn("B")
@@ -92,7 +92,7 @@ def test_waiting_is_measured() -> None:
 
 @pytest.fixture
 def interrupt() -> Iterator[Callable[[], threading.Thread]]:
-    """Interrupts the main thread after 0.2 s, as Ctrl-C does."""
+    """Yield a function that interrupts the main thread after 0.2 s, as Ctrl-C does."""
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
 
     def send() -> None:
@@ -145,7 +145,7 @@ def test_owners_that_are_even_are_forgotten() -> None:
 
 
 class Slow:
-    """A backend whose programs wait until they may end."""
+    """Runs programs that wait until `may_end` is set."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()
@@ -180,7 +180,7 @@ def test_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
 
 
 class Recording:
-    """A backend whose programs take the time that is their code, and which keeps the order."""
+    """Runs programs whose code is their time in seconds, and records their order."""
 
     def __init__(self) -> None:
         self.order: list[str] = []
@@ -202,7 +202,7 @@ class Recording:
 
 
 def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
-    """The program of the honest owner is asked for last and runs among the first."""
+    """Check that the program of the honest owner is requested last, but runs among the first."""
     backend = Recording()
 
     async def ask(sandbox: Sandbox) -> int:
@@ -218,7 +218,7 @@ def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
     with Sandbox(backend, workers=1) as sandbox:
         assert asyncio.run(ask(sandbox)) <= before + 1
         programs, seconds, longest, given_up = sandbox.waits
-    assert backend.order.index("0.0") <= 6  # 3 had run in 0.1 s; the machine may be slow
+    assert backend.order.index("0.0") <= 6  # 3 ran in 0.1 s; a slow machine may run more
     assert backend.most == 1
     assert (programs, given_up) == (21, 0)
     assert 0.1 < longest < seconds
@@ -259,7 +259,7 @@ def test_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 def test_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
-    """With `given`, it is cancelled after it was given the worker and before it learns of it."""
+    """Check both moments: with `given`, the task has the worker, but has not resumed yet."""
 
     async def cancel(queue: FairQueue) -> None:
         give_back = await queue.acquire("a")

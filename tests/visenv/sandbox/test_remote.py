@@ -1,4 +1,4 @@
-"""The backend that docs/sandbox.md shows, run as it stands there against a service of a test."""
+"""Tests the backend of docs/sandbox.md: runs its code against a service of this test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ picture.shape
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Runs what it is asked to in a sandbox of its own."""
+    """Runs the requested programs in its own sandbox."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,12 +60,12 @@ class Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def remote() -> Iterator[Sandbox]:
-    """A sandbox whose programs run behind the documented backend."""
+    """Yield a sandbox whose programs run in the documented backend."""
     (source,) = re.findall(r"```python\n(class Service:.*?)```", DOCUMENT.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(IMPORTS + source, "docs/sandbox.md", "exec"), names)  # noqa: S102  our own text

@@ -1,4 +1,4 @@
-"""The sandbox as those who run ordinary programs meet it."""
+"""Tests the sandbox on ordinary programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ cv2.imwrite('path_to_output_image.jpg', img)
 
 
 def picture(width: int, height: int) -> Image:
-    """One with large areas, which JPEG keeps nearly as they are."""
+    """Return an image with large smooth areas, which JPEG changes little."""
     down, across = np.mgrid[0:height, 0:width]
     pixels = np.stack([across * 255 // width, down * 255 // height, 0 * down + 90], -1)
     return Image.from_pixels(pixels.astype(np.uint8))
@@ -64,7 +64,7 @@ def test_repairs_are_chained_by_the_file_that_was_written(sandbox: Sandbox) -> N
     image = picture(64, 48)
     once = sandbox.run(ROTATE, {INPUT_IMAGE: image})
     assert once.file is not None
-    assert once.file[:2] == b"\xff\xd8"  # a JPEG, as the program wrote it
+    assert once.file[:2] == b"\xff\xd8"  # a JPEG, as written by the program
     twice = sandbox.run(ROTATE, {INPUT_IMAGE: once.file})
     assert twice.image is not None
     assert difference(twice.image, image) < 3.0
@@ -181,7 +181,7 @@ dark(cv2.imread('nothing.jpg'))
         "           ^^^^^^^^^^^\n"
         "AttributeError: 'NoneType' object has no attribute 'shape'"
     )
-    assert "can't open/read file" in execution.stdout  # OpenCV's own warning
+    assert "can't open/read file" in execution.stdout  # a warning of OpenCV
 
 
 def test_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
@@ -283,7 +283,7 @@ def test_cancelled_coroutine_does_not_wait() -> None:
     with Sandbox(limits=SandboxLimits(wall_seconds=60.0), workers=2) as sandbox:
         asyncio.run(cancel(sandbox))
         assert sandbox.run("1").status == "ok"
-    assert time.monotonic() - began < 40.0  # nor does closing, which ends the program
+    assert time.monotonic() - began < 40.0  # closing ends the program, and does not wait for it
 
 
 def test_programs_run_in_no_more_than_the_workers() -> None:
@@ -300,7 +300,7 @@ def test_programs_run_in_no_more_than_the_workers() -> None:
             with self.lock:
                 self.running += 1
                 self.most = max(self.most, self.running)
-            self.both.wait(20.0)  # two are here at the same time
+            self.both.wait(20.0)  # waits until two programs run
             with self.lock:
                 self.running -= 1
             return Execution("ok")
@@ -322,7 +322,7 @@ def test_programs_run_in_no_more_than_the_workers() -> None:
 
 
 class Remote:
-    """A backend as one would write it for a service: all it gets is a `Program`."""
+    """Represents a backend for a remote service: it receives only a `Program`."""
 
     def __init__(self) -> None:
         self.asked: list[Program] = []
@@ -443,7 +443,7 @@ def test_package_that_is_not_there_is_named() -> None:
 
 
 def test_packages_can_be_offered() -> None:
-    packages = ("numpy", "PIL", "scipy.ndimage", "skimage.filters")  # the last loads it when used
+    packages = ("numpy", "PIL", "scipy.ndimage", "skimage.filters")  # skimage loads lazily
     code = "from skimage.filters import gaussian\nfloat(gaussian(np.ones((5, 5))).sum())"
     with Sandbox(LocalBackend(packages=packages)) as sandbox:
         assert sandbox.run(code).result == "25.0"

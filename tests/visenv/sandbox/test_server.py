@@ -1,4 +1,4 @@
-"""When the server, a process it made or the client ends before its time."""
+"""Tests early ends of the server, of a process that it made, or of the client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMITS = SandboxLimits(wall_seconds=60.0)
 
 @pytest.fixture(scope="module", params=["namespaces", "landlock"])
 def mended(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """What a test breaks, the next finds whole."""
+    """Yield a sandbox that repairs itself between the tests, which break it."""
     isolation: Isolation = request.param
     with Sandbox(LocalBackend(isolation=isolation, ahead=1), limits=LIMITS) as made:
         yield made
@@ -32,13 +32,13 @@ def mended(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def own(mended: Sandbox) -> Sandbox:
-    """A sandbox that a test may break, with a process that waits for a program."""
+    """Return a sandbox that a test may break, with a process that waits for a program."""
     assert mended.run("1").status == "ok"
     return mended
 
 
 def until(happened: Callable[[], bool]) -> None:
-    """Wait for what must happen soon."""
+    """Wait until the condition holds, for at most half a minute."""
     for _ in range(600):
         if happened():
             return
@@ -47,7 +47,7 @@ def until(happened: Callable[[], bool]) -> None:
 
 
 def facts(pid: int) -> list[str]:
-    """What the kernel tells of a process, from its state on; that of a dead one if it is gone."""
+    """Return the fields of /proc/PID/stat from the state on; those of a zombie if it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -66,7 +66,7 @@ def in_background(sandbox: Sandbox, code: str) -> tuple[threading.Thread, list[E
 
 
 def running(server: ForkServer) -> int:
-    """The process of the one program that runs: it uses CPU."""
+    """Return the id of the only running program, found by its use of CPU."""
     found: list[int] = []
 
     def busy() -> bool:
@@ -80,7 +80,7 @@ def running(server: ForkServer) -> int:
 def test_server_that_died_is_replaced(own: Sandbox) -> None:
     first = server_of(own).pid
     os.kill(first, signal.SIGKILL)
-    # The first may run in the process that waited, if that is faster than its end.
+    # The waiting process may run the first program before it is killed with the server.
     assert [own.run("1 + 1").result for _ in range(2)] == ["2", "2"]
     assert server_of(own).pid != first
 
@@ -99,7 +99,7 @@ def test_server_that_dies_takes_everything_along_and_programs_run_again(own: San
 def test_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
     server = server_of(own)
     old = children(server.pid)
-    assert own.run("1").status == "ok"  # in the one that waited: what waits now is another
+    assert own.run("1").status == "ok"  # the waiting process ran it, and a new one waits
     waiting: list[int] = []
 
     def alone() -> bool:
@@ -140,7 +140,7 @@ print("done")
 
 
 def test_server_that_cannot_make_processes_any_more_is_replaced() -> None:
-    """By an ordinary user, who may lower the limits of what he started; root in a container not."""
+    """Run as an ordinary user, who may lower limits of processes; root in a container may not."""
     user = [] if os.geteuid() else [str(Path(__file__).with_name("as_user.py"))]
     done = subprocess.run(
         [sys.executable, *user, "-c", STARVING],
@@ -250,7 +250,7 @@ def test_forgotten_sandbox_leaves_nothing_behind() -> None:
     assert lives(pid)
     del sandbox
     until(lambda: not lives(pid))
-    assert not Path(f"/proc/{pid}").exists()  # and it was waited for
+    assert not Path(f"/proc/{pid}").exists()  # the zombie was removed too
 
 
 def test_directories_of_killed_clients_are_removed(
@@ -270,7 +270,7 @@ def test_directories_of_killed_clients_are_removed(
     again = Path(scratch.make())
     try:
         assert not left.exists()
-        assert fresh.exists()  # it may be about to be locked
+        assert fresh.exists()  # its owner may be about to lock it
         assert made.exists()  # it is locked
     finally:
         for each in (fresh, made, again):

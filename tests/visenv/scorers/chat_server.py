@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback interface that behaves as a function says."""
+"""Runs a real HTTP server on the loopback interface whose behavior a test sets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing_extensions import override
 
 
 class Answer(NamedTuple):
-    """What the server sends.
+    """Describes a reply of the server.
 
-    `pause` is the time between the two halves of the body, in seconds; `cut` leaves the second half
-    out.
+    `pause` is the time between the two halves of the body, in seconds; with `cut`, the second half
+    is left out.
     """
 
     body: str | bytes
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Hang(NamedTuple):
-    """The server sends nothing until the test is over."""
+    """Makes the server send nothing until the test ends."""
 
 
 Act = Answer | Hang
@@ -41,7 +41,7 @@ def said(content: Any, finish: str | None = "stop", **fields: Any) -> Answer:
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Asks `act` what to do with each body, and remembers what it was sent."""
+    """Passes each body to `act`, does the returned action, and records all requests."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -62,7 +62,7 @@ class ChatServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def script(self, *acts: Act) -> None:
-        """Do these one after another, and the last one from then on."""
+        """Do these actions one after another, and repeat the last one."""
         left = list(acts)
         self.act = lambda path, body: left.pop(0) if len(left) > 1 else left[0]
 
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self._send(act)
         except OSError:
-            pass  # the client has given up
+            pass  # the client has closed the connection
         finally:
             with server.lock:
                 server.in_flight -= 1
@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

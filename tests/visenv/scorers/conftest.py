@@ -1,4 +1,4 @@
-"""Every test starts without services, and leaves none behind."""
+"""Defines fixtures for scorers; every test starts and ends without running services."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def no_services() -> Iterator[None]:
 
 @pytest.fixture
 def tag() -> str:
-    """A name that no other backend of this process has."""
+    """Return a name that no other backend of this process has."""
     return f"tag{next(_tags)}"
 
 
 @pytest.fixture
 def remote(tag: str) -> Any:
-    """Makes handles to the server double of this test."""
+    """Return a function that makes handles to the server double of this test."""
 
     def make(**options: Any) -> Scorer:
         return Scorer("tests.visenv.scorers.doubles:RemoteDouble", tag=tag, **options)
@@ -49,7 +49,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits before further attempts, noted and not waited."""
+    """Return the list of waits before further attempts, which are recorded and skipped."""
     noted: list[float] = []
 
     async def note(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Backends that note what they are sent, and fail on request."""
+"""Defines backends that record their requests, and fail on request."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from visenv.scorers import (
 )
 
 BATCHES: defaultdict[str, list[list[Any]]] = defaultdict(list)
-"""What each backend was sent, by its tag."""
+"""The requests that each backend has received, by its tag."""
 
 FAILED: Counter[str] = Counter()
 RELEASE = threading.Event()
-"""Ends what hangs in a thread."""
+"""Releases calls that hang in a thread."""
 
 
 @dataclass(frozen=True)
 class Echo(ScoreRequest):
-    """Asks for its own content; some texts make a backend fail."""
+    """Requests its own content; some texts make a backend fail."""
 
     kind: ClassVar[str] = "test-echo"
     content: Any
 
 
 def act(tag: str, content: Any) -> Any:
-    """Return the content, or do what a text of the form ``word:...`` says."""
+    """Return the content, or do the action of a text of the form ``word:...``."""
     word, _, rest = str(content).partition(":")
-    if word == "transient":  # fails as often as it says
+    if word == "transient":  # fails as often as the number says
         FAILED[f"{tag} {content}"] += 1
         if FAILED[f"{tag} {content}"] <= int(rest):
             raise TransientError("busy", 0.01)
@@ -59,11 +59,11 @@ def act(tag: str, content: Any) -> Any:
 
 
 class RemoteDouble(ScorerBackend):
-    """A server that answers batches.
+    """Represents a server that answers batches.
 
     Args:
-        tag: Under which it notes what it was sent.
-        seconds: Time for a batch.
+        tag: The key under which requests are recorded.
+        seconds: The time for a batch.
     """
 
     requests = (Echo,)
@@ -103,11 +103,11 @@ class RemoteDouble(ScorerBackend):
 
 
 class ModelDouble(InProcessBackend):
-    """A model in this process, whose value depends on the batch as those of real ones do.
+    """Represents a local model whose values depend on the batch, like those of real models.
 
     Args:
-        folder: Where each loaded instance leaves a file named by its process.
-        tag: Under which it notes what it was sent.
+        folder: The folder where each loaded instance writes a file named by its process.
+        tag: The key under which requests are recorded.
     """
 
     requests = (Echo,)
@@ -144,13 +144,13 @@ class ModelDouble(InProcessBackend):
 
 
 class InvariantDouble(ModelDouble):
-    """A model that gives the same bits in any batch."""
+    """Represents a model that gives the same bits in any batch."""
 
     batch_invariant = True
 
 
 def double(request: ScoreRequest) -> Any:
-    """A rule."""
+    """Return the content twice, as a rule of the "rules" backend."""
     assert isinstance(request, Echo)
     return act("rule", request.content) * 2
 

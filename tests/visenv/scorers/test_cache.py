@@ -1,4 +1,4 @@
-"""The cache on disk: shared by processes, and never a source of wrong values."""
+"""Tests the cache on disk: processes share it, and it never returns a wrong value."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_damaged_file_never_gives_a_wrong_value_and_is_replaced(
     cache.close()
     again = DiskCache(tmp_path)
     for key, value in expected.items():
-        # SQLite had pages in memory and did not see that they were damaged on the disk.
+        # SQLite had pages in memory, and did not see that they were damaged on the disk.
         assert again.get(key) in ((None, value) if damage is flip and opened else (value,))
 
 
@@ -180,7 +180,7 @@ def test_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
 
 
 def _full_disk(folder: str, results: Any) -> None:
-    # Writing beyond this size fails, as on a full disk.
+    # Writes beyond this size fail, as on a full disk.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     cache = DiskCache(Path(folder))
@@ -198,7 +198,7 @@ def test_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     assert child.exitcode == 0
     assert kept[0]
     assert not all(kept)
-    cache = DiskCache(tmp_path)  # now there is room again
+    cache = DiskCache(tmp_path)  # the disk has space again
     cache.put("after", 1)
     assert (cache.get("after"), cache.get("0") is not None) == ((1,), True)
 
@@ -230,8 +230,8 @@ def test_oldest_values_go_when_the_file_is_too_large(tmp_path: Path) -> None:
     for number in range(1025):
         cache.put(f"{number}", os.urandom(4000))
     kept = [number for number in range(1025) if cache.get(f"{number}") is not None]
-    assert kept == list(range(kept[0], 1025))  # the newest
-    # 1 MiB holds at most 262 of these, and it is looked at after each 256.
+    assert kept == list(range(kept[0], 1025))  # the newest ones
+    # 1 MiB holds at most 262 entries, and the size is checked after every 256.
     assert 100 <= len(kept) <= 262
     assert cache.path.stat().st_size < 3 << 20
 

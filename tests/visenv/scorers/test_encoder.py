@@ -1,4 +1,4 @@
-"""The encoder backend, with the sentence encoder that comes in a package."""
+"""Tests the encoder backend with the packaged sentence encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges are evaluated: agreement with exact ground truth, and answers that they must reject."""
+"""Tests the evaluation of judges: agreement with exact ground truth, and probes to be rejected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROMPT = "Q: {question}\nReferences: {references}\nA: {answer}\nSame? yes or no"
 
 
 def yes_no(scorer: Scorer) -> AskJudge:
-    """A judge as the command line names it."""
+    """Return the yes-or-no judge of the command line."""
     judge = Judge(scorer, PROMPT, YesNo())
 
     async def ask(item: JudgeItem) -> float:
@@ -60,7 +60,7 @@ def careful(request: Any) -> dict[str, str]:
 
 
 def gullible(request: Any) -> dict[str, str]:
-    """Accepts what holds a reference, and does what it is told."""
+    """Accept answers that contain a reference or an instruction to the judge."""
     _, references, answer = _said_in(request)
     fooled = references in answer or "highest score" in answer
     return {"text": "Yes." if fooled else "No."}
@@ -106,7 +106,7 @@ def test_items_take_wrong_answers_of_the_same_kind_and_never_a_right_one() -> No
         "Red": {"blue"},
         "red ": {"blue", "crimson"},
         "blue": {"red", "crimson"},
-        "7": {"red", "crimson", "blue"},  # none of its kind has another answer
+        "7": {"red", "crimson", "blue"},  # its kind has no other answer
     }
 
 
@@ -131,7 +131,7 @@ def test_gullible_judge_is_found_out() -> None:
     assert report.probes["instruction to the judge"].value == 0.0
     assert report.probes["empty answer"].value == 1.0
     assert report.rejected_right.value == 0.0
-    # Only the answer 10 holds a reference (1) that is not its own; whether it was drawn is fixed.
+    # Of the wrong answers only 10 contains its reference (1); the drawing of items is fixed.
     wrong = [item for item in ITEMS if not item.truth and item.references[0] in item.answer]
     assert report.accepted_wrong.value == len(wrong) / 10
 
@@ -147,13 +147,13 @@ def test_shares_of_a_judge_worked_by_hand() -> None:
         return scores.get(item.answer, 0.0)
 
     report = asyncio.run(check_judge(ask, items))
-    # a is accepted rightly, b rejected wrongly, c and d (at the threshold) accepted wrongly.
+    # a is rightly accepted, b wrongly rejected, c and d (at the threshold) wrongly accepted.
     assert report.agreement.value == 0.25
     assert report.accepted_wrong.value == 1.0
     assert report.rejected_right.value == 0.5
-    assert report.failed == 1  # one probe: the four items ask one question
+    assert report.failed == 1  # one probe, since the four items share a question
     assert math.isnan(report.probes["yes"].value)
-    assert "all options" not in report.probes  # there are none
+    assert "all options" not in report.probes  # the items have no options
     higher = asyncio.run(check_judge(ask, items, threshold=0.55))
     assert (higher.agreement.value, higher.accepted_wrong.value) == (0.5, 0.5)
     assert [name for name, _ in higher.rows()][:3] == [
@@ -222,7 +222,7 @@ def test_judge_on_each_backend_is_evaluated_again_from_its_recorded_replies(
     recording = Scorer("recorded", file=str(file), inner=inner.description())
 
     def first_letter(scorer: Scorer) -> AskJudge:
-        # A tiny model writes noise: this reader takes any reply, so that there are verdicts.
+        # A tiny model writes noise, so this reader accepts any reply.
         judge = Judge(scorer, PROMPT, lambda text: text[:1].lower() == "y", max_tokens=2)
 
         async def ask(item: JudgeItem) -> float:

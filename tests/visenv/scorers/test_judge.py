@@ -1,4 +1,4 @@
-"""Judges: prompts with images, strict reading, and another try when a reply cannot be read."""
+"""Tests judges: prompts with images, strict reading, and retries after unreadable replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend on OpenAI-compatible servers, with a real server that misbehaves on purpose."""
+"""Tests the backend for OpenAI-compatible servers, with a real server that fails on purpose."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_retry_after_is_honored(server: ChatServer, waits: list[float]) -> None:
     busy = Answer("", 429, (("Retry-After", "7"),))
     server.script(busy, busy._replace(headers=(("Retry-After", "3600"),)), said("fine"))
     assert answered(openai(server, retries=2)).value["text"] == "fine"
-    assert waits == [7.0, 60.0]  # no longer than a minute
+    assert waits == [7.0, 60.0]  # at most a minute
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 422])
@@ -133,7 +133,7 @@ def test_server_that_is_not_there_is_named(
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with socket.socket() as taken:  # bound and not listening
+    with socket.socket() as taken:  # bound but not listening
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(ServiceError, match="3 attempts; the last: ConnectError"):
@@ -271,7 +271,7 @@ def test_description_makes_the_handle_again() -> None:
 
 
 def vllm(path: str, body: dict[str, Any]) -> Act:
-    """What vLLM says of a prompt that ends with "maybe so": tokens 5 and 6."""
+    """Reply as vLLM does to a prompt that ends with "maybe so": tokens 5 and 6."""
     if path == "/tokenize":
         tokens = {"maybe so": [5, 6], "merged": [7]}[body["prompt"]]
         return Answer(json.dumps({"tokens": tokens, "count": len(tokens)}))

@@ -1,4 +1,4 @@
-"""Replaying and recording the replies of a scorer in a file."""
+"""Tests recording the replies of a scorer in a file, and replaying them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log sees every verdict, and answers in place of the backend."""
+"""Tests logs of verdicts: they see every verdict, and can answer in place of the backend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from visenv.types import Image
 
 
 class Log:
-    """Keeps what it sees."""
+    """Keeps the verdicts that it sees."""
 
     def __init__(self, recorded: dict[str, Verdict] | None = None, strict: bool = False) -> None:
         self.recorded = recorded or {}
@@ -86,7 +86,7 @@ def test_strict_log_never_reaches_the_backend(remote: Any, tag: str) -> None:
     scorer = remote()
     encoded = Image.from_bytes(Image.from_pixels(np.zeros((2, 2, 3), np.uint8)).png())
     with using(Log(strict=True)):
-        for request in (Echo("a"), Embed(encoded)):  # one is hashed here, the other in a thread
+        for request in (Echo("a"), Embed(encoded)):  # hashed here, and in a thread
             with pytest.raises(DataError, match="no verdict of"):
                 scorer.submit(request).result(60)
     assert BATCHES[tag] == []

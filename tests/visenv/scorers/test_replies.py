@@ -1,4 +1,4 @@
-"""Readers of judges' replies: exact, and no reply makes them guess or fail otherwise."""
+"""Tests the readers of judges' replies: they are exact, never guess, and raise only their error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ HOSTILE = [
 def test_json_score_refuses(text: str) -> None:
     with pytest.raises(ReplyError) as caught:
         JsonScore()(text)
-    assert len(str(caught.value)) < 1000  # a hostile reply does not flood the log
+    assert len(str(caught.value)) < 1000  # a hostile reply does not fill the log
 
 
 def test_json_score_takes_only_the_values_that_are_allowed() -> None:

@@ -1,4 +1,4 @@
-"""Digests of requests: of content alone, the same in every process and release."""
+"""Tests digests of requests: they depend on the content alone, in every process and release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TALK = (Message("system", ("rules",)), Message("user", ("a", Image.from_pixels(P
 
 
 def test_digests_are_those_of_the_first_release() -> None:
-    # A change here makes every saved verdict and every cache useless.
+    # A change of these values makes every saved verdict and every cache useless.
     assert digest(Generate((Message("user", ("hello",)),))) == (
         "b03cdcb6e5fb55f796a4ff8a89ecbaa30e0f24f130d65da7d66e311a7a3121fe"
     )

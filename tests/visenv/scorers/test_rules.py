@@ -1,4 +1,4 @@
-"""Rules in place of models."""
+"""Tests rules, which replace models."""
 
 from __future__ import annotations
 

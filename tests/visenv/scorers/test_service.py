@@ -1,4 +1,4 @@
-"""The shared instance: batches, caches, joins, retries and limits."""
+"""Tests the shared instance of a scorer: batches, caches, joins, retries and limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def all_of(futures: list[Future[Verdict]]) -> list[Any]:
 
 
 def held() -> threading.Event:
-    """Hold the loop of scorers until the event is set, so that requests come in one go."""
+    """Block the loop of scorers until the event is set, so that requests arrive together."""
     release, holds = threading.Event(), threading.Event()
 
     async def hold() -> None:
@@ -44,7 +44,7 @@ def held() -> threading.Event:
 
 
 def test_64_concurrent_requests_reach_a_backend_of_16_in_4_batches(remote: Any, tag: str) -> None:
-    scorer = remote(seconds=0.2, max_delay=60.0)  # a batch that is not full would never leave
+    scorer = remote(seconds=0.2, max_delay=60.0)  # only full batches are sent
     with ThreadPoolExecutor(64) as episodes:
         futures = list(episodes.map(lambda number: scorer.submit(Echo(number)), range(64)))
     assert all_of(futures) == list(range(64))
@@ -63,7 +63,7 @@ def test_requests_that_come_while_the_backend_is_busy_leave_together(remote: Any
     futures = [scorer.submit(Echo(number)) for number in range(6)]
     release.set()
     assert all_of(futures) == list(range(6))
-    assert BATCHES[tag][0] == [0]  # nobody waits for company
+    assert BATCHES[tag][0] == [0]  # the first request is sent alone
     assert BATCHES[tag][1:] == [[1, 2, 3, 4, 5]]
 
 
@@ -111,7 +111,7 @@ def test_plain_code_on_the_background_loop_can_wait_for_a_scorer(remote: Any) ->
     scorer = remote()
 
     async def plain_term_beside_an_async_one() -> Any:
-        return scorer.submit(Echo("x")).result(60).value  # blocks that loop, and not the scorers'
+        return scorer.submit(Echo("x")).result(60).value  # blocks only that loop
 
     assert background.run(plain_term_beside_an_async_one()) == "x"
 
@@ -129,7 +129,7 @@ def test_cache_hits_never_reach_the_backend(remote: Any, tag: str, tmp_path: Pat
     first = scorer.submit(Echo("array:5")).result(60)
     again = scorer.submit(Echo("array:5")).result(60)
     assert again.value.tolist() == first.value.tolist() == [0, 1, 2, 3, 4]
-    scorer.close()  # the memory is gone, the file is not
+    scorer.close()  # frees the cache in memory, and keeps the file
     third = scorer.submit(Echo("array:5")).result(60)
     assert (third.value.dtype, third.value.tolist()) == (np.float32, [0, 1, 2, 3, 4])
     assert third[1:] == first[1:]
@@ -185,7 +185,7 @@ def test_callers_cannot_change_each_others_values(remote: Any) -> None:
 
 def test_memory_is_bounded(remote: Any, tag: str) -> None:
     scorer = remote(memory_bytes=5000)
-    for number in (1000, 1001, 1000):  # two arrays of 4 kB do not fit
+    for number in (1000, 1001, 1000):  # the cache has no room for both arrays of 4 kB
         scorer.submit(Echo(f"array:{number}")).result(60)
     assert len(BATCHES[tag]) == 3
     assert scorer.submit(Echo("array:5000")).result(60).value.shape == (5000,)
@@ -268,7 +268,7 @@ def test_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
     with pytest.raises(ServiceError, match="still computing a batch that timed out"):
         scorer.submit(Echo("a")).result(60)
     RELEASE.set()
-    while True:  # the thread ends its work some time after the event
+    while True:  # the thread ends some time after the event
         try:
             value = scorer.submit(Echo("b")).result(60).value
         except ServiceError:
@@ -297,7 +297,7 @@ def test_request_that_the_backend_does_not_answer_is_refused(remote: Any) -> Non
 def test_rate_limits_hold_requests_back(
     remote: Any, tag: str, limit: dict[str, int], passed: int
 ) -> None:
-    # Each request costs 100 tokens. The next one would leave 20 s and more later.
+    # Each request costs 100 tokens. The next one has to wait for 20 s or longer.
     scorer = remote(**limit)
     futures = [scorer.submit(Echo(number)) for number in range(5)]
     done = wait(futures[:passed], timeout=60).done

@@ -1,4 +1,4 @@
-"""Worker processes use the model of the process that started them, or say why they cannot."""
+"""Tests that worker processes use the model of their parent process, or report why they cannot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def model(tag: str, tmp_path: Path) -> Any:
 
 
 def loaded(folder: Path) -> list[int]:
-    """The processes that loaded the model."""
+    """Return the ids of the processes that loaded the model."""
     return [int(file.name.partition("-")[0]) for file in folder.iterdir()]
 
 
@@ -78,7 +78,7 @@ def test_spawned_child_uses_the_instance_of_its_parent(
     pid, [theirs, again] = ask(scorer, ["theirs", "mine"])
     assert pid != os.getpid()
     assert theirs.value == {"value": "theirs", "batch": 1, "pid": os.getpid()}
-    assert again == mine  # from the parent's memory
+    assert again == mine  # from the cache in the parent's memory
     assert loaded(tmp_path) == [os.getpid()]
     assert BATCHES[tag] == [["mine"], ["theirs"]]
 
@@ -114,13 +114,13 @@ def test_failures_reach_the_child_as_they_are(model: Any) -> None:
 
 
 class Asker:
-    """Builds its handle in the process where it is, as environments do from their options."""
+    """Builds its handle in its own process, as environments do from their options."""
 
     def __init__(self, folder: str, tag: str) -> None:
         self.scorer = Scorer(MODEL, folder=folder, tag=tag)
 
     def ask(self, content: str) -> tuple[int, int]:
-        """The process that answers, and the one that asks."""
+        """Return the ids of the process that answers and of this process."""
         return self.scorer.submit(Echo(content)).result(60).value["pid"], os.getpid()
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ def test_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Path
     pid, [verdict] = ask(scorer, ["forked"], FORK)
     assert pid != os.getpid()
     assert verdict.value["pid"] == os.getpid()
-    # The parent's own connections and loop are as they were.
+    # The connections and the loop of the parent are unchanged.
     assert scorer.submit(Echo("after")).result(60).value["pid"] == os.getpid()
     assert loaded(tmp_path) == [os.getpid()]
 
@@ -175,7 +175,7 @@ def test_rule_and_a_server_are_rebuilt_in_the_child(remote: Any) -> None:
         assert services._services.server is None or b"visenv-" not in pickle.dumps(scorer)
         _, [verdict] = ask(scorer, [3])
         assert verdict.value == value
-        assert services._services.known == {}  # this process was not asked
+        assert services._services.known == {}  # this process ran no service
 
 
 def test_handle_that_comes_back_to_its_process_is_local_again(model: Any) -> None:
@@ -220,7 +220,7 @@ PARENT = """
 
 
 def test_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: Path) -> None:
-    # Here this process is the child: it holds a handle that another process pickled.
+    # Here this process acts as the child: it holds a handle that another process pickled.
     command = [sys.executable, "-c", textwrap.dedent(PARENT), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -228,7 +228,7 @@ def test_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: 
         assert scorer.submit(Echo("x")).result(60).value["pid"] == parent.pid
         hanging = scorer.submit(Echo("hang"))
         while len(loaded(tmp_path)) < 1 or scorer.counts().sent < 2:
-            pass  # until the model hangs
+            pass  # wait until the model hangs
         assert not hanging.done()
         parent.send_signal(signal.SIGKILL)
         with pytest.raises(ServiceError, match=r"cannot be reached: the process has ended"):

@@ -1,4 +1,4 @@
-"""The backend on transformers, with tiny models of real architectures."""
+"""Tests the transformers backend with tiny models of real architectures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def picture(seed: int, width: int = 64, height: int = 64) -> Image:
 
 
 def talk(number: int) -> tuple[Message, ...]:
-    """Conversations of several lengths, with 0 to 2 images of several sizes."""
+    """Return a conversation; `number` varies its length and its 0 to 2 images."""
     images = [picture(number + each, 64 + 32 * (number % 3)) for each in range(number % 3)]
     return (Message("user", (*images, "what is in the crop ? " * (1 + number))),)
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def text_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A text model (Qwen3) with the tokenizer of the other."""
+    """Return a text model (Qwen3) with the tokenizer of the other model."""
     import torch
     import transformers
 
@@ -66,7 +66,7 @@ def text_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(scorer: Scorer, requests: list[Any]) -> list[Any]:
-    """The values of requests that come at the same time."""
+    """Return the values of requests that arrive together."""
     release = held()
     futures: list[Future[Any]] = [scorer.submit(request) for request in requests]
     release.set()
@@ -144,7 +144,7 @@ def test_log_probs_of_all_next_tokens_sum_to_one(text_folder: Path) -> None:
         future.exception() or future.result().value[0]
         for future in [scorer.submit(LogProbs(messages, word)) for word in words]
     ]
-    # Some words merge with the line break before them; what is left has a part of the whole.
+    # Some words merge with the line break before them, so the rest sums to less than 1.
     probabilities = [math.exp(each) for each in found if isinstance(each, float)]
     assert len(probabilities) > 0.8 * len(words)
     assert 0.5 < sum(probabilities) <= 1.0
@@ -191,7 +191,7 @@ def test_generate_reads_images(folder: Path) -> None:
         )
         replies.append(value["text"])
         assert value["text"] == processor.tokenizer.decode([first], skip_special_tokens=True)
-    assert len(set(replies)) > 1  # the images make the difference
+    assert len(set(replies)) > 1  # the replies depend on the images
 
 
 def test_sampling_has_the_distribution_of_the_model_and_a_seed_of_its_own(
@@ -205,7 +205,7 @@ def test_sampling_has_the_distribution_of_the_model_and_a_seed_of_its_own(
     requests = [Generate(messages, 1, 0.05, seed=seed) for seed in range(600)]
     before = torch.random.get_rng_state()
     texts = [value["text"] for value in answers(scorer, requests)]
-    assert torch.equal(before, torch.random.get_rng_state())  # training uses that generator
+    assert torch.equal(before, torch.random.get_rng_state())  # training uses this generator
     tokenizer = transformers.AutoTokenizer.from_pretrained(text_folder)
     model: Any = transformers.AutoModelForCausalLM.from_pretrained(text_folder)
     ids = tokenizer("<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n").input_ids
@@ -213,7 +213,7 @@ def test_sampling_has_the_distribution_of_the_model_and_a_seed_of_its_own(
         chances = torch.softmax(model(torch.tensor([ids])).logits[0, -1].double() / 0.05, -1)
     expected: defaultdict[str, float] = defaultdict(
         float
-    )  # some tokens have the same text, or none
+    )  # several tokens have the same text, or none
     for token, chance in enumerate(chances.tolist()):
         expected[str(tokenizer.decode([token], skip_special_tokens=True))] += chance
     seen = Counter(texts)
@@ -272,7 +272,7 @@ def test_requests_that_a_model_cannot_answer_are_refused(text_folder: Path) -> N
     ):
         with pytest.raises(ServiceError, match=reason):
             scorer.submit(request).result(60)
-    assert scorer.submit(Generate(talk(0), 1)).result(60)  # the others of the batch are answered
+    assert scorer.submit(Generate(talk(0), 1)).result(60)  # the rest of the batch is answered
 
 
 def test_model_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The values of scorers: exact to the bit in JSON, on disk and between processes."""
+"""Tests the values of scorers: exact to the bit in JSON, on disk and between processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_same(one: Any, other: Any) -> None:
         for mine, theirs in zip(one, other, strict=True):
             assert_same(mine, theirs)
     elif isinstance(one, float):
-        assert one.hex() == other.hex()  # -0.0 is not 0.0
+        assert one.hex() == other.hex()  # -0.0 differs from 0.0
     else:
         assert one == other
 
@@ -95,7 +95,7 @@ def test_normalized_copies_what_the_owner_may_still_change() -> None:
     with pytest.raises(ValueError, match="read-only"):
         value["a"][0] = 1
     frozen = value["a"]
-    assert normalized(frozen) is frozen  # an array that nobody can change is shared
+    assert normalized(frozen) is frozen  # a read-only array is shared, not copied
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_unpack_never_returns_another_value_from_damaged_bytes(value: Any, data:
         found = unpack(bytes(packed))
     except ValueError:
         return
-    assert_same(found, value)  # zlib has a few bits that mean nothing
+    assert_same(found, value)  # a few bits of zlib have no meaning
 
 
 @given(st.binary())

@@ -1,4 +1,4 @@
-"""Small corpora, and indexes of them."""
+"""Builds small corpora, and their indexes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def articles() -> list[Passage]:
 
 @pytest.fixture(scope="session")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of words; tests must not change it."""
+    """Return an index for word search; tests must not change it."""
     folder = tmp_path_factory.mktemp("index")
     build(folder, ARTICLES)
     return folder

@@ -1,4 +1,4 @@
-"""Reading a corpus: every line is a passage or a problem that is named."""
+"""Tests reading a corpus: every line gives a passage or a named problem."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_texts_and_lines_become_passages(tmp_path: Path) -> None:
     (tmp_path / "b" / "Lune.txt").write_text("a river in the north")
     rows = [
         {"title": "Kastor", "text": "a works", "url": "a://1"},
-        {"contents": '"Mira"\nan engineer'},  # FlashRAG
+        {"contents": '"Mira"\nan engineer'},  # the layout of FlashRAG
         {"contents": "no title"},
     ]
     lines = "\n".join(map(json.dumps, rows)) + "\n\n"
@@ -49,7 +49,7 @@ def test_unreadable_row_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert [problem.split(": ")[0].rpartition("/")[2] for problem in corpus.problems] == [
         "a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5", "a.jsonl:6", "latin.txt",
     ]  # fmt: skip
-    assert list(corpus)  # a second reading tells the same
+    assert list(corpus)  # a second reading reports the same problems
     assert len(corpus.problems) == 6
 
 
@@ -100,7 +100,7 @@ def test_folder_of_links_out_of_it_is_an_error(tmp_path: Path) -> None:
 def test_work_for_each_file_does_not_grow_with_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A set of all paths that is built for each of 200 files would hash 40,000 paths."""
+    """Check that a set of all paths is not built for each of 200 files (40,000 hashes)."""
     for number in range(200):
         (tmp_path / f"{number}.txt").write_text("text")
     hashed, hash_of = [0], PurePath.__hash__

@@ -1,4 +1,4 @@
-"""Engines by name."""
+"""Tests the choice of search engines by name."""
 
 from __future__ import annotations
 

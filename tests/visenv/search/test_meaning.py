@@ -1,4 +1,4 @@
-"""Search by meaning with the real sentence encoder and a real Chroma."""
+"""Tests vector search with the real sentence encoder and a real Chroma."""
 
 from __future__ import annotations
 

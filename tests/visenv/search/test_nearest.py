@@ -1,4 +1,4 @@
-"""The nearest vectors: those of comparing all in full precision, whatever rounding does."""
+"""Tests that the nearest vectors equal those of a full comparison, despite rounding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def compared(vectors: Vectors, query: Vectors, count: int) -> list[int]:
-    """Every vector as it is, in double precision; what single precision holds of it."""
+    """Compare all vectors in double precision, and rank the scores in single precision."""
     scores = (vectors.astype(np.float64) @ query.astype(np.float64)).astype(np.float32)
     return [int(row) for row in np.argsort(-scores, kind="stable")[:count]]
 
@@ -34,7 +34,7 @@ def compared(vectors: Vectors, query: Vectors, count: int) -> list[int]:
 def test_nearest_vectors_are_those_of_comparing_all(
     seed: int, number: int, count: int, near: float
 ) -> None:
-    """Also where they lie so near one another that half precision cannot tell them apart."""
+    """Check vectors that may be so close to each other that half precision cannot separate them."""
     rng = np.random.default_rng(seed)
     middle = unit(rng.standard_normal(64, np.float32))
     vectors = unit(middle + near * unit(rng.standard_normal((number, 64), np.float32)))
@@ -51,7 +51,7 @@ def test_ties_go_by_number() -> None:
 
 
 def test_half_precision_alone_would_be_wrong() -> None:
-    """Two that round to the same half: the second is nearer by some millionths."""
+    """Check two vectors that are equal in half precision; the second is slightly nearer."""
     query = np.array([1, 0], np.float32)
     angles = np.array([0.0103, 0.01], np.float32)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -1,4 +1,4 @@
-"""Recorded searches: asked once, replayed for ever, shared by processes."""
+"""Tests recorded searches: asked once, replayed in later runs, shared by processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from visenv.search.recorded import RecordedSearch
 
 
 class Counting:
-    """Answers with the query and how often it was asked."""
+    """Returns the query and the number of calls with it."""
 
     name = "counting"
 
@@ -37,7 +37,7 @@ def test_answer_is_asked_for_once(tmp_path: Path) -> None:
     recorded = RecordedSearch(tmp_path / "new" / "web.jsonl", engine)
     first = recorded.search("who  founded\tit", 2)
     assert recorded.search("who founded it", 2) == first == [Passage("who founded it", "1")] * 2
-    assert recorded.search("who founded it", 3) != first  # another count is another question
+    assert recorded.search("who founded it", 3) != first  # the count is part of the question
     assert engine.asked == 2
     replayed = RecordedSearch(tmp_path / "new" / "web.jsonl")
     assert replayed.search("who founded it", 2) == first

@@ -1,4 +1,4 @@
-"""SerperSearch against a real HTTP server that fails in every way."""
+"""Tests `SerperSearch` against a real HTTP server that fails in many ways."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def drops(handler: BaseHTTPRequestHandler) -> None:
 
 
 def never_ends(handler: BaseHTTPRequestHandler) -> None:
-    """A gigabyte, as far as anybody reads it."""
+    """Send a gigabyte, or as much as the client reads."""
     handler.send_response(200)
     handler.end_headers()
     try:
@@ -106,7 +106,7 @@ def trickles(handler: BaseHTTPRequestHandler) -> None:
 
 
 def trickles_headers(handler: BaseHTTPRequestHandler) -> None:
-    """An answer that never begins, though each read of it brings a byte."""
+    """Send a byte for each read, but never the end of the headers."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Wait: ")
     try:
         while not handler.server.done.wait(0.05):  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def test_impossible_options_are_refused(server: Server, options: dict[str, Any])
 
 
 def test_compressed_answer_is_not_asked_for_and_not_unpacked(server: Server) -> None:
-    """A megabyte of gzip can hold a gigabyte."""
+    """Check that compression is refused, because a megabyte of gzip can unpack to a gigabyte."""
     bomb = gzip.compress(b" " * 2**24)
     server.acts = [says(bomb, Content_Encoding="gzip")]
     with pytest.raises(ServiceError, match="compressed"):

@@ -1,4 +1,4 @@
-"""Search by words on real SQLite files, whatever is asked, and whatever happened to the file."""
+"""Tests word search on real SQLite files: any query, and any state of the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_passage_that_is_meant_comes_first(index: Path, articles: list[Passage])
     assert searcher.search("who founded the Kastor works", 3)[0] == articles[0]
     assert searcher.search("granite bridge", 1) == [articles[3]]
     found = [each.title for each in searcher.search("Mira", 9)]
-    assert sorted(found[:2]) == ["Mira Tolan", "Mira Tolen"]  # in their titles
+    assert sorted(found[:2]) == ["Mira Tolan", "Mira Tolen"]  # the names are in their titles
     assert found[2:] == ["Kastor Works"]
 
 
@@ -46,7 +46,7 @@ def test_ties_come_in_the_order_of_the_corpus(tmp_path: Path) -> None:
 
 
 def test_common_words_are_dropped_as_the_budget_says_and_the_rarest_stays(tmp_path: Path) -> None:
-    """300 passages hold "the", 150 "city" too, one "granite": with 200, "the" goes first."""
+    """Check 300 passages: 300 have "the", 150 "city", 1 "granite"; a budget of 200 drops "the"."""
     texts = [f"the {'city' if number % 2 else 'town'} {number}" for number in range(300)]
     build(tmp_path, [Passage("", text) for text in [*texts[:299], "granite the"]])
     asked = "the city of granite"
@@ -57,7 +57,7 @@ def test_common_words_are_dropped_as_the_budget_says_and_the_rarest_stays(tmp_pa
     assert found[1] == {"granite"}
     assert found[200] == {"granite", "city"}
     assert found[1000] == {"granite", "city", "town"}
-    assert len(WordSearch(tmp_path, 1).search("the", 400)) == 300  # nothing rarer was asked
+    assert len(WordSearch(tmp_path, 1).search("the", 400)) == 300  # the query has no rarer word
 
 
 @given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
@@ -103,7 +103,7 @@ def test_word_search_pickles_and_serves_many_threads(index: Path) -> None:
         thread.join()
     assert titles == ["Stone bridge"] * 8
     searcher.close()
-    assert searcher.search("granite", 1)  # it opens again
+    assert searcher.search("granite", 1)  # the file can be opened again
 
 
 def test_broken_index_is_named(tmp_path: Path, articles: list[Passage]) -> None:
@@ -185,7 +185,7 @@ def _damage(folder: Path, articles: list[Passage], statement: str) -> None:
 
 
 def test_word_search_ranks_as_fts5_does(tmp_path: Path) -> None:
-    """BM25 by SQLite, on texts of different lengths; one word at a time, as its idf is another."""
+    """Compare the ranking of single words with SQLite's BM25, whose idf differs, on many texts."""
     rng = np.random.default_rng(0)
     words = [f"word{number}" for number in range(60)]
     texts = [" ".join(rng.choice(words, int(rng.integers(3, 40)))) for _ in range(300)]
@@ -202,11 +202,11 @@ def test_word_search_ranks_as_fts5_does(tmp_path: Path) -> None:
 
 
 def test_scores_by_hand(tmp_path: Path) -> None:
-    """Texts of 2, 4 and 6 words, 4 on average, so damping is 1.2 (0.25 + 0.75 length / 4).
+    """Check texts of 2, 4 and 6 words, 4 on average; the damping is 1.2 (0.25 + 0.75 length / 4).
 
-    It is 0.75, 1.2 and 1.65. "rare" stands in 1 of 3: idf ln(1 + 2.5 / 1.5) = 0.9808; "both" in 2:
-    ln(1 + 1.5 / 2.5) = 0.4700. First: "both" once, 0.4700 / 1.75 = 0.2686. Second: "both" twice,
-    0.4700 * 2 / 3.2 = 0.2938. Third: "rare" once, 0.9808 / 2.65 = 0.3701.
+    The dampings are 0.75, 1.2 and 1.65. "rare" is in 1 of 3 texts: idf ln(1 + 2.5 / 1.5) = 0.9808;
+    "both" is in 2: ln(1 + 1.5 / 2.5) = 0.4700. First text: "both" once, 0.4700 / 1.75 = 0.2686.
+    Second: "both" twice, 0.4700 * 2 / 3.2 = 0.2938. Third: "rare" once, 0.9808 / 2.65 = 0.3701.
     """
     texts = ["both x", "both both x x", "rare x x x x x"]
     build(tmp_path, [Passage("", text) for text in texts])

@@ -1,4 +1,4 @@
-"""A toy simulator in a package of its own, and the hosts that run it."""
+"""Builds a toy simulator in its own package, and the hosts that run it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ Open = Callable[..., SimulatorHost]
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The toy simulator as the target of a spec."""
+    """Yield the toy simulator as the target of a spec."""
     package = tmp_path / "toyworld"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -128,7 +128,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def spec(toy: str) -> Callable[..., SimulatorSpec]:
-    """Makes specs of the toy."""
+    """Return a function that makes specs of the toy."""
 
     def make(
         options: dict[str, Any] | None = None, *, place: str = "child", **limits: Any
@@ -143,7 +143,7 @@ def spec(toy: str) -> Callable[..., SimulatorSpec]:
 
 @pytest.fixture
 def open_host(spec: Callable[..., SimulatorSpec]) -> Iterator[Open]:
-    """Makes hosts of the toy and starts them; closes them in the end."""
+    """Yield a function that starts hosts of the toy; close the hosts at the end."""
     hosts: list[SimulatorHost] = []
 
     def make(options: dict[str, Any] | None = None, **settings: Any) -> SimulatorHost:

@@ -1,4 +1,4 @@
-"""Hosts: what crosses, what a hostile simulator can do, and what is left of it."""
+"""Tests hosts: the messages, the attacks of a hostile simulator, and processes left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ places = pytest.mark.parametrize("place", ["child", "process"])
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process runs and is no zombie."""
+    """Return whether the process runs and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except OSError:

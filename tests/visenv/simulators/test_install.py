@@ -1,4 +1,4 @@
-"""Installing the simulators: what is installed when, and what is said when it cannot be."""
+"""Tests the installation of simulators: the installed packages, and the messages on failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
-    """The commands that an installation would run; a virtual environment gets its folder."""
+    """Return the commands that an installation would run; a virtual environment gets its folder."""
     ran: list[list[str]] = []
 
     def run(command: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:

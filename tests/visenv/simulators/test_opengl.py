@@ -1,4 +1,4 @@
-"""The choice of the OpenGL backend: by the user, by the GPU, by what is installed."""
+"""Tests the choice of the OpenGL backend: by the user, by the GPU, by the installed libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool: reuse, recycling, the memory budget, and what ends with it."""
+"""Tests the pool of hosts: reuse, recycling, the memory budget, and hosts that end with it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_host_that_grew_is_replaced_between_episodes(pool: SimulatorPool, spec: 
 
 
 def test_simulators_run_within_the_budget(pool: SimulatorPool, spec: MakeSpec) -> None:
-    hosts = [pool.borrow(spec(), {}), pool.borrow(spec(), {})]  # 1 GiB is expected of a new one
+    hosts = [pool.borrow(spec(), {}), pool.borrow(spec(), {})]  # a new one counts as 1 GiB
     pool.budget_bytes = sum(host.memory_bytes() for host in hosts) + 2**20
     with pytest.raises(ServiceError, match="2 simulators use the memory budget"):
         pool.borrow(spec(), {})
@@ -89,7 +89,7 @@ def test_borrower_waits_until_a_simulator_is_given_back(
     pool: SimulatorPool, spec: MakeSpec
 ) -> None:
     pool.budget_bytes, pool._wait_s = 2**20, 10
-    host = pool.borrow(spec(), {})  # one always runs
+    host = pool.borrow(spec(), {})  # one host may always run
     threading.Timer(0.2, pool.give_back, (host,)).start()
     assert pool.borrow(spec(), {}) is host
 

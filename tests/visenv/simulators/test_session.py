@@ -1,4 +1,4 @@
-"""Sessions: a host for an episode, a snapshot in a pickle, another host after a failure."""
+"""Tests sessions: one host per episode, a snapshot in a pickle, a new host after a failure."""
 
 from __future__ import annotations
 

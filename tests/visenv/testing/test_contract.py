@@ -1,4 +1,4 @@
-"""The contract passes good environments, and each check fails the flaw it is there for."""
+"""Tests that the contract passes good environments, and that each check finds its flaw."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NAMED = {check.__name__: check for check in CHECKS}
 
 
 class LookArguments(Arguments):
-    """Which picture."""
+    """Selects a picture."""
 
     place: int = Field(description="0 or 1", ge=0, le=1)
 
 
 class Look(Tool[LookArguments]):
-    """Returns the very image object that the sample holds, however often it is asked."""
+    """Returns the image object of the sample itself, in every call."""
 
     name = "look"
     description = "Shows a picture."
@@ -61,7 +61,7 @@ class Look(Tool[LookArguments]):
 
 
 class Pictures:
-    """Two pictures of one gray each; which is brighter?"""
+    """Draws two pictures, each of a single gray; the answer contains both grays."""
 
     def sample(self, rng: np.random.Generator) -> Sample:
         grays = rng.choice(256, size=2, replace=False)
@@ -74,7 +74,7 @@ class Pictures:
 
 
 class Gallery(VisEnv):
-    """Look at a picture as often as you like, then answer."""
+    """Shows a picture, and others by calls, before the answer."""
 
     def __init__(self, render_mode: str | None = None) -> None:
         super().__init__(
@@ -114,7 +114,7 @@ def _many_calls(log: EventLog, sample: Sample) -> float:
 
 
 def make_gallery(render_mode: str | None = None) -> gym.Env[Observation, str]:
-    """Rewarded 1 for the answer, with a penalty the oracle does not get."""
+    """Make a gallery with reward 1 for the answer, and a penalty that the oracle avoids."""
     terms = (
         RewardTerm("correct", 1.0, of_log(_correct)),
         RewardTerm("calls", -0.5, of_log(_many_calls)),
@@ -138,7 +138,7 @@ def test_good_environments_pass(env_id: str, check: Callable[..., None]) -> None
 
 
 def test_gallery_shows_images_at_every_turn() -> None:
-    """Otherwise the checks of memory would pass on nothing."""
+    """Check that the checks of memory have images to test."""
     env = gym.make(GALLERY)
     assert len(env.reset(seed=0)[0]["images"]) == 1
     base = env.unwrapped
@@ -159,7 +159,7 @@ def test_check_all_and_the_class_run_every_check(monkeypatch: pytest.MonkeyPatch
 
 
 class TestGalleryByClass(EnvContract):
-    """The form that the documentation shows; pytest collects the inherited tests."""
+    """Inherits its tests, in the form that the documentation shows; pytest collects them."""
 
     @override
     def make(self) -> gym.Env[Observation, str]:
@@ -175,7 +175,7 @@ def test_contract_without_make_says_what_to_write() -> None:
 
 
 class WallClock(Gallery):
-    """Says something else at each reset of the process."""
+    """Shows a different text after each reset in the process."""
 
     count = itertools.count()
 
@@ -185,7 +185,7 @@ class WallClock(Gallery):
 
 
 class LastBit(Gallery):
-    """The second episode of an instance pays a reward that differs in its last bit."""
+    """Pays a reward that differs in its last bit in the second episode of each instance."""
 
     episodes = 0
 
@@ -208,7 +208,7 @@ class OneEpisode(Gallery):
 
 
 class SharesState(Gallery):
-    """Sends views of the images it keeps."""
+    """Sends views of the images that it keeps."""
 
     @override
     def step(self, action: str) -> Any:
@@ -218,7 +218,7 @@ class SharesState(Gallery):
 
 
 class ReusesBuffer(Gallery):
-    """Sends one buffer of its own again and again."""
+    """Sends the same buffer in every step."""
 
     buffer = np.zeros((4, 6, 3), np.uint8)
 
@@ -229,7 +229,7 @@ class ReusesBuffer(Gallery):
 
 
 class Writable(Gallery):
-    """Hands out a memory that can be written to."""
+    """Sends an image whose memory can be written to."""
 
     @override
     def initial_messages(self) -> list[Message]:
@@ -238,7 +238,7 @@ class Writable(Gallery):
 
 
 class Feedback(Gallery):
-    """Reads back what it returned."""
+    """Reads the observations that it returned before."""
 
     returned: Any
 
@@ -267,7 +267,7 @@ class RaisesOnNul(Gallery):
 
 
 class RaisesOnRareLetter(Gallery):
-    """Only fuzzing finds it."""
+    """Raises on letters that only fuzzing finds."""
 
     @override
     def step(self, action: str) -> Any:
@@ -283,7 +283,7 @@ class Endless(Gallery):
 
 
 class StepsOn(Gallery):
-    """May be stepped after its end."""
+    """Allows steps after the end of the episode."""
 
     @override
     def step(self, action: str) -> Any:
@@ -320,7 +320,7 @@ class ListOfImages(Gallery):
 
 
 class EchoesMarkers(Gallery):
-    """Puts what the policy wrote into the observation as it is."""
+    """Copies the text of the policy into the observation, unchanged."""
 
     @override
     def step(self, action: str) -> Any:
@@ -329,7 +329,7 @@ class EchoesMarkers(Gallery):
 
 
 class Repeating(Look):
-    """Repeats in its error what the policy wrote."""
+    """Repeats the text of the policy in its error."""
 
     @override
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
@@ -360,7 +360,7 @@ class ConvertsNumbers(Gallery):
 
 
 class Fragile(Gallery):
-    """A service that hostile text can break."""
+    """Fails like a service that hostile text can break."""
 
     @override
     def _act(self, turn: ParsedTurn) -> Any:
@@ -401,7 +401,7 @@ class SilentOracle(Gallery):
 
 
 class CarefreeOracle(Gallery):
-    """Right, but not as the ask wants it: no thought, so not the prefix."""
+    """Gives the right answer, but without the thought that the request requires."""
 
     @override
     def oracle_turn(self) -> ParsedTurn:
@@ -409,7 +409,7 @@ class CarefreeOracle(Gallery):
 
 
 class UnmatchedOracle(Gallery):
-    """The last turn must match an expression that the oracle does not know."""
+    """Requests a last turn that matches an expression; the oracle does not know the expression."""
 
     @override
     def turn_request(self) -> TurnRequest:
@@ -436,7 +436,7 @@ class PaysAttendance(Gallery):
 
 
 class SolvedBySilence(Gallery):
-    """Takes no answer for the answer."""
+    """Scores an episode without an answer as solved."""
 
     @override
     def task_score(self) -> float:
@@ -498,14 +498,14 @@ def test_unpicklable_environment_is_found() -> None:
 
 
 def test_warnings_of_check_env_are_found() -> None:
-    """Gymnasium warns of a reward that is NaN and goes on; here a warning fails."""
+    """Check that a warning fails: Gymnasium warns of a NaN reward, and goes on."""
     env_id = register("visenv-testing/NanReward-v0", NanReward)
     with pytest.raises(UserWarning, match="NaN"):
         NAMED["check_conforms"](partial(gym.make, env_id, disable_env_checker=True))
 
 
 def test_reward_above_the_oracle_is_found() -> None:
-    """The penalised oracle must not pass for the top: 1.0 is to be had, it gets 0.5."""
+    """Check that the oracle's reward of 0.5 is not taken for the top reward, which is 1.0."""
 
     def make() -> gym.Env[Observation, str]:
         terms = (
@@ -523,7 +523,7 @@ def test_environment_that_is_no_visenv_is_named() -> None:
         NAMED["check_survives_hostile_text"](gym.Env)
 
 
-# ------------------------------------------------------- comparing
+# ----------------------------------------------------- comparisons
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""EMPTY: a default that cannot be changed."""
+"""Tests `EMPTY`, a default that cannot be changed."""
 
 from __future__ import annotations
 

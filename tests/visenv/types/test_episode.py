@@ -1,4 +1,4 @@
-"""Every way in which a segment or an episode can contradict itself, and that each is refused."""
+"""Tests that segments and episodes refuse every kind of contradictory fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IMAGE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
 OTHER = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
 
 # A prompt of one token, an image of 2 x 4 patches (2 features at merge 2), a turn of two tokens,
-# one token of the environment, a turn of one token.
+# one token of the environment, and a turn of one token.
 SEGMENT = Segment(
     token_ids=np.array([1, PAD, PAD, 2, 3, 4, 5], np.int32),
     loss_mask=np.array([0, 0, 0, 1, 1, 0, 1], np.bool_),
@@ -59,7 +59,7 @@ EPISODE = Episode(
 
 
 def _with(name: str, place: int, value: Any) -> dict[str, Any]:
-    """One field of `SEGMENT` with one entry changed."""
+    """Return one field of `SEGMENT` with one entry changed."""
     array = getattr(SEGMENT, name).copy()
     array[place] = value
     return {name: array}
@@ -154,8 +154,8 @@ def test_episode_that_contradicts_itself_is_refused(changes: dict[str, Any], sai
 
 def test_segments_without_log_probabilities_are_allowed() -> None:
     replace(SEGMENT, **_with("logprobs", 3, np.nan))  # no log-probability for a sampled token
-    replace(SEGMENT, **_with("logprobs", 3, 5e-5))  # rounding of a sure token
-    replace(EPISODE, segments=())  # a policy that deals in text alone
+    replace(SEGMENT, **_with("logprobs", 3, 5e-5))  # rounding of a token with probability 1
+    replace(EPISODE, segments=())  # a policy without tokens
 
 
 def test_aborted_episode_earns_nothing_and_says_why() -> None:

@@ -1,4 +1,4 @@
-"""Failure: the part that failed, whether the environment can go on, and whether to try again."""
+"""Tests `Failure`: the failed part, whether the environment is usable, and whether to retry."""
 
 from __future__ import annotations
 

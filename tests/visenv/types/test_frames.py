@@ -1,4 +1,4 @@
-"""Frames of video files: decoded when asked for, in any order, and refused when broken."""
+"""Tests frames of video files: decoded on demand, in any order, and refused when broken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from visenv.types.frames import VideoFacts
 
 @pytest.fixture(scope="module")
 def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """200 frames, each with its number as its gray level."""
+    """Return a video of 200 frames; the gray level of each frame is its number."""
     path = tmp_path_factory.mktemp("movie") / "a.avi"
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (32, 24))
     for number in range(200):
@@ -102,7 +102,7 @@ def test_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
 
 
 def test_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: Path) -> None:
-    """Colors are exchanged after shrinking; the file is red on the left and blue on the right."""
+    """Check the colors, whose order changes after shrinking: red is left and blue is right."""
     path = tmp_path / "colors.avi"
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (64, 48))
     frame = np.zeros((48, 64, 3), np.uint8)

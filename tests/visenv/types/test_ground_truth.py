@@ -1,4 +1,4 @@
-"""Ground truths: what their constructors refuse, and how environments and sources check them."""
+"""Tests ground truths: values that constructors refuse, and checks in environments and sources."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_sample_gives_its_truth_as_a_type() -> None:
 
 
 class Scenes:
-    """A source that declares another type than it says."""
+    """Declares `QuestionTruth` as the type of its ground truths."""
 
     ground_truth: Any = QuestionTruth
 
@@ -112,13 +112,13 @@ def test_declaration_must_be_a_type() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class CountTruth(GroundTruth):
-    """A ground truth of one number."""
+    """Holds a ground truth of one number."""
 
     count: int
 
 
 class Counts(RowSource):
-    """A source whose rows are the given fields of their ground truth."""
+    """Makes its ground truths from rows of given fields."""
 
     ground_truth: ClassVar[Any] = CountTruth
 

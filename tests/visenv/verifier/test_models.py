@@ -1,4 +1,4 @@
-"""Teachers behind scorers, with tiny models of real architectures."""
+"""Tests the teachers that use scorers, with tiny models of real architectures."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_owlv2_is_a_detector_too(tmp_path: Path) -> None:
     futures = [scorer.submit(Detect(picture(1), phrase)) for phrase in ("red cube", "a ball")]
     for future in futures:
         boxes = future.result().value
-        # 16 patches of a square of 80 x 80 pixels, of which the lowest row is beyond the image.
+        # The square of 80 x 80 pixels has 16 patches; the lowest row of them is outside the image.
         assert 12 <= len(boxes) <= 16
         assert all(0 <= box[0] < box[2] <= 80 and 0 <= box[1] < box[3] <= 60 for box in boxes)
 
@@ -129,7 +129,7 @@ def test_segmenter_takes_the_union_of_masks_and_embeds_an_image_once(segmenter: 
 def test_points_are_scored_by_real_teachers(detector: Scorer, segmenter: Scorer) -> None:
     sample = Sample("s", "?", (picture(4),), ("a",))
     best, second, *_ = ask(detector, Detect(sample.images[0], "red cube"))
-    # The masks of a tiny model are random; the union of all of them would be the whole image.
+    # The masks of a tiny model are random, so the union of all would be the whole image.
     options = detector_options(detector) | {"threshold": (best[4] + second[4]) / 2}
     teachers = Teachers(ModelDetector(Scorer("detector", **options)), ModelSegmenter(segmenter))
     places = [(x + 0.5, y + 0.5) for x in range(0, 80, 10) for y in range(0, 60, 10)]
@@ -265,7 +265,7 @@ def is_certain(request: Any) -> Any:
 
 
 def test_reasoner_may_be_certain() -> None:
-    """A server writes the log-probability 0.0 as the JSON number 0."""
+    """Check the log-probability 0.0, which a server writes as the JSON number 0."""
     reasoner = ModelReasoner(Scorer("rules", function=f"{__name__}:is_certain"), "{question}")
     sample = Sample("s", "?", (picture(0),), ("a",))
     assert asyncio.run(reasoner.log_probabilities(sample, "so", "a")) == [0.0, -1.0]

@@ -1,4 +1,4 @@
-"""The scoring functions: numbers worked by hand, and every golden value."""
+"""Tests the scoring functions: numbers worked by hand, and every golden value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAMPLE = Sample("s", "q?", (IMAGE,), ("yes",))
 
 
 class Boxes:
-    """Finds "cup" in one box and "pair" in two; counts its questions."""
+    """Finds "cup" in one box and "pair" in two; records the labels."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -53,7 +53,7 @@ class Boxes:
 
 
 class Inside:
-    """The mask of a box is the box; the mask of a point is its pixel."""
+    """Masks a box by the box itself, and a point by its pixel."""
 
     async def hits(self, seen: FrameReference, prompts: Any, places: Any) -> Sequence[bool]:
         return [any(_inside(prompt, place) for prompt in prompts) for place in places]
@@ -72,7 +72,7 @@ def _inside(prompt: Any, place: Any) -> bool:
 
 @dataclass
 class Says:
-    """A reasoner and a description judge with fixed verdicts."""
+    """Returns fixed verdicts, as a reasoner and as a judge of descriptions."""
 
     values: Sequence[float] = (-0.1, -0.3)
 
@@ -102,7 +102,7 @@ def test_spatial_is_the_share_of_points_in_the_union_of_masks() -> None:
         Point(3.9, 3.9, "cup"),  # in the box
         Point(4, 0, "cup"),  # the right edge is outside
         Point(11, 6, "pair"),  # in the second box
-        Point(1, 1, "dog"),  # nothing is found
+        Point(1, 1, "dog"),  # no box is found
     ]
     assert run(spatial_score(SAMPLE, points, teachers())) == 0.5
 
@@ -132,7 +132,7 @@ def test_spatial_asks_each_label_once_and_looks_up_a_limited_number() -> None:
 def test_spatial_uses_the_pointing_model_for_charts() -> None:
     points = [Point(3.5, 3.5, "bar"), Point(3.5, 3.5, "cup")]
     assert run(spatial_score(SAMPLE, points, teachers(), chart=True)) == 0.5
-    assert run(spatial_score(SAMPLE, points, teachers())) == 0.5  # then the cup alone is found
+    assert run(spatial_score(SAMPLE, points, teachers())) == 0.5  # the detector finds only the cup
 
 
 def test_spatial_of_no_points_is_zero() -> None:
@@ -228,12 +228,12 @@ COLORS = ("red", "blue", "green")
         ("A cup. It is Red. So.", "(A)", COLORS, "A cup. So."),
         ("A cup. It is red. So.", "A. red", COLORS, "A cup. So."),
         ("A cup. It is red. So.", "red", COLORS, "A cup. So."),
-        # The letter itself counts as it is written in a list, in upper case alone.
+        # A letter itself is found only in upper case and in the form of a list.
         ("A cup is a cup. The answer is (A). So", "A", COLORS, "A cup is a cup. So"),
         ("A cup is a cup. So A: it is so.", "red", COLORS, "A cup is a cup."),
         ("Only plan a) works. Yes", "A", COLORS, "Only plan a) works. Yes"),
         ("We see A) and more. Yes", "B", COLORS, "We see A) and more. Yes"),
-        # Points say where a thing is, not what the answer is.
+        # Points state a place, so their text does not count.
         ('At <point x="1" y="2" alt="red">a red. cup</point> it is.', "A", COLORS, None),
         ('At <point x="1" y="2">red</point> it is red.', "A", COLORS, ""),
         # Without options.
@@ -270,7 +270,7 @@ def test_sentences_that_state_an_option_are_hidden(
         ("0.0", "0.05", True),
         ("0.0", "0.051", False),
         ("0", "0", True),
-        ("0.7", "0.75", True),  # 0.05 exactly, which binary fractions miss
+        ("0.7", "0.75", True),  # exactly 0.05, which floats miss
         ("1,000", "1000", True),
         ("1,000", "1,001", False),
         ("5%", "5", True),
@@ -343,7 +343,7 @@ def test_outcome_asks_the_judge_about_open_answers_only() -> None:
 
 
 class Credulous:
-    """A judge that accepts everything, and remembers what it was shown."""
+    """Accepts every answer, and records the answers."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -459,7 +459,7 @@ def test_verifier_combines_the_terms() -> None:
 
 
 class Broken:
-    """A segmenter that returns too few verdicts."""
+    """Returns too few verdicts, as a broken segmenter."""
 
     async def hits(self, seen: FrameReference, prompts: Any, places: Any) -> Sequence[bool]:
         return []

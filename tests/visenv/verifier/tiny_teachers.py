@@ -1,4 +1,4 @@
-"""Tiny detectors and segmenters of real architectures, built from their configurations."""
+"""Builds tiny detectors and segmenters of real architectures from their configurations."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def tiny_owlv2(folder: Path) -> Path:
         projection_dim=32,
     )
     model = t.Owlv2ForObjectDetection(config)
-    for parameter in model.box_head.dense2.parameters():  # then a box is that of its patch
+    for parameter in model.box_head.dense2.parameters():  # so that a box is the box of its patch
         torch.nn.init.zeros_(parameter)
     images = t.Owlv2ImageProcessor(size={"height": 64, "width": 64})
     model.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""A run as training leaves it, played by the real library, and episodes made by hand."""
+"""Makes the files of a training run with the real library, and episodes by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MakeEpisode = Callable[..., Episode]
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``runs/<name>`` as the recipe writes it: phases, evaluations, results."""
+    """Return the folder ``runs/<name>`` as the recipe writes it: phases, evaluations, results."""
     folder = tmp_path_factory.mktemp("runs") / "zoom_tiny"
     _play("oracle", range(3), 1, folder / "warm-up" / "episodes" / "step_000004.jsonl")
     _play("random", range(4), 2, folder / "rl" / "episodes" / "step_000002.jsonl")
@@ -57,7 +57,7 @@ def _log(phase: Path, metrics: Callable[[int], dict[str, float]]) -> None:
 
 @pytest.fixture(scope="session")
 def grounded() -> dict[str, Episode]:
-    """The oracle's response about an image and about a video, with points and spans."""
+    """Return the oracle's episodes about an image and about a video, with points and spans."""
     episodes = {}
     for name in ("ArgosImage", "ArgosVideo"):
         collector = Collector(env_maker(f"{name}-v0", []), make_policy("oracle"))
@@ -68,7 +68,7 @@ def grounded() -> dict[str, Episode]:
 
 @pytest.fixture(scope="session")
 def make_episode() -> MakeEpisode:
-    """Makes a one-turn episode; its zoom cuts [10, 20, 50, 40] of a 100 x 60 view."""
+    """Return a function that makes one-turn episodes that zoom to [10, 20, 50, 40] of 100 x 60."""
     view = Image.from_pixels(np.full((60, 100, 3), 90, np.uint8))
     crop = Image.from_pixels(np.full((20, 40, 3), 200, np.uint8))
     detail = {
@@ -112,7 +112,7 @@ def make_episode() -> MakeEpisode:
 
 
 class Opened(NamedTuple):
-    """A page in the browser, what it asked for, and what it complained of."""
+    """Holds a page in the browser, its requests, and its error messages."""
 
     page: Page
     requests: list[str]
@@ -123,7 +123,7 @@ class Opened(NamedTuple):
 def opened(
     chromium: Path, run_folder: Path, grounded: dict[str, Episode]
 ) -> Iterator[Callable[..., Opened]]:
-    """Opens files in headless Chromium.
+    """Yield a function that opens files in headless Chromium.
 
     Playwright keeps an event loop running in this thread, so episodes are played before it starts,
     and it ends with the module.
@@ -154,6 +154,6 @@ def _context(chromium: Path) -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         context = browser.new_context()
-        context.set_default_timeout(120_000)  # a page waits for a core where others train
+        context.set_default_timeout(120_000)  # a page may wait long for a CPU core
         yield context
         browser.close()

@@ -1,4 +1,4 @@
-"""Points, masks and spans of a response, as the page draws them."""
+"""Tests the drawing of points, masks and spans of a response on the page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FRAME = Image.from_pixels(np.full((50, 100, 3), 90, np.uint8))
 
 
 def response(referred: Referred, *parts: Any, truth: Any = None) -> Episode:
-    """An episode that shows these parts and refers to these things."""
+    """Return an episode that shows these parts, and whose response refers to these points."""
     turn = Turn((Message("user", (*parts, "What?")),), "so", 1.0, (referred,), "stop")
     return Episode("visenv/Test-v0", "s", "", 0, 0, 0, (turn,), "terminated", ground_truth=truth)
 
 
 def referred(*points: Point, **fields: Any) -> Referred:
-    """Points in an image of 200 x 100 native pixels that was shown as 100 x 50."""
+    """Return points in an image of 200 x 100 native pixels that was shown as 100 x 50."""
     return Referred(0, points, shown_size=(100, 50), native_size=(200, 100), **fields)
 
 
@@ -33,7 +33,7 @@ def test_points_are_drawn_where_the_image_was_shown() -> None:
 
 
 def test_mark_without_a_known_place_is_not_drawn() -> None:
-    """An older record without a native size, several images, and a response without points."""
+    """Check old records without a native size, several images, and a response without points."""
     point = Point(50, 20, "mug")
     older = referred(point)._replace(native_size=(0, 0))
     assert grounding_marks(response(older, FRAME)) == []

@@ -1,4 +1,4 @@
-"""The index of episodes, facts of a run and tokens of a turn, by hand."""
+"""Tests the index of episodes, the facts of a run and the tokens of a turn, by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def text(told: dict[str, Any], name: str) -> list[Any]:
 
 
 def segment(*turns: list[float]) -> Segment:
-    """Return a token of the environment before each turn's tokens, with these logprobs."""
+    """Return a segment with a token of the environment before each turn, and these logprobs."""
     logprobs: list[float] = []
     mask: list[bool] = []
     spans = []

@@ -1,4 +1,4 @@
-"""The page in headless Chromium: opened from a file, filtered, sorted, its episodes opened."""
+"""Tests the page in headless Chromium: opened from a file, filtered, sorted, with its episodes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def report(opened: Open, run_folder: Path) -> Any:
 
 @pytest.fixture
 def run(report: Any) -> Iterator[Page]:
-    """Yield the open report: the list of episodes, nothing filtered."""
+    """Yield the open report with the unfiltered list of episodes."""
     page: Page = report.page
     visit(page, "#/overview")
     visit(page, "#/episodes")
@@ -65,7 +65,7 @@ def run(report: Any) -> Iterator[Page]:
 
 
 def assert_quiet(found: Any) -> None:
-    """Nothing was complained of on the console, and nothing asked for but files."""
+    """Check that the page reported no errors, and requested only files."""
     assert found.complaints == []
     assert found.requests
     assert [url for url in found.requests if not url.startswith("file://")] == []
@@ -123,7 +123,8 @@ def test_overview_shows_facts_results_curves_and_saved_files(run: Page) -> None:
 def test_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
     line = run.locator("[data-curve=reward] .raw").get_attribute("points") or ""
     points = [tuple(map(float, point.split(","))) for point in line.split()]
-    # Steps 1 to 4 lie evenly from 40 to 330; 1.25, 1.5, 1.75, 2 rise: y falls by equal parts.
+    # The steps 1 to 4 are evenly spaced from 40 to 330, and so are their values 1.25 to 2, so y
+    # falls by equal parts.
     assert [x for x, _ in points] == pytest.approx([40, 136.7, 233.3, 330], abs=0.1)
     falls = [one[1] - other[1] for one, other in pairwise(points)]
     assert falls == pytest.approx([falls[0]] * 3, abs=0.11)
@@ -161,7 +162,7 @@ def test_filters_by_number_file_tool_and_text(run: Page) -> None:
     assert [float(each) for each in cells(run, "reward")] == fits
     choose(run, low="", high="", saved_in="warm-up/step_000004")
     assert cells(run, "saved_in") == ["warm-up/step_000004"] * 3
-    choose(run, text="LOOK CLOSER")  # a word of the turns, which come from a file beside the page
+    choose(run, text="LOOK CLOSER")  # a word of the turns, which are in a file beside the page
     run.locator("#list .row").nth(2).wait_for()
     choose(run, text="words that nobody wrote")
     assert run.locator("#none").is_visible()
@@ -196,8 +197,8 @@ def test_link_with_an_unknown_measure_shows_all(run: Page) -> None:
 
 def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
     titles = run.locator("#list th").all_inner_texts()
-    assert titles[:2] == ["Outcome", "Reward"]  # not the file it was saved in
-    assert "Question" not in titles  # the same in all
+    assert titles[:2] == ["Outcome", "Reward"]  # no column for the file of the episodes
+    assert "Question" not in titles  # all values are equal
     assert "question What colour" in run.locator("#constants").inner_text()
 
 
@@ -288,7 +289,7 @@ def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder
         str(right - left),
         str(bottom - top),
     ]
-    # On the screen: 96 view pixels are as wide as the image is drawn.
+    # On the screen, 96 view pixels have the width of the drawn image.
     on_image = source.locator("img").bounding_box()
     drawn = box.bounding_box()
     assert on_image
@@ -297,7 +298,7 @@ def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder
     assert drawn["x"] - on_image["x"] == pytest.approx(left * scale, abs=1.5)
     assert drawn["y"] - on_image["y"] == pytest.approx(top * scale, abs=1.5)
     assert drawn["width"] == pytest.approx((right - left) * scale, abs=3)
-    # The oracle zooms onto the target: the truth lies inside, and is drawn in its own color.
+    # The oracle zooms in on the target, so the truth lies inside; it has its own color.
     assert source.locator("figcaption").inner_text().split("\n")[-1].endswith("detail box")
     for truth in source.locator("rect.truth").all():
         inner = truth.bounding_box()
@@ -310,7 +311,7 @@ def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder
 
 @pytest.fixture
 def page_of(opened: Open, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Writes episodes to a folder of their own and opens its report."""
+    """Yield a function that writes episodes to their own folder and opens its report."""
     pages = []
 
     def show(*episodes: Episode, metrics: str = "") -> Page:
@@ -342,7 +343,7 @@ def test_texts_of_policies_and_data_sets_are_only_ever_text(
     for number, text in enumerate(HOSTILE):
         detail = open_row(page, number)
         turn = detail.locator(".bubble.policy > pre").nth(1)
-        units = len(text.encode("utf-16-le", "surrogatepass")) // 2  # as JavaScript counts
+        units = len(text.encode("utf-16-le", "surrogatepass")) // 2  # as in JavaScript
         assert turn.evaluate("pre => pre.textContent.length") == units
         assert detail.locator("img").count() == 2
         visit(page, "#/episodes")
@@ -500,7 +501,7 @@ def test_group_shows_members_side_by_side_with_what_differs(
     ]
     page = page_of(*members, make_episode(group=3))
     visit(page, "#/groups")
-    assert page.locator("#group-list .row").count() == 1  # a group of one has nothing beside it
+    assert page.locator("#group-list .row").count() == 1  # a group of one episode is not compared
     page.locator("#group-list .row").click()
     page.locator(".side-by-side").wait_for()
     heads = page.locator(".member-head").all_inner_texts()
@@ -512,8 +513,8 @@ def test_group_shows_members_side_by_side_with_what_differs(
     # The mean is 0.5.
     assert table["reward − mean"] == ["+0.500", "−0.500", "0"]
     assert table["vqa × 1"] == ["1", "0", "0.500"]
-    assert "turns" not in table  # the same in all
-    # The reference is the best one; of the others, the words that it lacks are marked.
+    assert "turns" not in table  # all values are equal
+    # The reference is the best member; words that it lacks are marked in the others.
     assert page.locator(".member-turn mark").all_inner_texts() == ["nine"]
     page.locator(".member-head button").first.click()
     page.locator(".member-head", has_text="reference").filter(has_text="member 1").wait_for()
@@ -569,11 +570,11 @@ def test_aborted_members_count_in_no_mean(
     assert cells(page, "reward") == ["1.000", "0.500", "–"]
     visit(page, "#/overview")
     saved = page.locator("#saved tbody td").all_inner_texts()
-    # (1 + 0.5) / 2; one of the two that ended is right.
+    # (1 + 0.5) / 2; one of the two that were not aborted is right.
     assert saved[:4] == ["episodes", "3", "0.750", "50 %"]
     visit(page, "#/groups")
     row = page.locator("#group-list tbody td")
-    # Rewards 0.25 from their mean.
+    # The rewards differ from their mean by 0.25.
     assert row.all_inner_texts()[1:4] == ["0.750", "0.250", "1/2"]
     assert page.locator("#group-list circle").count() == 2
     visit(page, "#/group/episodes%2F0")
@@ -665,7 +666,7 @@ def test_page_is_not_wider_than_a_phone(opened: Open, run_folder: Path, link: st
     page.locator(".view:not([hidden])").wait_for()
     page.locator(".view:not([hidden]) > *").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    if link == "#/episodes":  # each episode is a card with all of its columns
+    if link == "#/episodes":  # each episode is a card with all columns
         card = page.locator("#list .row").first
         inside = card.bounding_box()
         assert inside
@@ -674,7 +675,7 @@ def test_page_is_not_wider_than_a_phone(opened: Open, run_folder: Path, link: st
             assert box
             assert box["x"] >= inside["x"]
             assert box["x"] + box["width"] <= inside["x"] + inside["width"] + 1
-            # Cells neither lie on one another nor run over their edge.
+            # Cells neither overlap nor run over the edge.
             assert after is None or (
                 box["x"] + box["width"] <= after["x"] + 1
                 or box["y"] + box["height"] <= after["y"] + 1

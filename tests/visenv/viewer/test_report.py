@@ -1,4 +1,4 @@
-"""What the report gathers, without a browser."""
+"""Tests the data of the report, without a browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MakeEpisode = Callable[..., Episode]
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    """Return what the page's data element holds, which ends for HTML at the first ``</script``."""
+    """Return the content of the page's data element; in HTML the first ``</script`` ends it."""
     text = page.read_text(encoding="utf-8")
     _, _, rest = text.partition('<script id="data" type="application/json">')
     data: dict[str, Any] = json.loads(re.split("</script", rest, flags=re.IGNORECASE)[0])
@@ -37,7 +37,7 @@ def data_of(page: Path) -> dict[str, Any]:
 
 
 def parts_of(page: Path, kind: str = "episodes") -> list[list[Any]]:
-    """Return what the parts beside the page hold, in their order."""
+    """Return the contents of the files beside the page, in order."""
     count = len(list((page.parent / "report").glob(f"{kind}-*.js")))
     token = data_of(page)["parts"]["token"]
     found = []
@@ -54,7 +54,7 @@ def records_of(page: Path) -> list[dict[str, Any]]:
 
 
 def column(data: dict[str, Any], name: str) -> list[Any]:
-    """Return a text column of the index, a value for each episode."""
+    """Return a text column of the index, with a value for each episode."""
     coded = data["index"]["texts"][name]
     return [coded["values"][row] for row in coded["rows"]]
 
@@ -109,8 +109,8 @@ def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeE
 
     drawn = marks(make_episode(ground_truth=truth))
 
-    # The zoom cut 40 x 20 shown pixels, which are 160 x 80 native ones: a quarter, both ways.
-    # 120 / 4 = 30, 40 / 4 = 10, 240 / 4 = 60, 200 / 4 = 50; a box without an inside is left out.
+    # The zoom cut 40 x 20 shown pixels, which are 160 x 80 native ones: a quarter on both sides.
+    # 120 / 4 = 30, 40 / 4 = 10, 240 / 4 = 60, 200 / 4 = 50; an empty box is not drawn.
     assert [(mark.what, mark.label, list(mark.box or ())) for mark in drawn] == [
         ("zoom", "zoom", [10, 20, 50, 40]),
         ("truth", "target box", [30, 10, 60, 50]),
@@ -134,7 +134,7 @@ def test_scale_is_unknown_without_a_zoom_and_no_box_is_drawn(
 def test_report_holds_all_episodes_so_that_no_group_is_split(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
-    """The page once held an even selection of 600, every second member of a group of two."""
+    """Check all members: an even selection of 600 would drop every second member of pairs."""
     for number in range(2):
         episodes = [
             make_episode(sample_id=f"{number}-{index}", group=index // 4, member=index % 4)
@@ -147,7 +147,7 @@ def test_report_holds_all_episodes_so_that_no_group_is_split(
     data = data_of(page)
     assert data["index"]["count"] == 800
     assert data["index"]["numbers"]["member"] == [0, 1, 2, 3] * 200
-    # 800 / 32 = 25 parts; the page itself holds no transcript.
+    # 800 / 32 = 25 files; the page itself holds no transcript.
     assert [len(part) for part in parts_of(page)] == [EPISODES_IN_PART] * 25 == [32] * 25
     assert [each["id"] for each in records_of(page)] == column(data, "id")
     assert "look" not in page.read_text().partition('<script id="data"')[2].partition("<script>")[0]
@@ -183,7 +183,7 @@ def test_report_stays_whole_when_the_next_one_cannot_be_written(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
     def interrupt(index: object, episode: object, saved_in: str, line: int) -> None:
-        if line == 35:  # after a part of 32 was written
+        if line == 35:  # after a file of 32 was written
             raise KeyboardInterrupt
 
     monkeypatch.setattr(EpisodeIndex, "add", interrupt)
@@ -344,7 +344,7 @@ def test_boxes_lie_on_the_image_they_were_cut_from(make_episode: MakeEpisode) ->
 
     drawn = marks(replace(episode, turns=(turn, *episode.turns[1:])))
 
-    # The straight cut tells the scale of a: 10 shown pixels are 40 native ones.
+    # The zoom into a gives its scale: 10 shown pixels are 40 native ones.
     assert [(mark.image, mark.label, list(mark.box or ())) for mark in drawn] == [
         ("a", "zoom 1", [0, 0, 10, 10]),
         ("b", "zoom 2", [1, 1, 2, 2]),

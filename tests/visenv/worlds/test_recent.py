@@ -1,4 +1,4 @@
-"""Scenes made lately: the same sample, the same generator state afterwards, bounded memory."""
+"""Tests the cache of recently made scenes: equal samples and generator states, bounded memory."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def test_old_samples_are_forgotten() -> None:
 
     for seed in (1, 2, 3, 3, 2, 1):
         recent.sample("maker", np.random.default_rng(seed), make)
-    assert len(calls) == 4  # the second and third were still there, the first had gone
+    assert len(calls) == 4  # the second and third were kept, the first was dropped

@@ -1,4 +1,4 @@
-"""Documents for a tiny model: read at 96 px, blank in an overview."""
+"""Tests documents for a tiny model: readable at 96 px, blank in an overview."""
 
 from __future__ import annotations
 

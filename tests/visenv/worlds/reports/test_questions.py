@@ -1,4 +1,4 @@
-"""Questions about reports: the answer is read back from the pages, the others are wrong."""
+"""Tests questions about reports: the pages have the answer, and the other candidates are wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pages_text(seed: int) -> list[str]:
 
 
 def questions(kind: str) -> list[tuple[int, ReportQuestion]]:
-    """One question for each report that has what the kind asks about."""
+    """Return one question for each report for which this kind of question can be asked."""
     made = [(seed, ask(np.random.default_rng(seed), LIBRARY.text(seed), kind)) for seed in SEEDS]
     found = [(seed, question) for seed, question in made if question is not None]
     assert len(found) > 18
@@ -62,7 +62,7 @@ def test_gold_query_finds_the_evidence(kind: str) -> None:
         pages = RANKER.rank(LIBRARY.document(LIBRARY.name(seed)), question.gold_query, 5)
         assert set(question.pages) <= set(pages)
         best += set(pages[: len(question.pages)]) == set(question.pages)
-    assert best > 15 or kind == "comparison"  # the contents on the cover name both topics too
+    assert best > 15 or kind == "comparison"  # the contents on the cover name both topics
 
 
 def test_cell_is_read_from_its_row_and_column() -> None:
@@ -95,7 +95,7 @@ def test_names_and_dates_are_read_from_their_sentence(kind: str, sentence: str) 
         found = re.search(sentence.format(topic), texts[question.pages[0] - 1])
         assert found
         assert found[1] == question.answer
-        assert all(value in " ".join(texts) for value in question.wrong)  # from the same report
+        assert all(value in " ".join(texts) for value in question.wrong)  # from this report
 
 
 def test_budgets_of_two_pages_are_compared() -> None:
@@ -114,7 +114,7 @@ def test_budgets_of_two_pages_are_compared() -> None:
 
 
 def test_curves_are_read_in_the_right_direction() -> None:
-    # 5 -> 20 rises by 15; 40 is the highest value and 5 the lowest.
+    # 5 -> 20 increases by 15; 40 is the highest value and 5 the lowest.
     report = write_report(1)
     section = next(each for each in report.sections if isinstance(each.exhibit, Curve))
     curve = Curve((2050, 2051, 2052, 2053, 2054, 2055), (30, 5, 20, 25, 40, 10))
@@ -157,7 +157,7 @@ def test_report_without_a_chart_has_no_question_about_one() -> None:
 
 @pytest.mark.parametrize("kind", ["change", "comparison"])
 def test_right_difference_is_the_smaller_one_as_often_as_not(kind: str) -> None:
-    """1,200 questions: within 4 standard deviations of a half. It was the smaller one too often."""
+    """Check about 1,200 questions: the share must be within 4 standard deviations of a half."""
     rng = np.random.default_rng(0)
     smaller = asked = 0
     for seed in range(1200):

@@ -1,4 +1,4 @@
-"""What reports say, and that their pages show it: read back from text layers and pixels."""
+"""Tests the content of reports, and that their pages show it: from text layers and pixels."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ def test_values_of_a_chart_are_in_no_text(exhibit: type[Bars] | type[Curve]) -> 
 
 
 def read_levels(pixels: Pixels, accent: str, count: int) -> list[int]:
-    """The level of the uppermost accent pixel in the middle of each label's column.
+    """Return the level of the highest accent pixel in the middle of each label's column.
 
-    The chart is WIDTH points wide inside margins of 56; its axis begins 34 points to the right of
-    that, and its lines for 0 and 60 are found by their gray, so that this reads what a person does.
+    The chart is WIDTH points wide inside margins of 56; its axis starts 34 points to the right of
+    that. The lines for 0 and 60 are found by their gray, so that levels are read as a person reads.
     """
     scale = pixels.shape[1] / 595
     color = np.array([int(accent[at : at + 2], 16) for at in (1, 3, 5)])

@@ -1,7 +1,7 @@
-"""The promise of the world: no reader gets the answer from the view, a simple one does from a crop.
+"""Tests that a simple reader finds the answer in a crop, but not in the view.
 
-The reader is told where the panel is, and it is trained: for every answer it remembers the mean
-feature of 7 to 20 labeled scenes, and names the nearest mean for scenes it has not seen.
+The reader knows the place of the panel and is trained: for every answer it stores the mean
+feature of 7 to 20 labeled scenes, and for a new scene it returns the nearest mean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TRAIN = {"colour": 60, "count": 60, "relation": 40, "text": 224}
 
 
 def color_feature(panel: Floats) -> Floats:
-    """Third moment of each channel: lines are few and strong, what hides them is weak."""
+    """Return the third moment of each channel: lines are few and strong, the cover is weak."""
     return np.asarray(np.cbrt((panel**3).mean(axis=(0, 1))))
 
 
@@ -41,7 +41,7 @@ def count_feature(panel: Floats) -> Floats:
 
 
 def shape_feature(panel: Floats) -> Floats:
-    """Where there is ink, dark or light."""
+    """Return the place of ink, dark or light."""
     ink = np.abs(panel).mean(axis=2)
     return np.asarray(cv2.resize(ink, (32, 32), interpolation=cv2.INTER_AREA)).ravel()
 
@@ -68,7 +68,7 @@ def cut(image: Pixels, box: Floats) -> Floats:
 
 
 def seen(sample: Sample, view_side: int) -> tuple[Floats, Floats]:
-    """The panel as in the view, and as after one good zoom (400 of 1024 px, the paper's)."""
+    """Return the panel of the view, and after one good zoom (400 of 1024 px, as in the paper)."""
     native = sample.images[0]
     scale = view_side / native.size[0]
     view = Image.from_pixels(shrink(native.pixels, (view_side, view_side)))
@@ -87,7 +87,7 @@ def seen(sample: Sample, view_side: int) -> tuple[Floats, Floats]:
 
 @cache
 def measured(kind: str) -> tuple[float, float]:
-    """Accuracy from the view and from the crop, over `TEST` scenes of 512 px shown at 128."""
+    """Return the accuracies from view and crop, over `TEST` scenes of 512 px shown at 128."""
     world = ScenesWorld(
         "small", width=512, height=512, view_side=128, kinds=(kind,), signs=(1, 1), clutter=(0, 0)
     )
@@ -107,12 +107,12 @@ def test_zoom_is_enough_to_read(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_view_tells_no_more_than_chance(kind: str) -> None:
     # Guessing is right with probability p = 1 / options: mean p, standard deviation
-    # sqrt(p (1 - p) / 160). Four deviations above are passed by guessing 1 time in 30,000.
+    # sqrt(p (1 - p) / 160). A guesser exceeds four deviations above the mean 1 time in 30,000.
     chance = 1 / len(KINDS[kind].options)
     assert measured(kind)[0] <= chance + 4 * np.sqrt(chance * (1 - chance) / TEST)
 
 
-# ----------------------------------------------------------------------------- why: the same mean
+# ------------------------------------------------------------------------- the cause: equal means
 
 
 UNITS = sorted({preset.unit for preset in PRESETS.values()})
@@ -126,15 +126,15 @@ def test_view_pixels_of_every_answer_are_the_panels_gray(kind: str, unit: Fracti
     for answer in KINDS[kind].options:
         ink = KINDS[kind].draw(rng, answer, canvas)
         panel = np.broadcast_to(engrave(rng, ink, unit, 1.0), (canvas.side, canvas.side, 3))
-        # Rounding errs by at most 0.5 (standard deviation) in a native pixel, 0.17 in the mean of 9
-        # independent ones, the fewest there are; 20,000 pixels stay within 5 deviations, 0.85.
+        # Rounding has an error of at most 0.5 (standard deviation) in a native pixel, and 0.17 in
+        # the mean of at least 9 independent ones; 20,000 pixels stay within 5 deviations, 0.85.
         view = cv2.resize(panel.astype(np.float32), (24, 24), interpolation=cv2.INTER_AREA)
         assert np.abs(view - PANEL).max() < 0.85, answer
         assert panel.std() > 8, answer
 
 
 def test_stripes_worked_by_hand() -> None:
-    # Period 12 native px, a third of it stripe: 4 px of 246 or 26 and 8 px that make up for it.
+    # Period 12 native px, a third of it stripe: 4 px of 246 or 26, and 8 px that compensate them.
     # Red channel of red: 246 - 110 = 136 up, 136 * 4 / 8 = 68 down: 110 - 68 = 42.
     # Its green channel: 110 - 26 = 84 down, 84 * 4 / 8 = 42 up: 110 + 42 = 152.
     # Means: (4 * 246 + 8 * 42) / 12 = 110, (4 * 26 + 8 * 152) / 12 = 110.
@@ -144,7 +144,7 @@ def test_stripes_worked_by_hand() -> None:
     if np.ptp(panel[0, :12], axis=0).max() <= 1:
         panel = panel.swapaxes(0, 1)
     period = [[42, 152, 152]] * 4 + [[246, 26, 26]] * 4 + [[42, 152, 152]] * 4
-    # A level that is whole but for float32's last digits may be rounded to its neighbor.
+    # Float32 errors may round an integral level to its neighbor.
     np.testing.assert_allclose(panel, np.broadcast_to(period * 8, panel.shape), atol=1)
     assert np.mean(panel == np.array(period * 8)) > 0.999
 

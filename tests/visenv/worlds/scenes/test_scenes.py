@@ -29,7 +29,7 @@ def test_scenes_world_is_a_procedural_source() -> None:
 @pytest.mark.parametrize("preset", ["small", "tiny"])
 def test_scenes_are_seeded_to_the_byte(preset: str) -> None:
     world = ScenesWorld(preset)
-    world.sample(np.random.default_rng(9))  # nothing is carried over from an earlier scene
+    world.sample(np.random.default_rng(9))  # an earlier scene has no effect
     one, two = world.sample(np.random.default_rng(3)), scene(3, preset)
     assert one == two
     assert one.images[0].pixels.tobytes() == two.images[0].pixels.tobytes()
@@ -121,7 +121,7 @@ def test_question_names_one_sign_and_its_answer_is_an_option() -> None:
         assert sample.answers[0] in sample.ground_truth.options
 
 
-# Chi-square that chance exceeds 1 time in 10,000, by degrees of freedom.
+# The chi-square values that chance exceeds 1 time in 10,000, by degrees of freedom.
 CRITICAL = {1: 15.1, 3: 21.1, 5: 25.7, 31: 69.1}
 
 
