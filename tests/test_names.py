@@ -99,7 +99,7 @@ def test_identifiers_are_spelled_as_in_american_english() -> None:
 
 def test_docstrings_begin_with_a_verb() -> None:
     found = {}
-    for path in files(*LIBRARY, "examples", "benchmarks", "docs/hooks"):
+    for path in files(*LIBRARY, "tests", "examples", "benchmarks", "docs/hooks"):
         if verbless := verbless_docstrings(path.read_text(encoding="utf-8")):
             found[str(path.relative_to(ROOT))] = verbless
     assert found == {}
