@@ -32,7 +32,7 @@ class HouseTruth(GroundTruth):
         longest_plan: Maximum number of actions of a plan; 0 for the bounds of the subset.
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that a reference by look may name.
-        colors: The colors that such a reference chose from; empty for all.
+        colors: The colors of the objects of such a reference; empty if they were drawn.
         apart: Whether objects of one type had to be in different fixtures.
         task: The type of task.
         goal: The goal.

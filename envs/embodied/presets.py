@@ -16,8 +16,9 @@ TINY_TYPES = ("AlarmClock", "BasketBall", "Book", "CD")
 """The types of objects that its tasks are about, which are large and of one color. They precede all
 fixtures in the list of actions, so that an action has the same number in each task."""
 
-TINY_COLORS = ("blue", "green", "red", "yellow")
-"""The colors of its objects; the four look-alikes of a task have all of them."""
+TINY_COLORS = ("red", "blue", "green", "yellow")
+"""The colors of its four look-alikes. The object of the task is always the red one, because a tiny
+model does not learn to compare two colors in minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)

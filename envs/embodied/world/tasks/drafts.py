@@ -35,7 +35,7 @@ class TaskDraft:
             cannot choose between two at one place).
         types: The types of objects that the task may be about.
         attributes: The attributes that a reference by look may name.
-        colors: The colors that it chooses from; empty for all.
+        colors: The colors of these objects, see `TaskOptions`.
         used: Types of objects of which no more are added.
     """
 

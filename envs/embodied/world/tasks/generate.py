@@ -43,7 +43,8 @@ class TaskOptions:
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that references by look name, with equal shares: ``"color"``,
             ``"pattern"`` or ``"size"``.
-        colors: The colors of objects that a reference by look chooses from; empty for all.
+        colors: The colors of the objects that a reference by look chooses from, first that of the
+            object of the task; empty draws them.
         apart: Whether objects of one type must be in different fixtures, as always in the dialect
             ``"habitat"``.
     """

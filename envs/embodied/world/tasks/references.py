@@ -50,7 +50,7 @@ def by_look(
     dirty: bool,
     chosen: tuple[str, int],
     apart: bool,
-    colors: Collection[str] = (),
+    colors: Sequence[str] = (),
 ) -> ObjectReference:
     """Refer to one of several objects of a type by its look.
 
@@ -61,12 +61,15 @@ def by_look(
         dirty: Whether they are dirty.
         chosen: ``"color"``, ``"pattern"`` or ``"size"``, and the number of objects.
         apart: Whether each must be in a different fixture.
-        colors: Their colors; empty for all.
+        colors: Their colors, first that of the object of the task; empty draws them.
     """
     rng = furnisher.rng
     attribute, count = chosen
-    known = looks_of(kind, furnisher.split)
-    options = shuffled(rng, [each for each in known if not colors or each[0] in colors])
+    options = shuffled(rng, looks_of(kind, furnisher.split))
+    if colors:
+        options = sorted(
+            (each for each in options if each[0] in colors), key=lambda each: colors.index(each[0])
+        )
     first = options[0]
     others: list[tuple[str, object]] = []
     for color, pattern in options[1:]:

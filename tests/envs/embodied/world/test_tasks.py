@@ -146,10 +146,11 @@ def test_house_is_seeded() -> None:
 
 
 def test_look_alikes_can_be_alone_on_their_fixtures_and_of_chosen_colors() -> None:
-    colors = ("blue", "green", "red", "yellow")
+    colors = ("red", "blue", "green", "yellow")
     for task in tasks(
         "alfred", "visual_appearance", attributes=("color",), colors=colors, apart=True
     ):
         names = (*task.targets, *task.lookalikes)
-        assert sorted(task.house.items[name].look.color for name in names) == [*colors]
+        assert [task.house.items[name].look.color for name in names] == [*colors]
+        assert f"the red {word_of(task.house.items[names[0]].kind)}" in task.instruction
         assert len({task.house.places[name][0] for name in names}) == 4
