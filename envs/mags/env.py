@@ -24,6 +24,7 @@ from .boxes import MOST_BOXES, area
 from .ground_truth import MagsTruth
 from .magnifier.magnify import Magnifier
 from .presets import PRESETS, MagsPreset
+from .rewards import count_words, first_thought
 from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
 
 _COVERED = 0.9
@@ -83,8 +84,9 @@ class MagsZoom(VisEnv):
     ### Information
     ``info["step"].metrics`` contains on the last step: ``accuracy`` (exact answer), ``inclusion``
     (the true answer occurs in the answer), ``zoomed`` (a crop was cut, even if ``crops="hidden"``
-    does not show it), ``boxes``, ``valid_boxes``, ``duplicates``, and, if it is known, ``coverage``
-    (the share of the decisive signs that a crop contained).
+    does not show it), ``boxes``, ``valid_boxes``, ``duplicates``, ``thought_words`` (words of the
+    thought of round 1), and, if it is known, ``coverage`` (the share of the decisive signs that a
+    crop contained).
 
     ### Arguments
     See `visenv.envs.mags.make`.
@@ -175,6 +177,7 @@ class MagsZoom(VisEnv):
             "boxes": float(sum(detail["written"] for detail in details)),
             "valid_boxes": float(len(crops)),
             "duplicates": float(sum(detail["duplicates"] for detail in details)),
+            "thought_words": float(count_words(first_thought(self.log))),
         }
         evidence = _evidence(self.sample)
         if evidence:

@@ -118,16 +118,31 @@ def top_reward(rethink: bool) -> float:
 # ------------------------------------------------------------------ inputs of the terms
 
 
+def count_words(text: str | None) -> int:
+    """Return the number of words of a text, with repeated words."""
+    return len(_found(text))
+
+
 def words(text: str | None) -> WordDiversity:
     """Return the word statistics of a text."""
-    found = _WORD.findall((text or "").lower())
+    found = _found(text)
     return WordDiversity(len({*found}), len({*found}) / len(found) if found else 0.0)
+
+
+def _found(text: str | None) -> list[str]:
+    """Return the words of a text in lower case."""
+    return _WORD.findall((text or "").lower())
+
+
+def first_thought(log: EventLog) -> str | None:
+    """Return the thought of round 1 without its zoom block, None if it is not closed."""
+    return scan(log.turns[0].text).thought if log.turns else None
 
 
 def zooming(log: EventLog) -> FirstRound:
     """Return the facts of round 1, from the event of its zoom call and its thought."""
     calls = [call for call in log.tool_calls if call.turn == 0 and "written" in call.detail]
-    thought = scan(log.turns[0].text).thought if log.turns else None
+    thought = first_thought(log)
     if not calls or thought is None:
         return FirstRound(False, words(thought), 0, 0)
     detail = calls[0].detail

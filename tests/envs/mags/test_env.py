@@ -57,6 +57,17 @@ def test_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
     for seed in range(12):
         episode = played(env, "oracle", seed)
         assert episode.metrics["coverage"] == episode.metrics["accuracy"] == 1
+        assert episode.metrics["thought_words"] == 5
+
+
+def test_thought_words_are_counted_without_the_boxes() -> None:
+    thought = "<think>a cat, a cat <zoom>[[0, 0, 20, 20]]</zoom> or two</think>"
+    for first, words in ((thought, 6), ("<think>", 0), ("", 0)):
+        env = made()
+        env.reset(seed=0)
+        env.step(first)
+        metrics = env.step("<rethink>b</rethink><answer>4</answer>")[4]["step"].metrics
+        assert metrics["thought_words"] == words
 
 
 @pytest.mark.parametrize(
