@@ -10,7 +10,9 @@ When weights change, turns in progress are aborted and return their tokens so fa
 Another user may restart a server, or another program may send it weights. `load` therefore gives
 its weights an identity, and sampled tokens are only accepted if the server had that identity after
 the last sign that it may have changed. Signs are a new connection, a connection error, a turn that
-was interrupted by others, a time without any turn, and each `load` itself.
+was interrupted by others, a time without any turn, and each `load` itself. After an interruption by
+others, every turn is checked until no turn is active: the weights may change after the first checks,
+and the server may hold turns until then.
 """
 
 from __future__ import annotations
@@ -99,6 +101,7 @@ class ServerClient:
         self._known: set[str] = set()
         self._identity = ""
         self._doubts, self._checked = 1, 0
+        self._interrupted = False
         self._closed = False
         self._flying = 0
         self._checking = asyncio.Lock()
@@ -304,6 +307,7 @@ class ServerClient:
             raise PolicyError("The server lacks the current weights: load them.")
         if not self._flying:  # a transfer of others would have interrupted a turn
             self._doubts += 1
+            self._interrupted = False
         self._flying += 1
         try:
             yield
@@ -322,13 +326,14 @@ class ServerClient:
         """Check that the server has the weights that were sent, if that is not certain.
 
         Args:
-            interrupted: Whether the turn was aborted. If this client did not abort it, the check is
-                done.
+            interrupted: Whether the turn was aborted. If this client did not abort it, this turn and
+                all that overlap with it are checked.
 
         Raises:
             PolicyError: If the server has other weights.
         """
-        self._doubts += interrupted and self._gate.is_set()
+        self._interrupted |= interrupted and self._gate.is_set()
+        self._doubts += self._interrupted
         async with self._checking:
             doubts = self._doubts
             if self._checked < doubts and not self.lost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,7 @@ class FakeServer:
         held: State of its worker.
         sampling: Event without which turns wait.
         asked: Function that is called at the beginning of each turn.
+        answering: Function that is called before each turn is answered.
     """
 
     def __init__(self) -> None:
@@ -45,7 +47,10 @@ class FakeServer:
         self.sampling = threading.Event()
         self.sampling.set()
         self.asked: Callable[[], None] = lambda: None
-        self._aborted = threading.Event()
+        self.answering: Callable[[], object] = lambda: None
+        self._aborts = 0
+        self._resumed = threading.Event()
+        self._resumed.set()
         self._sockets: set[Any] = set()
         self._serve(0)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -97,16 +102,21 @@ class FakeServer:
             return self._sampled(body)
         if path == "/collective_rpc":
             return {"results": [self._worker(body["method"], body["kwargs"])]}
+        if path.startswith("/pause"):
+            self._resumed.clear()
+        if path == "/resume":
+            self._resumed.set()
         if path == "/abort_requests" or path.startswith("/pause"):
-            self._aborted.set()
+            self._aborts += 1
         return {}
 
     def _sampled(self, body: dict[str, Any]) -> Any:
+        aborts = self._aborts
         self.asked()
-        self._aborted.clear()
-        while not self.sampling.wait(0.01) and not self._aborted.is_set():
-            pass
-        done = self.sampling.is_set()
+        while self._aborts == aborts and not (self.sampling.is_set() and self._resumed.is_set()):
+            time.sleep(0.005)
+        done = self._aborts == aborts
+        self.answering()
         logprobs = {"content": [{"logprob": -0.5}] if done else []}
         choice = {
             "token_ids": [7] if done else [],
@@ -146,4 +156,5 @@ class FakeServer:
         port = self._server.server_port
         self.die()
         self.held = Held()
+        self._resumed.set()
         self._serve(port)

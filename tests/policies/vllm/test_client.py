@@ -6,7 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,9 +164,33 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     turn = begun_turn(server, client_in_use(connect))
+    loaded = threading.Event()
+    server.answering = partial(loaded.wait, 10)
     connect().load(delivery(2.0), 3)  # the same version with other weights
+    loaded.set()
     with pytest.raises(PolicyError, match="another program has sent it others"):
         turn.result(10)
+
+
+def test_weights_that_another_program_sends_are_noticed_by_turns_that_wait_for_them(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    """Check a turn that begins after an interruption, before the last interrupted turn ends."""
+    client = client_in_use(connect)
+    turns = {begun_turn(server, client), begun_turn(server, client)}
+    answers, delayed = count(), threading.Event()
+    server.answering = lambda: next(answers) == 0 or delayed.wait(10)
+    server.answer("/pause?mode=abort", {})
+    first, second = wait(turns, 10, FIRST_COMPLETED)
+    waiting = begun_turn(server, client)
+    delayed.set()
+    for turn in (*first, *second):  # both were sampled from the client's weights
+        assert turn.result(10).finish == "abort"
+    connect()._transfer.send(delivery(2.0))
+    server.sampling.set()
+    server.answer("/resume", {})
+    with pytest.raises(PolicyError, match="another program has sent it others"):
+        waiting.result(10)
 
 
 def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_next(

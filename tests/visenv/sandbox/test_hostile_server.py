@@ -298,11 +298,12 @@ def test_host_has_nothing_left_of_a_server(
     before, opened = settled(), open_files()
     for _ in range(20):
         sandbox.run("open('path_to_output_image.jpg', 'w').write('x' * 1000)")
-    for _ in range(400):
-        if less_or_equal(state(), before):
+    after = settled()
+    for _ in range(5):  # a busy machine may pause while it makes a cell
+        if less_or_equal(after, before):
             break
-        time.sleep(0.05)
-    assert less_or_equal(state(), before), (state(), before)
+        after = settled()
+    assert less_or_equal(after, before)
     assert open_files() <= opened
 
 
