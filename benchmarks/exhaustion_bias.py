@@ -166,7 +166,8 @@ def _batch(
     old = logprobs.detach()
     given = torch.from_numpy(advantages)[:, None].expand(-1, TURNS)
     counts = (int(mask.sum()), len(choices))
-    return Batch(logprobs, old, old, None, torch.zeros_like(old), given, mask, *counts)
+    zero = torch.zeros_like(old)
+    return Batch(logprobs, old, old, None, zero, given, mask, mask.sum(-1), *counts)
 
 
 def simulate(

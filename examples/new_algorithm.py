@@ -46,7 +46,7 @@ class OPO(Algorithm):
         zero = batch.logprobs.new_zeros(())
         logprobs = torch.where(batch.mask, batch.logprobs * batch.advantages, zero)
         entropy = torch.where(batch.mask, batch.entropy, zero).sum() / max(batch.total_tokens, 1)
-        return Loss(-logprobs.sum() / batch.total_segments, {"entropy": float(entropy)})
+        return Loss(-logprobs.sum() / batch.total_episodes, {"entropy": float(entropy)})
 
 
 def baseline(group: Group) -> float:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Batch:
     """Holds some segments of one optimizer step, as tensors.
 
-    A step may be split into several batches. `total_tokens` and `total_segments` are the counts of
-    the whole step, so that the losses of its batches add up to the loss of the step.
+    A step may be split into several batches. `total_tokens` and `total_episodes` are the counts of
+    the whole step, so that the losses of its batches add up to the loss of the step. An episode
+    whose context was replaced has several segments, possibly in different batches.
 
     Attributes:
         logprobs: float ``[segments, length]``, under the current weights, with gradient.
@@ -34,8 +35,10 @@ class Batch:
         entropy: float ``[segments, length]``, nats, without gradient.
         advantages: float ``[segments, length]``.
         mask: bool ``[segments, length]``, True for sampled tokens; all other tokens are ignored.
+        episode_tokens: int64 ``[segments]``, the number of sampled tokens in all segments of the
+            episode of each segment.
         total_tokens: Number of sampled tokens in the whole step.
-        total_segments: Number of segments in the whole step.
+        total_episodes: Number of episodes in the whole step.
     """
 
     logprobs: torch.Tensor
@@ -45,8 +48,9 @@ class Batch:
     entropy: torch.Tensor
     advantages: torch.Tensor
     mask: torch.Tensor
+    episode_tokens: torch.Tensor
     total_tokens: int
-    total_segments: int
+    total_episodes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """Aggregates the values of the tokens of a step into one number.
 
 Each function returns the contribution of a micro-batch. It divides by totals of the whole step on
-all ranks, so the contributions add up to the same number for any division into micro-batches. A
-sequence is a segment: an episode whose context was replaced has several sequences.
+all ranks, so the contributions add up to the same number for any division into micro-batches.
+
+In the formulas, ``o_i`` are the sampled tokens of an episode. An episode whose context was replaced
+has several segments, and they share the weight of the episode. If each segment had the weight of an
+episode, long episodes would outweigh short ones.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
     return values.sum() / max(batch.total_tokens, 1)
 
 
-def sequence_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Return ``1/G Σ_i 1/|o_i| Σ_t v_it``, the mean over sequences of their means (GRPO, eq. 3)."""
-    lengths = batch.mask.sum(-1).clamp(min=1)  # [segments]
-    return (values.sum(-1) / lengths).sum() / max(batch.total_segments, 1)
+def episode_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return ``1/G Σ_i 1/|o_i| Σ_t v_it``, the mean over episodes of their means (GRPO, eq. 3)."""
+    means = values.sum(-1) / batch.episode_tokens.clamp(min=1)  # [segments]
+    return means.sum() / max(batch.total_episodes, 1)
 
 
-def sequence_sum(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Return ``1/G Σ_i Σ_t v_it``, the mean over sequences of their sums (REINFORCE)."""
-    return values.sum() / max(batch.total_segments, 1)
+def episode_sum(values: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return ``1/G Σ_i Σ_t v_it``, the mean over episodes of their sums (REINFORCE)."""
+    return values.sum() / max(batch.total_episodes, 1)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from visenv.algorithm import Batch
 
 from .advantage import Scale
-from .aggregation import sequence_sum
+from .aggregation import episode_sum
 from .base import Clipped, GroupRelative
 from .ratio import TokenLosses, token_ratio
 
@@ -39,5 +39,5 @@ class DrGRPO(GroupRelative, Clipped):
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the mean over sequences of the sum over their tokens divided by a constant."""
-        return sequence_sum(values, batch) / self.max_tokens
+        """Return the mean over episodes of the sum over their tokens divided by a constant."""
+        return episode_sum(values, batch) / self.max_tokens

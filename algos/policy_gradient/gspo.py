@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from visenv.algorithm import Batch
 
-from .aggregation import sequence_mean
+from .aggregation import episode_mean
 from .base import Clipped, GroupRelative
 from .ratio import TokenLosses, sequence_ratio
 
@@ -38,5 +38,5 @@ class GSPO(GroupRelative, Clipped):
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the mean over sequences of the mean over their tokens."""
-        return sequence_mean(values, batch)
+        """Return the mean over episodes of the mean over their tokens."""
+        return episode_mean(values, batch)

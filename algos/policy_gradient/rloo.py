@@ -13,7 +13,7 @@ from visenv.algorithm import Batch
 from visenv.types import Group
 
 from .advantage import Floats, leave_one_out
-from .aggregation import sequence_sum
+from .aggregation import episode_sum
 from .base import Clipped
 from .ratio import TokenLosses, token_ratio
 
@@ -45,5 +45,5 @@ class RLOO(Clipped):
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the mean over sequences of the sum over their tokens."""
-        return sequence_sum(values, batch)
+        """Return the mean over episodes of the sum over their tokens."""
+        return episode_sum(values, batch)

@@ -26,6 +26,7 @@ class TrainingSegment:
         advantages: float32 ``[length]``, 0 outside the loss mask.
         images: The images and videos of the segment, by hash.
         group: The number of the segment's group in the step.
+        episode_tokens: The number of sampled tokens in all segments of its episode.
         old_logprobs: float32 ``[length]``, the log-probabilities that the trainer computed before
             the step, or None.
     """
@@ -34,14 +35,15 @@ class TrainingSegment:
     advantages: NDArray[np.float32]
     images: Mapping[str, Visual]
     group: int
+    episode_tokens: int
     old_logprobs: NDArray[np.float32] | None = None
 
 
 class TokenCounts(NamedTuple):
-    """Holds the numbers of sampled tokens and of segments of a group."""
+    """Holds the numbers of sampled tokens and of episodes of a group."""
 
     tokens: int
-    segments: int
+    episodes: int
 
 
 class StepData(NamedTuple):
@@ -121,8 +123,12 @@ def _with_advantage(turn: Turn, advantage: float) -> Turn:
 
 
 def _size(group: Group) -> TokenCounts:
-    segments = [segment for episode in group for segment in episode.segments]
-    return TokenCounts(sum(int(each.loss_mask.sum()) for each in segments), len(segments))
+    return TokenCounts(sum(map(_sampled, group)), len(group))
+
+
+def _sampled(episode: Episode) -> int:
+    """Return the number of sampled tokens of an episode."""
+    return sum(int(segment.loss_mask.sum()) for segment in episode.segments)
 
 
 def _credit_episode(
@@ -139,8 +145,9 @@ def _credit_episode(
     images: dict[str, Visual] = {image.sha256: image for image in episode.images}
     if any(segment.videos for segment in episode.segments):
         images |= {video.sha256: video for video in episode.videos}
+    tokens = _sampled(episode)
     return [
-        TrainingSegment(segment, _by_token(segment, by_turn), images, group)
+        TrainingSegment(segment, _by_token(segment, by_turn), images, group, tokens)
         for segment in episode.segments
     ]
 

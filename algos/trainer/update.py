@@ -226,8 +226,11 @@ class Updater:
             entropy=scores.entropy,
             advantages=_padded([each.advantages for each in part], logprobs),
             mask=scores.mask,
+            episode_tokens=torch.tensor(
+                [each.episode_tokens for each in part], device=logprobs.device
+            ),
             total_tokens=size.tokens,
-            total_segments=size.segments,
+            total_episodes=size.episodes,
         )
 
     def _reference_logprobs(self, ready: _Ready) -> torch.Tensor | None:

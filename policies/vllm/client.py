@@ -11,8 +11,8 @@ Another user may restart a server, or another program may send it weights. `load
 its weights an identity, and sampled tokens are only accepted if the server had that identity after
 the last sign that it may have changed. Signs are a new connection, a connection error, a turn that
 was interrupted by others, a time without any turn, and each `load` itself. After an interruption by
-others, every turn is checked until no turn is active: the weights may change after the first checks,
-and the server may hold turns until then.
+others, every turn is checked until no turn is active, because the weights may change after the
+first checks, and the server may hold turns until then.
 """
 
 from __future__ import annotations
@@ -326,8 +326,8 @@ class ServerClient:
         """Check that the server has the weights that were sent, if that is not certain.
 
         Args:
-            interrupted: Whether the turn was aborted. If this client did not abort it, this turn and
-                all that overlap with it are checked.
+            interrupted: Whether the turn was aborted. If this client did not abort it, this turn
+                and all turns that overlap with it are checked.
 
         Raises:
             PolicyError: If the server has other weights.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,30 @@ class ToyEngine(EnginePolicy[ToySession]):
     @override
     def wake(self) -> None:
         self.log.append("wake")
+
+
+def divided(episode: Episode) -> Episode:
+    """Return an episode with a segment for each turn, as if its context had been replaced.
+
+    A token depends only on the token before, so the log-probabilities stay the same.
+    """
+    (whole,) = episode.segments
+    ends = [span.end for span in whole.turns]
+    parts = []
+    for span, start, end in zip(whole.turns, [0, *ends], ends, strict=False):
+        images = [each for each in whole.images if start <= each.offset < end]
+        parts.append(
+            replace(
+                whole,
+                token_ids=whole.token_ids[start:end],
+                loss_mask=whole.loss_mask[start:end],
+                logprobs=whole.logprobs[start:end],
+                policy_version=whole.policy_version[start:end],
+                turns=(span._replace(start=span.start - start, end=end - start),),
+                images=tuple(each._replace(offset=each.offset - start) for each in images),
+            )
+        )
+    return replace(episode, segments=tuple(parts))
 
 
 def demonstration(first: str, second: str, gray: int = 0) -> Episode:

@@ -49,7 +49,9 @@ def test_loss_by_hand(example: ModuleType) -> None:
     logprobs = torch.tensor([[-1.0, -2.0], [-3.0, -9.0]])
     advantages = torch.tensor([[0.5, 0.5], [-0.5, 9.0]])
     mask = torch.tensor([[True, True], [True, False]])
-    batch = Batch(logprobs, logprobs, logprobs, None, mask.float(), advantages, mask, 3, 2)
+    batch = Batch(
+        logprobs, logprobs, logprobs, None, mask.float(), advantages, mask, mask.sum(-1), 3, 2
+    )
     # -(.5 · (-1 - 2) + -.5 · -3) / 2 = 0; with A = 1 for both, the loss would be 3
     assert float(example.OPO().loss(batch).value) == 0.0
     ones = replace(batch, advantages=torch.ones(2, 2))

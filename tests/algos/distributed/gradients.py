@@ -114,8 +114,9 @@ def expected(policy: Any, case: Case) -> Tensors:
         entropy=scores.entropy,
         advantages=padded([each.advantages for each in given.own]),
         mask=scores.mask,
+        episode_tokens=torch.tensor([each.episode_tokens for each in given.own]),
         total_tokens=sum(int(each.loss_mask.sum()) for each in segments),
-        total_segments=len(segments),
+        total_episodes=sum(map(len, case.groups)),
     )
     optimizer = make_optimizer(policy, case.optimization())
     for group in optimizer.param_groups:

@@ -36,8 +36,9 @@ def make_batch(seed: int, dtype: torch.dtype = torch.float64) -> Batch:
         entropy=normal(1.0).abs(),
         advantages=normal(1.0),
         mask=mask,
+        episode_tokens=mask.sum(-1),
         total_tokens=int(mask.sum()),
-        total_segments=len(mask),
+        total_episodes=len(mask),
     )
 
 
@@ -51,8 +52,9 @@ def batch_by_hand() -> Batch:
         entropy=torch.tensor([[0.5, 1.0], [1.5, 9.0]]),
         advantages=torch.tensor([[1.0, 1.0], [-1.0, 9.0]]),
         mask=torch.tensor([[True, True], [True, False]]),
+        episode_tokens=torch.tensor([2, 1]),
         total_tokens=3,
-        total_segments=2,
+        total_episodes=2,
     )
 
 
@@ -60,7 +62,7 @@ def rows(batch: Batch, chosen: Any) -> Batch:
     """Return the chosen segments of a step as a micro-batch."""
     names = [each.name for each in fields(Batch) if not each.name.startswith("total_")]
     parts = {name: getattr(batch, name)[chosen] for name in names}
-    return Batch(**parts, total_tokens=batch.total_tokens, total_segments=batch.total_segments)
+    return Batch(**parts, total_tokens=batch.total_tokens, total_episodes=batch.total_episodes)
 
 
 def episode(

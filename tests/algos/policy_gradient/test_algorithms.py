@@ -101,13 +101,13 @@ def test_weighted_by_the_ratio_estimators_have_the_divergence_s_gradient(estimat
 
 def _weights(algorithm: Any, batch: Any) -> torch.Tensor:
     """Return the weight of each token in the loss, by the formula of the algorithm's docstring."""
-    tokens, segments = batch.total_tokens, batch.total_segments
-    by_sequence = 1 / batch.mask.sum(-1, keepdim=True).double() / segments
+    tokens, episodes = batch.total_tokens, batch.total_episodes
+    by_episode = 1 / batch.episode_tokens[:, None].double() / episodes
     weights: dict[type, Any] = {
-        GRPO: by_sequence,
-        GSPO: by_sequence,
-        DrGRPO: 1 / 512 / segments,
-        RLOO: 1 / segments,
+        GRPO: by_episode,
+        GSPO: by_episode,
+        DrGRPO: 1 / 512 / episodes,
+        RLOO: 1 / episodes,
     }
     weight = weights.get(type(algorithm), 1 / tokens)
     mask: torch.Tensor = batch.mask

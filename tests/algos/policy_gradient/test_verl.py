@@ -38,8 +38,9 @@ def _batch() -> Batch:
         entropy=torch.ones(3, 3, dtype=torch.float64),
         advantages=_matrix([[1.0] * 3, [0.5] * 3, [-1.5] * 3]),
         mask=torch.tensor([[True] * 3, [True, True, False], [True] * 3]),
+        episode_tokens=torch.tensor([3, 2, 3]),
         total_tokens=8,
-        total_segments=3,
+        total_episodes=3,
     )
 
 

@@ -19,8 +19,9 @@ def test_loss_is_the_mean_over_the_tokens_of_the_step() -> None:
         entropy=torch.tensor([[0.3, nan], [0.4, 0.5]]),
         advantages=torch.ones(2, 2),
         mask=torch.tensor([[True, False], [True, True]]),
+        episode_tokens=torch.tensor([1, 2]),
         total_tokens=6,  # three more in another micro-batch
-        total_segments=4,
+        total_episodes=4,
     )
     loss = SFT().loss(batch)
     assert float(loss.value.detach()) == pytest.approx(1.0)  # (1 + 2 + 3) / 6

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from tests.algos import toy
 from visenv.algorithm import Algorithm
-from visenv.algos.trainer.credit import credit, with_advantages
+from visenv.algos.trainer.credit import TokenCounts, credit, with_advantages
 
 
 class _Fixed(Algorithm):
@@ -49,6 +49,16 @@ def test_segments_of_all_episodes_are_there_in_order() -> None:
     groups = [[policy.encode(toy.demonstration(a, b)) for b in "ab"] for a in "cd"]
     segments = [each.segment for each in credit(_Fixed(1.0), groups).own]
     assert segments == [episode.segments[0] for group in groups for episode in group]
+
+
+@pytest.mark.component("torch")
+def test_segments_know_the_tokens_of_their_episode() -> None:
+    whole = toy.ToyPolicy().encode(toy.demonstration("a", "b"))  # A, end and B, end are sampled
+    data = credit(_Fixed([1.0, -3.0]), [[toy.divided(whole), whole], [whole]])
+    assert [each.episode_tokens for each in data.own] == [4, 4, 4, 4]
+    assert [int(each.segment.loss_mask.sum()) for each in data.own] == [2, 2, 4, 4]
+    assert [each.advantages.tolist() for each in data.own[:2]] == [[0, 1, 1], [0, 0, -3, -3]]
+    assert data.sizes == [TokenCounts(tokens=8, episodes=2), TokenCounts(tokens=4, episodes=1)]
 
 
 @pytest.mark.component("torch")

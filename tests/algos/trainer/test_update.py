@@ -10,7 +10,7 @@ import torch
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
-from visenv.algos.policy_gradient import DAPO, GRPO
+from visenv.algos.policy_gradient import DAPO, GRPO, RLOO, DrGRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer.backend import make_backend, parameter_groups
 from visenv.algos.trainer.config import OptimizationConfig
@@ -46,7 +46,7 @@ def _updated(algorithm: Any, optimization: OptimizationConfig, reference: bool =
     return policy, metrics
 
 
-@pytest.mark.parametrize("kind", [GRPO, DAPO])  # means over sequences and over tokens
+@pytest.mark.parametrize("kind", [GRPO, DAPO])  # means over episodes and over tokens
 def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
     algorithm = kind(kl_coef=0.1)
     whole, metrics = _updated(algorithm, OptimizationConfig(tokens_per_batch=10**6), reference=True)
@@ -57,6 +57,26 @@ def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
         assert one.grad is not None
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-7)
     assert shares == pytest.approx(metrics, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [GRPO, DAPO, DrGRPO, RLOO])
+def test_episode_has_the_same_weight_in_one_segment_and_in_several(kind: Any) -> None:
+    """Check that only some episodes in several segments leave the gradient as it is."""
+    gradients = []
+    for chosen in (0, 2):
+        policy = toy.ToyPolicy()
+        collector = Collector(toy.Echo, policy, Sampling(max_tokens=3))
+        groups = [
+            [toy.divided(each) if each.member < chosen else each for each in group]
+            for group in collector.groups(range(4), size=4)
+        ]
+        updater = _updater(policy, kind(), OptimizationConfig(max_grad_norm=1e9))
+        updater.update(credit(kind(), groups), 0.1, np.random.default_rng(0))
+        gradients.append([each.grad for each in policy.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        largest = one.abs().max()
+        assert largest > 0
+        torch.testing.assert_close(one / largest, other / largest, rtol=1e-4, atol=1e-5)
 
 
 def test_update_is_that_of_adamw() -> None:

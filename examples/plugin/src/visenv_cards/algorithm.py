@@ -28,7 +28,7 @@ class OPO(Algorithm):
         """Return ``-A log p``, summed over the tokens of an episode."""
         zero = batch.logprobs.new_zeros(())
         weighted = torch.where(batch.mask, batch.logprobs * batch.advantages, zero)
-        return Loss(-weighted.sum() / batch.total_segments, {})
+        return Loss(-weighted.sum() / batch.total_episodes, {})
 
 
 def baseline(group: Group) -> float:

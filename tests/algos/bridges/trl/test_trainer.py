@@ -75,8 +75,9 @@ def _ours(policy: Any, algorithm: Any, episodes: Sequence[Episode]) -> float:
         entropy=scores.entropy,
         advantages=torch.tensor(advantages)[:, None].expand(-1, width),
         mask=scores.mask,
+        episode_tokens=scores.mask.sum(-1),
         total_tokens=int(scores.mask.sum()),
-        total_segments=len(segments),
+        total_episodes=len(episodes),
     )
     loss = algorithm.loss(batch).value
     loss.backward()
