@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from visenv.rollout import MakeEnv
 
 from ..trainer.distributed import DistributedContext, is_first
 from ..trainer.evaluation import WAYS, HeldOutScore, Scores, play_held_out
+from .tables import fitting_tables
 
 
 def measure(
@@ -99,23 +100,23 @@ class Results:
         self.sampling_seconds[phase] = seconds
         self._save()
 
-    def table(self, metrics: Sequence[str]) -> Table:
-        """Return the scores, one row for each label and environment.
+    def tables(self, metrics: Sequence[str], width: int) -> Iterator[Table]:
+        """Yield the scores, one row for each label and environment.
 
         Args:
             metrics: The columns in addition to the reward.
+            width: The width of the console in characters; a wider table is divided.
         """
-        columns = [*metrics, "reward"]
-        several = any(len(envs) > 1 for envs in self.scores.values())
-        names = ["", "environment"] if several else [""]
-        table = Table(*names, title="Held-out episodes, greedy / sampled")
-        for name in columns:
-            table.add_column(name, no_wrap=True)
-        for label, envs in self.scores.items():
-            for env, ways in envs.items():
-                named = [label, env] if several else [label]
-                table.add_row(*named, *(_cell(ways, name) for name in columns))
-        return table
+        rows = [
+            (label, env, ways) for label, envs in self.scores.items() for env, ways in envs.items()
+        ]
+        labels = {"": [label for label, _, _ in rows]}
+        if any(len(envs) > 1 for envs in self.scores.values()):
+            labels["environment"] = [env for _, env, _ in rows]
+        columns = {
+            name: [_cell(ways, name) for _, _, ways in rows] for name in (*metrics, "reward")
+        }
+        yield from fitting_tables("Held-out episodes, greedy / sampled", labels, columns, width)
 
     def _save(self) -> None:
         if not is_first():

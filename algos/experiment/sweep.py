@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from visenv.errors import ConfigurationError, DivergedError, RunError
 from visenv.files import replacing
@@ -22,6 +21,7 @@ from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
 from .results import Results
+from .tables import fitting_tables
 
 SHARED = "shared"
 """The prefix of the folder of the phases that all arms have in common."""
@@ -187,20 +187,20 @@ def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -
     rows = sweep_rows(runs, metrics)
     with replacing(base.folder / "sweep.json") as partial:
         partial.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    table = Table(title="Held-out episodes after the last phase, greedy")
-    for name in ("arm", "seeds"):
-        table.add_column(name, no_wrap=True)
-    for name in metrics:
-        table.add_column(name)
-    for arm, row in rows.items():
-        values = (_cell(row["metrics"][name]) for name in metrics)
-        wanted = sum(run.arm == arm for run in runs)
-        seeds = f"{len(row['seeds'])} of {wanted}" if row["seeds"] else "not run"
-        table.add_row(arm, seeds, *values)
+    labels = {"arm": list(rows), "seeds": [_seeds(arm, row, runs) for arm, row in rows.items()]}
+    columns = {name: [_cell(row["metrics"][name]) for row in rows.values()] for name in metrics}
     console = Console()
-    console.print(table)
+    title = "Held-out episodes after the last phase, greedy"
+    for table in fitting_tables(title, labels, columns, console.width):
+        console.print(table)
     for run, problem in failed.items():
         console.print(f"{run} failed: {problem}", markup=False)
+
+
+def _seeds(arm: str, row: Mapping[str, Any], runs: Sequence[SweepRun]) -> str:
+    """Return how many of the seeds of an arm were run."""
+    wanted = sum(run.arm == arm for run in runs)
+    return f"{len(row['seeds'])} of {wanted}" if row["seeds"] else "not run"
 
 
 def sweep_rows(runs: Sequence[SweepRun], metrics: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -162,6 +162,7 @@ from pathlib import Path
 
 from tests.algos import toy
 from visenv import episodes, files
+from visenv.episodes import files as episode_files
 from visenv.algos.trainer import journal
 from visenv.algos.trainer.episode_sources import RolloutSource
 from visenv.rollout import Collector
@@ -193,7 +194,7 @@ def run(folder, point, calls):
     if point == "line":
         journal.append_episode = counting(episodes.append_episode, calls, half_a_line)
     if point == "image":
-        episodes._write_image = counting(episodes._write_image, calls)
+        episode_files._write_image = counting(episode_files._write_image, calls)
     if point == "decided":
         journal.EpisodeJournal.finish = counting(journal.EpisodeJournal.finish, calls)
     policy = toy.ToyPolicy()

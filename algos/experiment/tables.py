@@ -1,0 +1,48 @@
+"""Divides a wide table into tables that fit into the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.table import Table
+
+_PADDING = 3
+"""A column has a blank on each side and a line."""
+
+
+def fitting_tables(
+    title: str,
+    labels: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Sequence[str]],
+    width: int,
+) -> Iterator[Table]:
+    """Yield tables that together have all columns; each begins with the labels of the rows.
+
+    Args:
+        title: The title of each table.
+        labels: The cells of the columns that every table has, by header.
+        columns: The cells of the other columns, by header; a table has at least one of them.
+        width: The width of the console in characters.
+    """
+    free = width - 1 - sum(map(_width, labels, labels.values()))
+    names = list(columns)
+    while names:
+        shown = names[: _fitting([_width(name, columns[name]) for name in names], free)]
+        table = Table(title=title)
+        cells = {**labels, **{name: columns[name] for name in shown}}
+        for name in cells:
+            table.add_column(name, no_wrap=True)
+        for row in zip(*cells.values(), strict=True):
+            table.add_row(*row)
+        yield table
+        names = names[len(shown) :]
+
+
+def _width(name: str, cells: Sequence[str]) -> int:
+    return max(map(len, (name, *cells))) + _PADDING
+
+
+def _fitting(widths: Sequence[int], free: int) -> int:
+    """Return the number of leading widths whose sum is at most `free`, at least 1."""
+    count = sum(sum(widths[:end]) <= free for end in range(1, len(widths) + 1))
+    return max(count, 1)

@@ -1,0 +1,206 @@
+"""Reads the JSON object of an episode, and checks all invariants again."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
+from visenv.records import event_from_json, truth_from_json
+from visenv.types import (
+    Episode,
+    Failure,
+    Image,
+    ImageSpan,
+    Message,
+    Part,
+    Role,
+    Segment,
+    Turn,
+    TurnRequest,
+    TurnSpan,
+    Video,
+    VideoSpan,
+)
+
+from .fields import (
+    ADDED,
+    ARRAYS,
+    FORMAT,
+    LARGEST,
+    NUMBER_MAPPINGS,
+    PLAIN,
+    SETTINGS,
+    TEXT_MAPPINGS,
+    TURN_FACTS,
+    TURN_TYPES,
+    TYPES,
+)
+
+BROKEN = (
+    *(ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError),
+    VisenvError,
+)
+"""The errors that reading a line can raise, whatever the line contains."""
+
+
+class ImageFolder(NamedTuple):
+    """Holds the images of a folder: one object for all episodes, whose pixels are checked once."""
+
+    folder: Path
+    known: MutableMapping[str, Image]
+    check_pixels: bool = True
+
+    def named(self, sha256: str) -> Image:
+        """Return the image with this hash.
+
+        Raises:
+            ImageError: If the image is missing or has other pixels.
+        """
+        image = self.known.get(sha256)
+        if image is None:
+            path = self.folder / f"{Path(sha256).name}.png"
+            image = Image.from_file(path, None if self.check_pixels else sha256)
+            if image.sha256 != sha256:
+                raise ImageError(f"the pixels of {image.name} are not those it was saved with.")
+            self.known[sha256] = image
+        return image
+
+
+def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
+    """Return the episode that `episode_to_json` wrote, and check every invariant again.
+
+    Args:
+        record: The JSON object.
+        images: The folder of its images.
+
+    Raises:
+        DataError: If the record is not a valid episode, or an image is missing.
+    """
+    try:
+        return decode(record, ImageFolder(images, {}))
+    except BROKEN as error:
+        raise DataError(f"no episode: {type(error).__name__}: {error}") from error
+
+
+def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
+    """Return the episode of a JSON object; an object that is no episode raises one of `BROKEN`."""
+    if record["format"] != FORMAT:
+        raise EpisodeError(
+            f"it has the format {record['format']!r}, and this version of visenv reads {FORMAT}: "
+            "play the episode again, or read it with the version that wrote it."
+        )
+    _check_types(record, TYPES)
+    for name in ("group", "member", "index"):
+        if abs(record[name] or 0) > LARGEST:
+            raise ValueError(f"{name} does not fit into 64 bits")
+    for texts in (record["answers"], *(record[name].values() for name in TEXT_MAPPINGS)):
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("an answer, a note or a hash is not a string")
+
+    def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+        return tuple([_message(each, images) for each in records])
+
+    for turn in record["turns"]:
+        _check_types(turn, TURN_TYPES)
+    turns = [
+        Turn(
+            messages(turn["messages"]),
+            turn["text"],
+            float(turn["reward"]),
+            tuple([event_from_json(event) for event in turn["events"]]),
+            turn["finish_reason"],
+            TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
+            tuple([_video(video, images) for video in turn["hidden_frames"]]),
+            **{name: _number(name, _added(turn, name, object)) for name in TURN_FACTS},
+        )
+        for turn in record["turns"]
+    ]
+    numbers: dict[str, Any] = {name: _numbers(name, record[name]) for name in NUMBER_MAPPINGS}
+    failure = record["failure"]
+    return Episode(
+        **{name: record[name] for name in (*PLAIN, *TEXT_MAPPINGS)},
+        **numbers,
+        failure=None if failure is None else Failure(*failure),
+        answers=tuple(record["answers"]),
+        ground_truth=truth_from_json(record["ground_truth"]),
+        turns=tuple(turns),
+        closing=messages(record["closing"]),
+        segments=tuple([_segment(each) for each in record["segments"]]),
+        term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
+    )
+
+
+def _added(record: Mapping[str, Any], name: str, wanted: type | UnionType) -> Any:
+    value = record.get(name, ADDED[name])
+    if not isinstance(value, wanted):
+        raise TypeError(f"{name} is {type(value).__name__}")
+    return value
+
+
+def _numbers(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _number(name, value) for key, value in values.items()}
+
+
+def _number(name: str, value: Any) -> float | None:
+    """Return a number as a float, including NaN and infinity, so that sums are floats too."""
+    if not isinstance(value, float | int | None):
+        raise TypeError(f"{name} holds {type(value).__name__}")
+    return None if value is None else float(value)
+
+
+def _check_types(record: Mapping[str, Any], types: Mapping[str, type | UnionType]) -> None:
+    for name, wanted in types.items():
+        if not isinstance(record[name], wanted):
+            raise TypeError(f"{name} is {type(record[name]).__name__}")
+
+
+def _message(record: Mapping[str, Any], images: ImageFolder) -> Message:
+    if record["role"] not in get_args(Role):
+        raise ValueError(f"there is no role {record['role']!r:.80}")
+    return Message(record["role"], tuple([_part(part, images) for part in record["parts"]]))
+
+
+def _part(record: Mapping[str, Any], images: ImageFolder) -> Part:
+    if "video" in record:
+        return _video(record["video"], images)
+    _check_types(record, {"text" if "text" in record else "image": str})
+    return record["text"] if "text" in record else images.named(record["image"])
+
+
+def _video(record: Mapping[str, Any], images: ImageFolder) -> Video:
+    frames = [images.named(sha256) for sha256 in record["frames"]]
+    return Video(tuple(frames), tuple(map(float, record["times"])))
+
+
+def _segment(record: Mapping[str, Any]) -> Segment:
+    _check_types(record, SETTINGS)
+    arrays: dict[str, Any] = {name: _decode(record[name], dtype) for name, dtype in ARRAYS.items()}
+    images = [
+        ImageSpan(offset, length, sha256, tuple(grid), placeholder)
+        for offset, length, sha256, grid, placeholder in record["images"]
+    ]
+    videos = [
+        VideoSpan(offset, length, sha256, tuple(grid), placeholder, seconds, first)
+        for offset, length, sha256, grid, placeholder, seconds, first in record["videos"]
+    ]
+    return Segment(
+        **arrays,
+        **{name: record[name] for name in ("merge", "processor")},
+        temperature=float(record["temperature"]),
+        placeholder_ids=tuple(record["placeholder_ids"]),
+        turns=tuple([TurnSpan(*span) for span in record["turns"]]),
+        images=tuple(images),
+        videos=tuple(videos),
+    )
+
+
+def _decode(text: str, dtype: str) -> NDArray[Any]:
+    array = np.frombuffer(base64.b64decode(text, validate=True), dtype)
+    return array.astype(array.dtype.newbyteorder("="))

@@ -1,0 +1,147 @@
+"""Reads and writes files of episodes, and their images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from visenv.errors import DataError, EpisodeError
+from visenv.files import replacing
+from visenv.types import Episode, Image
+
+from .decode import BROKEN, ImageFolder, decode
+from .encode import episode_to_json
+from .fields import TIMES
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
+    """Write a file of episodes and the images that do not exist yet; replace an old file.
+
+    The file appears under its name only when it is complete.
+
+    Args:
+        path: The file. Its folder is created, and images are written to ``images/`` in it.
+        episodes: The episodes.
+
+    Raises:
+        EpisodeError: If a field that must be JSON-like holds something else.
+    """
+    path = Path(path)
+    images = path.parent / "images"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        replacing(path) as partial,
+        # Half of a surrogate pair is written and read back as it is, because Python encodes each
+        # code point separately.
+        partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file,
+    ):
+        for episode in episodes:
+            file.write(_line(episode) + "\n")
+            save_images(images, _all_images(episode))
+
+
+def append_episode(path: str | Path, episode: Episode) -> None:
+    """Append an episode to a file, which is created if it does not exist.
+
+    Images are written before the line that refers to them. A process that is killed while it writes
+    leaves at most an incomplete last line; if the disk is full, the file remains unchanged.
+
+    Args:
+        path: The file. Its folder is created, and images are written to ``images/`` in it.
+        episode: The episode to add.
+
+    Raises:
+        EpisodeError: If a field that must be JSON-like holds something else.
+        OSError: If the disk is full.
+    """
+    path = Path(path)
+    line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
+    save_images(path.parent / "images", _all_images(episode))
+    with path.open("ab", buffering=0) as file:
+        start = file.tell()
+        try:
+            written = file.write(line)
+            while written < len(line):
+                written += file.write(line[written:])
+        except OSError:
+            file.truncate(start)
+            raise
+
+
+def read_episodes(
+    path: str | Path, *, messages: bool = True, check_pixels: bool = True
+) -> Iterator[Episode]:
+    """Read the episodes of a file, one at a time.
+
+    Args:
+        path: The file.
+        messages: Whether to read messages, hidden frames and segments as well. Without them no
+            image is opened, and episodes are as `Episode.without_messages` returns them.
+        check_pixels: Whether the pixels of each image are compared with the hash in the episode. If
+            False, no image is opened: a changed file is not noticed, and a missing or broken file
+            raises `ImageError` when its pixels or size are read.
+
+    Raises:
+        DataError: If a line is broken or violates an invariant, or with `check_pixels` if one of
+            its images is missing; the message contains the file and the line number.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"There is no file of episodes {path}.")
+    # Episodes share an image while one of them is in use; so the memory use remains small if the
+    # caller keeps no episode.
+    images = ImageFolder(path.parent / "images", WeakValueDictionary(), check_pixels)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line.decode("utf-8", "surrogatepass"))
+                if not messages:
+                    _drop_messages(record)
+                episode = decode(record, images)
+            except BROKEN as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
+            yield episode
+
+
+def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
+    """Write the missing images to ``folder/<sha256>.png``, lossless, and return all paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for image in images:
+        path = folder / f"{image.sha256}.png"
+        _write_image(path, image)
+        paths.append(path)
+    return paths
+
+
+def _line(episode: Episode) -> str:
+    record = episode_to_json(episode)
+    for turn, saved in zip(episode.turns, record["turns"], strict=True):
+        saved |= {name: getattr(turn, name) for name in TIMES}
+    try:
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    except TypeError as error:
+        name = f"{episode.env_id} {episode.sample_id} (seed {episode.seed})"
+        raise EpisodeError(f"The episode {name} cannot be written as JSON: {error}.") from error
+
+
+def _all_images(episode: Episode) -> Iterator[Image]:
+    yield from episode.images
+    yield from episode.hidden_frames
+
+
+def _write_image(path: Path, image: Image) -> None:
+    if path.exists():
+        return
+    with replacing(path) as partial:
+        partial.write_bytes(image.png())
+
+
+def _drop_messages(record: dict[str, Any]) -> None:
+    for turn in record["turns"]:
+        turn.update(messages=[], hidden_frames=[])
+    record.update(closing=[], segments=[])
