@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -82,9 +83,9 @@ class SweepRun:
 def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
     """Run the arms that are not complete, and print one table of all arms.
 
-    The initial phases that all arms have in common run once for each seed, in the folder
-    ``shared-<phases>/``. A sweep that was stopped continues when it is started again. If an arm
-    fails, the others still run.
+    The initial phases that arms have in common run once for each seed, in the folder
+    ``shared-<phases>/`` (`shared_by_arm`). A sweep that was stopped continues when it is started
+    again. If an arm fails, the others still run.
 
     Args:
         base: The recipe without changes, whose folder contains the folders of the runs.
@@ -95,11 +96,11 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
         ConfigurationError: If a part of a recipe cannot be created.
         RunError: If a folder contains a run with other settings.
     """
-    alike = shared_phases([run.recipe for run in runs])
+    shared = shared_by_arm(runs)
     for run in runs:
         check_folder(_resumed(run.recipe))
-        if alike:
-            check_folder(_resumed(_shared_recipe(run.recipe, base.folder, alike)))
+        if run.arm in shared:
+            check_folder(_resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm])))
         check_parts(run.recipe)
     processes = DistributedContext(max(phase.timeout for phase in base.phases.values()))
     failed: dict[str, str] = {}
@@ -108,12 +109,48 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
         if not processes.broadcast(is_due):  # other processes may not see the latest files yet
             continue
         try:
-            shared = _run_shared(run.recipe, base.folder, alike, processes) if alike else None
-            run_recipe(_resumed(run.recipe), shared)
+            first = None
+            if run.arm in shared:
+                first = _run_shared(run.recipe, base.folder, shared[run.arm], processes)
+            run_recipe(_resumed(run.recipe), first)
         except (DivergedError, RunError) as error:
             failed[f"{run.arm}, seed {run.recipe.seed}"] = str(error)
     if processes.first:
         _report(base, runs, failed)
+
+
+class InitialPhases(NamedTuple):
+    """Names the phases that some arms have in common, and the folder in which they run."""
+
+    folder: str
+    phases: Sequence[str]
+
+
+def shared_by_arm(runs: Sequence[SweepRun]) -> dict[str, InitialPhases]:
+    """Return the initial phases that each arm shares with others; some arms share none.
+
+    Arms share phases if they differ only in phases and controls. An arm with another environment,
+    for example, shares phases with the other arms of this environment.
+    """
+    groups: defaultdict[str, list[SweepRun]] = defaultdict(list)
+    for run in runs:
+        groups[_apart_from_phases(run.recipe)].append(run)
+    shared: dict[str, InitialPhases] = {}
+    for number, group in enumerate(groups.values()):
+        arms = list(dict.fromkeys(run.arm for run in group))
+        phases = shared_phases([run.recipe for run in group])
+        if phases and (len(arms) > 1 or len(groups) == 1):
+            own = arms[:1] if number else []  # the first group has the name without an arm
+            folder = "-".join((SHARED, *phases, *own))
+            shared.update(dict.fromkeys(arms, InitialPhases(folder, phases)))
+    return shared
+
+
+def _apart_from_phases(recipe: Recipe) -> str:
+    """Return a text that is equal for recipes that differ only in phases, controls and seeds."""
+    free = {"name", "runs", "seed", "resume", "controls", "phases"}
+    rest = {each.name: getattr(recipe, each.name) for each in fields(recipe)}
+    return repr([value for name, value in rest.items() if name not in free])
 
 
 def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
@@ -121,16 +158,7 @@ def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
 
     The list is empty if the recipes differ in anything except phases, controls and seeds.
     """
-    phases = recipes[0].phases
-    rest = {
-        repr(
-            replace(
-                each, name="run", runs=Path(), seed=0, resume=False, controls=True, phases=phases
-            )
-        )
-        for each in recipes
-    }
-    if len(rest) > 1:
+    if len(set(map(_apart_from_phases, recipes))) > 1:
         return []
     alike: list[str] = []
     for told in zip(*(each.phases.items() for each in recipes), strict=False):
@@ -140,24 +168,24 @@ def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
     return alike if len(alike) < min(len(each.phases) for each in recipes) else alike[:-1]
 
 
-def _shared_recipe(recipe: Recipe, folder: Path, alike: Sequence[str]) -> Recipe:
-    """Return the recipe of the initial phases that all arms have in common."""
+def _shared_recipe(recipe: Recipe, folder: Path, shared: InitialPhases) -> Recipe:
+    """Return the recipe of the initial phases that arms have in common."""
     return replace(
         recipe,
-        runs=folder / f"{SHARED}-{'-'.join(alike)}",
+        runs=folder / shared.folder,
         name=f"seed-{recipe.seed}",
-        phases={name: recipe.phases[name] for name in alike},
+        phases={name: recipe.phases[name] for name in shared.phases},
         controls=False,
     )
 
 
 def _run_shared(
-    recipe: Recipe, folder: Path, alike: Sequence[str], processes: DistributedContext
+    recipe: Recipe, folder: Path, shared: InitialPhases, processes: DistributedContext
 ) -> SharedPhases:
-    shared = _shared_recipe(recipe, folder, alike)
-    if processes.broadcast(not _is_done(shared)):
-        run_recipe(_resumed(shared))
-    return SharedPhases(shared.folder, alike)
+    first = _shared_recipe(recipe, folder, shared)
+    if processes.broadcast(not _is_done(first)):
+        run_recipe(_resumed(first))
+    return SharedPhases(first.folder, shared.phases)
 
 
 def _resumed(recipe: Recipe) -> Recipe:

@@ -15,7 +15,7 @@ from tests.programs import ROOT, load_program
 from visenv.algos.experiment import Recipe, read_recipe, read_sweep, recipe_path
 from visenv.algos.experiment.parts import training_mixture
 from visenv.algos.experiment.recipe import Phase
-from visenv.algos.experiment.sweep import shared_phases
+from visenv.algos.experiment.sweep import shared_by_arm
 from visenv.makers import make_algorithm
 
 pytestmark = [
@@ -140,10 +140,15 @@ SWEPT = [
 def test_arms_of_a_sweep_differ_and_share_their_first_phases(name: str) -> None:
     _, runs, _ = read_sweep(recipe_path(name))
     recipes = [run.recipe for run in runs if run.recipe.seed == 0]
-    told = {repr(list(recipe.phases.values())) for recipe in recipes}
+    told = {repr((recipe.environments, *recipe.phases.values())) for recipe in recipes}
     assert len(told) == len(recipes)
-    first = [next(iter(recipe.phases.values())).is_sft for recipe in recipes]
-    assert shared_phases(recipes) == list(recipes[0].phases)[: int(first[0])]
+    shared = shared_by_arm(runs)
+    first = recipes[0]
+    expected = list(first.phases)[: int(next(iter(first.phases.values())).is_sft)]
+    for run in runs:
+        if run.recipe.environments == first.environments:
+            phases = shared[run.arm].phases if expected else shared.get(run.arm, [])
+            assert phases == expected
 
 
 # ---------------------------------------------------------------------- data sets

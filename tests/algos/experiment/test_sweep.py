@@ -12,7 +12,7 @@ import pytest
 from tests.algos.experiment.recorder import Recorder
 from tests.algos.runs import small_sweep
 from visenv.algos.experiment import Recipe, read_sweep, run_sweep
-from visenv.algos.experiment.sweep import SweepRun, merged, shared_phases
+from visenv.algos.experiment.sweep import SweepRun, merged, shared_by_arm, shared_phases
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
 pytestmark = [
@@ -62,6 +62,22 @@ def test_phases_are_shared_up_to_the_first_change(tmp_path: Path) -> None:
     longer = replace(recipes[0], phases={**recipes[0].phases, "more": recipes[0].phases["rl"]})
     assert shared_phases([longer, recipes[0]]) == ["warm-up"]  # the last phase is never shared
     assert shared_phases([recipes[0], replace(recipes[1], executor="threads")]) == []
+
+
+def test_arms_share_phases_with_arms_that_differ_only_in_phases(tmp_path: Path) -> None:
+    changes = 'environments = { scenes = { options = { preset = "crop" } } }'
+    others = "".join(
+        f"[sweep.arms.{arm}.changes]\n{changes}\n{phases}\n"
+        for arm, phases in (("crop", ""), ("crop-outcome", "phases.rl.options.reward = 'outcome'"))
+    )
+    only = "[sweep.arms.page.changes]\nexecutor = 'threads'\n"
+    _, runs, _ = sweep_of(tmp_path, text=TOML + others + only)
+    assert shared_by_arm(runs) == {
+        "paper": ("shared-warm-up", ["warm-up"]),
+        "outcome": ("shared-warm-up", ["warm-up"]),
+        "crop": ("shared-warm-up-crop", ["warm-up"]),
+        "crop-outcome": ("shared-warm-up-crop", ["warm-up"]),
+    }
 
 
 @pytest.mark.parametrize(
