@@ -21,12 +21,13 @@ def fitting_tables(
     Args:
         title: The title of each table.
         labels: The cells of the columns that every table has, by header.
-        columns: The cells of the other columns, by header; a table has at least one of them.
-        width: The width of the console in characters.
+        columns: The cells of the other columns, by header; a table has at least one of them. If
+            there is none, one table shows the labels.
+        width: The width of the console in characters; labels and one column should fit into it.
     """
     free = width - 1 - sum(map(_width, labels, labels.values()))
     names = list(columns)
-    while names:
+    while True:
         shown = names[: _fitting([_width(name, columns[name]) for name in names], free)]
         table = Table(title=title)
         cells = {**labels, **{name: columns[name] for name in shown}}
@@ -36,6 +37,8 @@ def fitting_tables(
             table.add_row(*row)
         yield table
         names = names[len(shown) :]
+        if not names:
+            return
 
 
 def _width(name: str, cells: Sequence[str]) -> int:

@@ -21,7 +21,8 @@ class GSPO(GroupRelative, Clipped):
     ``s_i = (Π_t ρ_it)^(1/|o_i|)`` is the ratio of the sequence, so a sequence is clipped as a
     whole. This ratio varies less than that of a token, so its clip is smaller.
     ``A_i = (r_i - mean) / std`` in the group. The implementation is GSPO-token, which equals GSPO
-    if all turns of an episode have the same advantage.
+    if all turns of an episode have the same advantage. An episode of several segments has a ratio
+    for each segment, and the mean is taken over the tokens of the episode.
 
     Source: GSPO (arXiv:2507.18071), equations 5 to 7, 13 and 14; the clip is from section 5.1.
     """

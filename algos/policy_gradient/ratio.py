@@ -38,8 +38,8 @@ def sequence_ratio(batch: Batch) -> torch.Tensor:
     """Return the geometric mean of the ratios of a segment for each token, ``[segments, length]``.
 
     Each token has the value of the whole segment and its own gradient, so that tokens can have
-    different advantages. If all tokens of a segment have the same advantage, the value and the
-    gradient of the mean over the segment equal those of GSPO.
+    different advantages. If all tokens of an episode of one segment have the same advantage, the
+    value and the gradient of the mean over its tokens equal those of GSPO.
 
     Source: GSPO (arXiv:2507.18071), equation 7, in the form of GSPO-token, equation 14.
     """

@@ -33,7 +33,7 @@ class HouseTruth(GroundTruth):
         types: The types of objects of tasks; empty for all.
         attributes: The attributes that a reference by look may name.
         colors: The colors of the objects of such a reference; empty if they were drawn.
-        apart: Whether objects of one type had to be in different fixtures.
+        apart: Whether the objects to choose from had to be in different fixtures.
         task: The type of task.
         goal: The goal.
         plan: Ids of actions that reach the goal.

@@ -61,5 +61,7 @@ EB_ALFRED_SCENES = _suite(
 )
 EB_HABITAT_SCENES = _suite(
     "EB-Habitat, published tasks in ReplicaCAD (Argos, tables 4 and 8)",
-    partial(_in_scenes, "visenv/EBHabitat-v0", "eb_habitat", {"simulator": "habitat"}),
+    partial(
+        _in_scenes, "visenv/EBHabitat-v0", "eb_habitat", {"simulator": "habitat", "n_shots": 10}
+    ),
 )

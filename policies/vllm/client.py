@@ -11,8 +11,9 @@ Another user may restart a server, or another program may send it weights. `load
 its weights an identity, and sampled tokens are only accepted if the server had that identity after
 the last sign that it may have changed. Signs are a new connection, a connection error, a turn that
 was interrupted by others, a time without any turn, and each `load` itself. After an interruption by
-others, every turn is checked until no turn is active, because the weights may change after the
-first checks, and the server may hold turns until then.
+others, every turn that ends is checked until no turn is active, because the weights may change
+after the first checks, and the server may hold turns until then. A turn that is answered before the
+reply to the interrupted turn arrives is not detected.
 """
 
 from __future__ import annotations

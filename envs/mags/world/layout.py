@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from visenv.errors import ConfigurationError
 from visenv.worlds.scenes.signs import FRAMES, Box, Sign
 
 from .presets import SceneDifficulty
@@ -17,6 +18,7 @@ that no valid box contains all details of a question.
 """
 
 _CANDIDATES = 64
+_MOST_ATTEMPTS = 10_000
 _GAP = 2
 
 
@@ -31,13 +33,20 @@ def place_signs(
         count: Number of signs.
         together: The first `together` signs belong to one question: a box around their panels
             covers at least `SPREAD` of the image, unless there is only one.
+
+    Raises:
+        ConfigurationError: If no such places are found, for example because `grid` is too large.
     """
-    while True:
+    for _ in range(_MOST_ATTEMPTS):
         signs = _try_to_place(rng, scenes, count)
         if signs is None:
             continue
         if together < 2 or _share([sign.panel for sign in signs[:together]], scenes) >= SPREAD:
             return signs
+    raise ConfigurationError(
+        f"There are no places for {count} signs on a grid of {scenes.grid} px: choose a smaller "
+        "grid or fewer signs."
+    )
 
 
 def _try_to_place(

@@ -71,12 +71,20 @@ class SceneDifficulty:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise UnknownNameError("kind of question", str(kind), KINDS)
-        if self.grid < 1:
-            raise ConfigurationError(f"grid must be at least 1 px, got {self.grid}.")
+        if not 1 <= self.grid <= self.view_side:
+            raise ConfigurationError(
+                f"grid must be at least 1 px and at most view_side, {self.view_side} px, "
+                f"got {self.grid}."
+            )
         if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
             raise ConfigurationError("The signs are too large for the view.")
+        self._check_stripe_colors()
+
+    def _check_stripe_colors(self) -> None:
         if 0 < len(self.stripe_colors) < 3:  # two are compared, and the other signs have a third
             raise ConfigurationError("stripe_colors must be three or more colors, or empty.")
+        if len(set(self.stripe_colors)) < len(self.stripe_colors):
+            raise ConfigurationError(f"stripe_colors must differ, got {self.stripe_colors}.")
         for color in self.stripe_colors:
             if color not in DETAILS["colour"].options:
                 raise UnknownNameError("color of stripes", color, DETAILS["colour"].options)

@@ -61,6 +61,7 @@ def test_columns_of_the_published_scenes_name_data_set_and_simulator(
         f"{name}:{{{name}}}?subset={subset}" for subset in SUBSETS
     ]
     assert {column.options["simulator"] for column in suite.columns} == {simulator}
+    assert {column.options["n_shots"] for column in suite.columns} == {10}
     assert (suite.episodes, suite.repeats, suite.temperature) == (50, 3, 0.6)
 
 

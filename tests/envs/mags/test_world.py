@@ -162,13 +162,21 @@ def test_stripes_have_the_chosen_colors_and_signs_lie_on_the_grid() -> None:
         ({"view_side": 100}, "multiple"),
         ({"detail": 200}, "too large"),
         ({"grid": 0}, "grid must be at least 1"),
+        ({"grid": 257}, "at most view_side, 256 px"),
         ({"stripe_colors": ("red", "blue")}, "three or more colors"),
+        ({"stripe_colors": ("red", "red", "blue")}, "stripe_colors must differ"),
         ({"stripe_colors": ("red", "cyan", "bleu")}, "Did you mean 'blue'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(arguments: dict[str, object], part: str) -> None:
     with pytest.raises((UnknownNameError, ConfigurationError), match=part):
         MagsWorld(**arguments)  # type: ignore[arg-type]
+
+
+def test_grid_with_too_few_cells_is_refused() -> None:
+    world = MagsWorld("tiny-complex", grid=64)
+    with pytest.raises(ConfigurationError, match="no places for 3 signs on a grid of 64 px"):
+        world.sample(np.random.default_rng(0))
 
 
 def test_fixed_samples_are_those_of_the_seeds() -> None:

@@ -31,8 +31,8 @@ class TaskDraft:
         subset: The subset.
         destinations: The fixtures to which the object is brought.
         lookalikes: Number of objects of a reference by look.
-        apart: Whether objects of one type must be in different fixtures (the dialect `habitat`
-            cannot choose between two at one place).
+        apart: Whether the objects that a reference by look or place chooses from must be in
+            different fixtures (the dialect `habitat` cannot choose between two at one place).
         types: The types of objects that the task may be about.
         attributes: The attributes that a reference by look may name.
         colors: The colors of these objects, see `TaskOptions`.

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from visenv.errors import ConfigurationError
 from visenv.worlds.draws import pick, shuffled
 
 from ...dialects import DIALECTS, Dialect, HabitatDialect
@@ -45,8 +46,8 @@ class TaskOptions:
             ``"pattern"`` or ``"size"``.
         colors: The colors of the objects that a reference by look chooses from, first that of the
             object of the task; empty draws them.
-        apart: Whether objects of one type must be in different fixtures, as always in the dialect
-            ``"habitat"``.
+        apart: Whether the objects that a reference by look or place chooses from must be in
+            different fixtures.
     """
 
     dialect: str = "alfred"
@@ -63,6 +64,13 @@ class TaskOptions:
     attributes: tuple[str, ...] = ("color", "color", "pattern", "size")
     colors: tuple[str, ...] = ()
     apart: bool = False
+
+    def __post_init__(self) -> None:
+        if self.colors and len(set(self.colors)) < max(len(self.colors), self.lookalikes):
+            raise ConfigurationError(
+                f"colors must be different, at least as many as lookalikes ({self.lookalikes}), "
+                f"got {self.colors}."
+            )
 
 
 @dataclass(frozen=True)

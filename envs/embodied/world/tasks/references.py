@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from visenv.errors import ConfigurationError
 from visenv.worlds.draws import shuffled
 
 from ..furnish import Furnisher
@@ -70,6 +71,8 @@ def by_look(
         options = sorted(
             (each for each in options if each[0] in colors), key=lambda each: colors.index(each[0])
         )
+        if not options:
+            raise ConfigurationError(f"There is no {kind} in one of the colors {tuple(colors)}.")
     first = options[0]
     others: list[tuple[str, object]] = []
     for color, pattern in options[1:]:

@@ -16,6 +16,7 @@ from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import MIXES, SUBSETS, HouseTask, TaskOptions, make_task
 from visenv.envs.embodied.world.tasks.generate import draw_type
 from visenv.envs.embodied.world.tasks.phrases import DISTRACTIONS, TEMPLATES, article
+from visenv.errors import ConfigurationError
 
 SEEDS = range(12)
 CASES = [(dialect, subset) for dialect in DIALECTS for subset in SUBSETS]
@@ -154,3 +155,14 @@ def test_look_alikes_can_be_alone_on_their_fixtures_and_of_chosen_colors() -> No
         assert [task.house.items[name].look.color for name in names] == [*colors]
         assert f"the red {word_of(task.house.items[names[0]].kind)}" in task.instruction
         assert len({task.house.places[name][0] for name in names}) == 4
+
+
+def test_colors_that_cannot_be_are_refused() -> None:
+    for colors in (("red",), ("red", "red", "blue", "green"), ("red", "blue", "green")):
+        with pytest.raises(ConfigurationError, match="at least as many as lookalikes"):
+            TaskOptions(colors=colors)
+    options = TaskOptions(
+        subset="visual_appearance", attributes=("color",), colors=("a", "b", "c", "d")
+    )
+    with pytest.raises(ConfigurationError, match="in one of the colors"):
+        make_task(0, options)
