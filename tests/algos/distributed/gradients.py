@@ -55,7 +55,7 @@ def toy_cases() -> list[Case]:
         count = int(rng.integers(1, 8))
         kinds, owners = rng.choice(["i", "t"], count), rng.choice(["0", "1"], count)
         shapes.append(("".join(kinds), "".join(owners), int(rng.integers(5, 60))))
-    return [
+    cases = [
         Case(
             [_toy_group(rng, seed, kind == "i") for seed, kind in enumerate(kinds)],
             [int(each) for each in owners],
@@ -63,6 +63,10 @@ def toy_cases() -> list[Case]:
         )
         for kinds, owners, budget in shapes
     ]
+    # episodes with a segment for each turn, and the processes have different numbers of them
+    groups = [_toy_group(rng, seed, images=True) for seed in range(4)]
+    divided = [[toy.divided(each) for each in group] for group in groups[:3]]
+    return [*cases, Case([*divided, groups[3]], [0, 0, 0, 1], 30)]
 
 
 def _toy_group(rng: np.random.Generator, seed: int, images: bool) -> Group:
