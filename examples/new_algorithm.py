@@ -51,7 +51,7 @@ class OPO(Algorithm):
 
 def baseline(group: Group) -> float:
     """Return ``Σ tokens · r / Σ tokens`` over the episodes of a group."""
-    tokens = [sum(int(each.loss_mask.sum()) for each in episode.segments) for episode in group]
+    tokens = [episode.num_sampled_tokens for episode in group]
     weighted = sum(count * each.reward for count, each in zip(tokens, group, strict=True))
     return weighted / max(sum(tokens), 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from rich.table import Table
 
@@ -47,5 +48,4 @@ def _width(name: str, cells: Sequence[str]) -> int:
 
 def _fitting(widths: Sequence[int], free: int) -> int:
     """Return the number of leading widths whose sum is at most `free`, at least 1."""
-    count = sum(sum(widths[:end]) <= free for end in range(1, len(widths) + 1))
-    return max(count, 1)
+    return max(sum(total <= free for total in accumulate(widths)), 1)

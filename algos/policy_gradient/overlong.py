@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from visenv.types import Episode
 
-from .credit import sampled_tokens
-
 
 def soft_punishment(length: int, limit: int, buffer: int) -> float:
     """Return the penalty: 0 up to ``limit - buffer`` tokens, then linear, and -1 from `limit` on.
@@ -19,8 +17,7 @@ def soft_punishment(length: int, limit: int, buffer: int) -> float:
 
 def punished(episode: Episode, limit: int, buffer: int, penalty: float) -> Episode:
     """Return the episode with `penalty` times `soft_punishment` added to its last reward."""
-    length = int(sampled_tokens(episode).sum())
-    added = penalty * soft_punishment(length, limit, buffer)
+    added = penalty * soft_punishment(episode.num_sampled_tokens, limit, buffer)
     if added == 0:
         return episode
     *others, last = episode.turns

@@ -123,12 +123,7 @@ def _with_advantage(turn: Turn, advantage: float) -> Turn:
 
 
 def _size(group: Group) -> TokenCounts:
-    return TokenCounts(sum(map(_sampled, group)), len(group))
-
-
-def _sampled(episode: Episode) -> int:
-    """Return the number of sampled tokens of an episode."""
-    return sum(int(segment.loss_mask.sum()) for segment in episode.segments)
+    return TokenCounts(sum(episode.num_sampled_tokens for episode in group), len(group))
 
 
 def _credit_episode(
@@ -145,7 +140,7 @@ def _credit_episode(
     images: dict[str, Visual] = {image.sha256: image for image in episode.images}
     if any(segment.videos for segment in episode.segments):
         images |= {video.sha256: video for video in episode.videos}
-    tokens = _sampled(episode)
+    tokens = episode.num_sampled_tokens
     return [
         TrainingSegment(segment, _by_token(segment, by_turn), images, group, tokens)
         for segment in episode.segments

@@ -80,7 +80,7 @@ def _of_episode(episode: Episode) -> dict[str, float]:
         },
         "episodes/truncated": episode.status == "truncated",
         "episodes/turns": len(episode.turns),
-        "episodes/tokens": sum(int(segment.loss_mask.sum()) for segment in episode.segments),
+        "episodes/tokens": episode.num_sampled_tokens,
     }
 
 

@@ -120,16 +120,16 @@ def top_reward(rethink: bool) -> float:
 
 def count_words(text: str | None) -> int:
     """Return the number of words of a text, with repeated words."""
-    return len(_found(text))
+    return len(_words_of(text))
 
 
 def words(text: str | None) -> WordDiversity:
     """Return the word statistics of a text."""
-    found = _found(text)
+    found = _words_of(text)
     return WordDiversity(len({*found}), len({*found}) / len(found) if found else 0.0)
 
 
-def _found(text: str | None) -> list[str]:
+def _words_of(text: str | None) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall((text or "").lower())
 

@@ -169,7 +169,7 @@ def _output(episode: Episode, model: str) -> dict[str, Any]:
 
 
 def _usage(episode: Episode) -> Mapping[str, int]:
-    sampled = sum(int(segment.loss_mask.sum()) for segment in episode.segments)
+    sampled = episode.num_sampled_tokens
     total = sum(len(segment) for segment in episode.segments)
     return {
         "input_tokens": total - sampled,

@@ -174,6 +174,11 @@ class Episode:
         """Return all events, in order."""
         return tuple(event for turn in self.turns for event in turn.events)
 
+    @property
+    def num_sampled_tokens(self) -> int:
+        """Return the number of tokens that the policy sampled, in all segments."""
+        return sum(int(segment.loss_mask.sum()) for segment in self.segments)
+
     def without_messages(self) -> Episode:
         """Return the episode without messages, hidden frames and segments.
 

@@ -134,14 +134,13 @@ def _numbers(episode: Episode) -> dict[str, float | None]:
         if part is not None
     ]
     given = [turn.advantage for turn in episode.turns if turn.advantage is not None]
-    tokens = sum(int(segment.loss_mask.sum()) for segment in episode.segments)
     return {
         "group": episode.group,
         "member": episode.member,
         "reward": None if episode.status == "aborted" else episode.reward,
         "advantage": float(np.mean(given)) if given else None,
         "turns": len(episode.turns),
-        "tokens": tokens if episode.segments else None,
+        "tokens": episode.num_sampled_tokens if episode.segments else None,
         "seconds": sum(seconds) if seconds else None,
     }
 

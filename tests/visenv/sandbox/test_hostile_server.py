@@ -303,7 +303,7 @@ def test_host_has_nothing_left_of_a_server(
         if less_or_equal(after, before):
             break
         after = settled()
-    assert less_or_equal(after, before)
+    assert less_or_equal(after, before), (after, before)
     assert open_files() <= opened
 
 

@@ -58,6 +58,14 @@ EPISODE = Episode(
 )
 
 
+def test_sampled_tokens_are_counted_in_all_segments() -> None:
+    assert EPISODE.num_sampled_tokens == 3
+    assert replace(EPISODE, segments=()).num_sampled_tokens == 0
+    turns = (*EPISODE.turns, *EPISODE.turns)
+    later = replace(SEGMENT, turns=(TurnSpan(2, 3, 5, "stop"), TurnSpan(3, 6, 7, "length")))
+    assert replace(EPISODE, turns=turns, segments=(SEGMENT, later)).num_sampled_tokens == 6
+
+
 def _with(name: str, place: int, value: Any) -> dict[str, Any]:
     """Return one field of `SEGMENT` with one entry changed."""
     array = getattr(SEGMENT, name).copy()
