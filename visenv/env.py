@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
@@ -25,10 +23,10 @@ from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, To
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
-from visenv.scorers.recording import using
-from visenv.scorers.verdict_events import EpisodeVerdicts
+from visenv.late_events import LateEvents, with_verdicts
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
+from visenv.tools.lifecycle import ToolLifecycle
 from visenv.types import (
     Aborted,
     Answered,
@@ -166,13 +164,11 @@ class VisEnv(gym.Env[Observation, str]):
         self.sample: Sample
         self.defers = False
         self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
-        self._open_tools: set[str] = set()
-        self._begun_tools: list[str] = []
-        self._failed_tools: set[str] = set()
+        self._lifecycle = ToolLifecycle(self.tools)
         self._over = True
         self._invalid = 0
         self._hidden: tuple[Video, ...] = ()
-        self._late: list[tuple[int, Future[Iterable[Event]]]] = []
+        self._late = LateEvents()
         self._conversation: list[Message] = []
 
     # ------------------------------------------------------------------ hooks that a task fills in
@@ -205,8 +201,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     def end_episode(self) -> None:
         """End the episode without closing the environment: tools and simulators remain open."""
-        while self._begun_tools:
-            self.tools[self._begun_tools.pop(0)].end_episode()
+        self._lifecycle.end_episode()
 
     def check_turn(self, turn: ParsedTurn) -> str:
         """Return the reason why a well-formed turn is malformed for this task, or ``""``.
@@ -294,7 +289,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.log = EventLog()
         self.turn = self.env_steps = self._invalid = 0
-        self._prepare_tools()
+        self._lifecycle.begin_episode(self.sample, self.store)
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
@@ -361,7 +356,7 @@ class VisEnv(gym.Env[Observation, str]):
     def close(self) -> None:
         """Close the tools; the environment can still be reset again."""
         self._leave_episode()
-        self._close_tools(self._open_tools.copy())
+        self._lifecycle.close()
 
     @override
     def render(self) -> Any:
@@ -405,9 +400,7 @@ class VisEnv(gym.Env[Observation, str]):
         Raises:
             ServiceError: If a service that the events need still failed after its retries.
         """
-        late, self._late = self._late, []
-        for place, events in reversed(late):
-            self.log.insert_all(place, await background.wait(events))
+        await self._late.insert_into(self.log)
         by_turn = self.log.by_turn()
         last = by_turn.pop(self.turn - 1)
         return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
@@ -435,42 +428,15 @@ class VisEnv(gym.Env[Observation, str]):
 
     # ------------------------------------------------------------------ inside
 
-    def _prepare_tools(self) -> None:
-        """Prepare the tools for an episode, and open the tools that are not open."""
-        for name, tool in self.tools.items():
-            if name not in self._open_tools:
-                tool.open()
-                self._open_tools.add(name)
-            try:
-                tool.reset(self.sample, self.store)
-            except ServiceError:
-                self._failed_tools.add(name)
-                raise
-            self._begun_tools.append(name)
-
-    def _close_tools(self, names: set[str]) -> None:
-        """Close all tools with these names, even if one of them raises."""
-        with ExitStack() as stack:
-            for name in sorted(names, reverse=True):
-                stack.callback(self.tools[name].close)
-            self._open_tools -= names
-
     def _leave_episode(self) -> None:
         """End the current episode, if there is one; if a reset fails, there is no episode."""
         self._over = True
-        for _, events in self._late:
-            events.cancel()
-        self._late = []
+        self._late.cancel()
         self._hidden = ()
         if hasattr(self, "sample"):
             del self.sample
             self.end_episode()
-        # A simulator or a connection that failed is opened again for the next episode. Closing it
-        # may also fail.
-        if self._failed_tools:
-            failed, self._failed_tools = self._failed_tools, set()
-            with suppress(ServiceError):
-                self._close_tools(failed)
+        self._lifecycle.close_failed()
 
     def _take(self, action: str) -> tuple[Part, ...]:
         """Parse a turn, execute it, log it, and return the content to show in response."""
@@ -481,9 +447,9 @@ class VisEnv(gym.Env[Observation, str]):
         if events == ():  # the default; `isinstance` of an abstract class is slow
             return parts
         if isinstance(events, Awaitable):
-            coming = _with_verdicts(self.turn, events)
+            coming = with_verdicts(self.turn, events)
             if self.defers:
-                self._late.append((len(self.log), background.start(coming)))
+                self._late.defer(len(self.log), coming)
                 return parts
             events = background.run(coming)
         self.log.extend(events)
@@ -532,7 +498,7 @@ class VisEnv(gym.Env[Observation, str]):
         except ToolError as error:
             return self._fail(call, neutralized(str(error)))
         except ServiceError:
-            self._failed_tools.add(call.name)
+            self._lifecycle.mark_failed(call.name)
             raise
         return self._show(call, result)
 
@@ -603,14 +569,6 @@ class VisEnv(gym.Env[Observation, str]):
         """Return the reward and the metrics of the ended episode."""
         reward = float(self.task_score()) if terminated else 0.0
         return reward, self.metrics()
-
-
-async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
-    """Return the events of a turn; the verdicts of the requested scorers come first."""
-    verdicts = EpisodeVerdicts(turn, "", None)
-    with using(verdicts):
-        found = await events
-    return (*verdicts.sorted_events(), *found)
 
 
 def observe(messages: Sequence[Message]) -> Observation:

@@ -1,0 +1,72 @@
+"""Opens, resets and closes the tools of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from visenv.errors import ServiceError
+from visenv.types import Sample
+
+from .base import Store, Tool
+
+
+class ToolLifecycle:
+    """Opens the tools before the first episode, and resets them for each episode.
+
+    A simulator or a connection that a tool has opened remains open between episodes. A tool that
+    raised `ServiceError` is closed after its episode and opened again for the next one.
+
+    Args:
+        tools: The tools of the environment, by name.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool[Any]]) -> None:
+        self.tools = tools
+        self._open: set[str] = set()
+        self._begun: list[str] = []
+        self._failed: set[str] = set()
+
+    def begin_episode(self, sample: Sample, store: Store) -> None:
+        """Reset all tools for an episode, and open the tools that are not open.
+
+        Raises:
+            ServiceError: If a tool cannot be prepared.
+        """
+        for name, tool in self.tools.items():
+            if name not in self._open:
+                tool.open()
+                self._open.add(name)
+            try:
+                tool.reset(sample, store)
+            except ServiceError:
+                self.mark_failed(name)
+                raise
+            self._begun.append(name)
+
+    def mark_failed(self, name: str) -> None:
+        """Record that this tool raised `ServiceError`; `close_failed` closes it."""
+        self._failed.add(name)
+
+    def end_episode(self) -> None:
+        """End the episode of the tools that `begin_episode` has reset; they remain open."""
+        while self._begun:
+            self.tools[self._begun.pop(0)].end_episode()
+
+    def close_failed(self) -> None:
+        """Close the tools that have failed, so that the next episode opens them again."""
+        failed, self._failed = self._failed, set()
+        with suppress(ServiceError):  # closing a tool that has failed may also fail
+            self._close(failed)
+
+    def close(self) -> None:
+        """Close all open tools."""
+        self._close(self._open.copy())
+
+    def _close(self, names: Iterable[str]) -> None:
+        """Close all tools with these names, even if one of them raises."""
+        with ExitStack() as stack:
+            for name in sorted(names, reverse=True):
+                stack.callback(self.tools[name].close)
+            self._open.difference_update(names)
