@@ -105,23 +105,34 @@ def test_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None:
     )
 
 
-def test_crop_has_the_same_bytes_in_any_batch_and_with_any_threads(weights: Path) -> None:
+def check_bytes(name: str) -> None:
+    """Check that a crop has the same bytes in any batch and with 1 or 2 threads."""
     crops = [Magnify(Image.from_pixels(noise(40, 30, seed))) for seed in range(5)]
     crops += [Magnify(Image.from_pixels(noise(17, 30, seed))) for seed in range(3)]
+    backend = MagnifierBackend(name)
+    backend.deterministic = True
+    backend.load()
+    alone = [backend.compute([crop])[0] for crop in crops]
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            together = backend.compute(crops[::-1])[::-1]
+            for one, other in zip(alone, together, strict=True):
+                assert np.array_equal(one, other)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_crop_has_the_same_bytes_in_any_batch_and_with_any_threads(weights: Path) -> None:
     for name in ("small", str(weights)):
-        backend = MagnifierBackend(name)
-        backend.deterministic = True
-        backend.load()
-        alone = [backend.compute([crop])[0] for crop in crops]
-        before = torch.get_num_threads()
-        try:
-            for threads in (1, 2):
-                torch.set_num_threads(threads)
-                together = backend.compute(crops[::-1])[::-1]
-                for one, other in zip(alone, together, strict=True):
-                    assert np.array_equal(one, other)
-        finally:
-            torch.set_num_threads(before)
+        check_bytes(name)
+
+
+@pytest.mark.component("smfanet-weights")
+def test_published_weights_give_the_same_bytes_in_any_batch(smfanet_weights: Path) -> None:
+    for file in ("SMFANet_DF2K_100w_x4SR.pth", "SMFANet_plus_DIV2K_100w_x2SR.pth"):
+        check_bytes(str(smfanet_weights / file))
 
 
 def test_batches_of_a_size_are_limited_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
