@@ -1,25 +1,16 @@
 """Defines `ServerClient`: a client of vLLM's HTTP server and its token-in, token-out endpoint.
 
-``/inference/v1/generate`` takes tokens with one placeholder per item, and images and videos by name
-(``content_parts``, vLLM 0.28 or newer), and returns the tokens that it read. An image or a video is
-sent once; after that its name is sent, until the server reports that it is no longer cached.
+An image or a video is sent once; after that its name is sent, until the server reports that it is
+no longer cached (`payload`).
 
 When weights change, turns in progress are aborted and return their tokens so far, as in
 `EngineThread`. No request is active during the change, so that each returned piece has one version.
-
-Another user may restart a server, or another program may send it weights. `load` therefore gives
-its weights an identity, and sampled tokens are only accepted if the server had that identity after
-the last sign that it may have changed. Signs are a new connection, a connection error, a turn that
-was interrupted by others, a time without any turn, and each `load` itself. After an interruption by
-others, every turn that ends is checked until no turn is active, because the weights may change
-after the first checks, and the server may hold turns until then. A turn that is answered before the
-reply to the interrupted turn arrives is not detected.
+Whether the server still holds the weights is checked by `weight_check`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -30,18 +21,17 @@ from typing import Any, TypeVar
 import httpx
 
 from visenv.errors import PolicyError
-from visenv.types import FinishReason, Video, Visual
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
+from .payload import decode, encode, shown
 from .request import EngineOutput, EngineRequest
 from .transfer import WeightTransfer
-from .videos import MEDIA_TYPE, packed
+from .weight_check import WeightCheck
 from .weights import WeightUpdate, compare
 
 Result = TypeVar("Result")
 
-_FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length", "abort": "abort"}
 _GLANCE = 0.05
 _FORGOTTEN = "Cache miss"
 """Text of vLLM's error for the name of an image that is no longer cached."""
@@ -68,7 +58,6 @@ class ServerClient:
         context: Most tokens in a conversation.
         version: Version of the weights with which the engine samples.
         stale: Whether the engine lacks the weights of that version.
-        lost: Whether the server is not the one to which weights were sent; connect again then.
 
     Raises:
         PolicyError: If there is no such server.
@@ -89,7 +78,6 @@ class ServerClient:
     ) -> None:
         self.version = 0
         self.stale = False
-        self.lost = False
         self.context = control.context()
         self._control = control
         self._transfer = transfer
@@ -100,12 +88,9 @@ class ServerClient:
         self._sleep_level = sleep_level
         self._leads = leads
         self._known: set[str] = set()
-        self._identity = ""
-        self._doubts, self._checked = 1, 0
-        self._interrupted = False
+        self._weights = WeightCheck(self._holds)
         self._closed = False
         self._flying = 0
-        self._checking = asyncio.Lock()
         self._gate = asyncio.Event()
         self._gate.set()
         self._http = httpx.AsyncClient(
@@ -142,8 +127,8 @@ class ServerClient:
                 self._lead(delivery, version)
             else:
                 self._follow(delivery)
-            self._identity = delivery.identity(version)
-            self._doubts += 1
+            self._weights.identity = delivery.identity(version)
+            self._weights.doubt()
             self.version = version
             self.stale = False
 
@@ -152,6 +137,11 @@ class ServerClient:
         """Return whether a transfer was interrupted: no weights can be sent after that."""
         return self._transfer.broken
 
+    @property
+    def lost(self) -> bool:
+        """Return whether the server does not hold the weights that were sent: connect again."""
+        return self._weights.lost
+
     def find(self) -> None:
         """Set `lost` if the server is not the one to which weights were sent.
 
@@ -159,7 +149,8 @@ class ServerClient:
             PolicyError: If the server does not answer.
         """
         held = self._control.call("visenv_marked") if self._leads else []
-        self.lost |= any(each["identity"] != self._identity for each in held)
+        expected = self._weights.identity
+        self._weights.lost |= any(each["identity"] != expected for each in held)
 
     def _lead(self, delivery: WeightUpdate, version: int) -> None:
         """Send the weights, and compare them with those in the server."""
@@ -191,7 +182,7 @@ class ServerClient:
             if self._sleep_level:
                 self._control.wake()
             self._control.resume()
-        self._doubts += 1
+        self._weights.doubt()
         if self._sleep_level < 2:
             self._do(self._open())
 
@@ -273,18 +264,18 @@ class ServerClient:
     async def _generate(self, request: EngineRequest) -> EngineOutput:
         wait, problem = FIRST_WAIT, ""
         for _ in range(self._retries + 1):
-            body = await asyncio.to_thread(self._body, request)
+            body = await asyncio.to_thread(encode, request, self._end_id, frozenset(self._known))
             try:
                 async with self._flight():
                     version = self.version
                     response = await self._post("/inference/v1/generate", body)
                     if response.is_success:
-                        piece = _piece(response.json(), version)
+                        piece = decode(response.json(), version)
                         await self._require_own_weights(interrupted=piece.finish == "abort")
-                        self._known.update(item.sha256 for item in _shown(request))
+                        self._known.update(item.sha256 for item in shown(request))
                         return piece
             except httpx.TransportError as error:
-                self._doubts += 1
+                self._weights.doubt()
                 problem = repr(error)
             else:
                 problem = message_of(response)
@@ -306,9 +297,8 @@ class ServerClient:
         await self._gate.wait()
         if self.stale:
             raise PolicyError("The server lacks the current weights: load them.")
-        if not self._flying:  # a transfer of others would have interrupted a turn
-            self._doubts += 1
-            self._interrupted = False
+        if not self._flying:
+            self._weights.begin_turns()
         self._flying += 1
         try:
             yield
@@ -321,26 +311,20 @@ class ServerClient:
     async def _note(self, event: str, _: Any) -> None:
         """Mark the weights of the server as unchecked after a new connection."""
         if event == "connection.connect_tcp.complete":
-            self._doubts += 1
+            self._weights.doubt()
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
         """Check that the server has the weights that were sent, if that is not certain.
 
         Args:
-            interrupted: Whether the turn was aborted. If this client did not abort it, this turn
-                and all turns that overlap with it are checked.
+            interrupted: Whether the turn was aborted, by this client or by others.
 
         Raises:
             PolicyError: If the server has other weights.
         """
-        self._interrupted |= interrupted and self._gate.is_set()
-        self._doubts += self._interrupted
-        async with self._checking:
-            doubts = self._doubts
-            if self._checked < doubts and not self.lost:
-                self.lost = not await self._holds()
-                self._checked = doubts
-        if self.lost:
+        if interrupted and self._gate.is_set():  # this client did not abort the turn
+            self._weights.record_interruption()
+        if not await self._weights.passes():
             self.stale = True
             raise PolicyError(
                 f"The vLLM server at {self._control.url} does not hold the weights of version "
@@ -348,9 +332,9 @@ class ServerClient:
                 "They must be loaded again."
             )
 
-    async def _holds(self) -> bool:
-        """Return whether every worker of the server has the weights that were sent last."""
-        asked = {"method": "visenv_holds", "kwargs": {"identity": self._identity}}
+    async def _holds(self, identity: str) -> bool:
+        """Return whether every worker of the server has the weights of this identity."""
+        asked = {"method": "visenv_holds", "kwargs": {"identity": identity}}
         response = await self._http.post("/collective_rpc", json=asked)
         if not response.is_success:
             raise PolicyError(
@@ -358,39 +342,3 @@ class ServerClient:
                 f"({message_of(response)}): start it as docs/vllm.md shows."
             )
         return all(each["same"] for each in response.json()["results"])
-
-    def _body(self, request: EngineRequest) -> dict[str, Any]:
-        known = frozenset(self._known)
-        body = {
-            "token_ids": request.token_ids,
-            "sampling_params": request.parameters(self._end_id),
-            "return_token_ids": True,
-        }
-        if shown := _shown(request):
-            body["content_parts"] = [_part(item, known) for item in shown]
-        return body
-
-
-def _shown(request: EngineRequest) -> tuple[Visual, ...]:
-    return (*request.images, *request.videos)
-
-
-def _part(item: Visual, known: frozenset[str]) -> dict[str, Any]:
-    kind, media_type = ("video", MEDIA_TYPE) if isinstance(item, Video) else ("image", "image/png")
-    url = None
-    if item.sha256 not in known:
-        data = packed(item) if isinstance(item, Video) else item.png()
-        url = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
-    return {"type": f"{kind}_url", "url": url, "uuid": item.sha256}
-
-
-def _piece(answer: dict[str, Any], version: int) -> EngineOutput:
-    choice = answer["choices"][0]
-    logprobs = [] if choice["logprobs"] is None else choice["logprobs"]["content"]
-    return EngineOutput(
-        answer["prompt_token_ids"],
-        choice["token_ids"],
-        [token["logprob"] for token in logprobs],
-        _FINISH.get(choice["finish_reason"], "abort"),
-        version,
-    )

@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 
 from visenv.policies.vllm.client import ServerClient
 from visenv.policies.vllm.control import ServerControl
+from visenv.policies.vllm.payload import encode
 from visenv.policies.vllm.request import EngineOutput, EngineRequest
 from visenv.policies.vllm.sampler import EngineSampler
 from visenv.policies.vllm.weights import WeightUpdate
@@ -241,14 +242,14 @@ def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labeled_
 ) -> None:
     client = connect()
     client.load(delivery(1.0), 1)
-    make, begun, go_on = client._body, threading.Event(), threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
-    def slowly(request: EngineRequest) -> dict[str, Any]:
+    def slowly(*arguments: Any) -> dict[str, Any]:
         begun.set()
         go_on.wait(10)
-        return make(request)
+        return encode(*arguments)
 
-    monkeypatch.setattr(client, "_body", slowly)
+    monkeypatch.setattr("visenv.policies.vllm.client.encode", slowly)
     turn = client.submit(REQUEST)
     assert begun.wait(5)
     client.load(delivery(2.0), 2)

@@ -21,6 +21,7 @@ import pytest
 from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
 from visenv.envs.argos.prompts import REASONER
 from visenv.errors import PolicyError
+from visenv.policies.vllm.payload import encode
 from visenv.scorers import Generate, LogProbs, Scorer
 from visenv.types import Sample, Sampling, TurnRequest, Video
 from visenv.verifier.models import ModelReasoner
@@ -45,16 +46,15 @@ def served(qwen3_folder: Path, small: dict[str, Any]) -> Iterator[Any]:
 
 
 @pytest.fixture
-def bodies(served: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def bodies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return a list that records all requests to the server."""
     sent: list[dict[str, Any]] = []
-    make = served._present._body
 
-    def spy(request: Any) -> dict[str, Any]:
-        sent.append(make(request))
+    def spy(*arguments: Any) -> dict[str, Any]:
+        sent.append(encode(*arguments))
         return sent[-1]
 
-    monkeypatch.setattr(served._present, "_body", spy)
+    monkeypatch.setattr("visenv.policies.vllm.client.encode", spy)
     return sent
 
 

@@ -14,9 +14,7 @@ from habitat.tasks.rearrange.multi_task.pddl_task import PddlTask
 class ProblemTask(PddlTask):
     """Implements habitat-lab's PDDL task for episodes that write their planning problem.
 
-    habitat-lab reads a problem when it creates the task. A subclass defines
-    ``write_first(episode)``, which writes this problem to `folder` and returns the files of the
-    domain and of the problem.
+    habitat-lab reads a problem when it creates the task; a subclass writes it (`write_first`).
     """
 
     def __init__(self, *args: Any, config: Any, dataset: Any, **kwargs: Any) -> None:
@@ -28,6 +26,10 @@ class ProblemTask(PddlTask):
             config.task_spec_base_path = str(problem.parent)
             config.task_spec = problem.stem
         super().__init__(*args, config=config, dataset=dataset, **kwargs)
+
+    def write_first(self, episode: Any) -> tuple[Path, Path]:
+        """Write the problem to `folder`; return the files of the domain and of the problem."""
+        raise NotImplementedError
 
     def read_problem(self, domain: Path, problem: Path) -> None:
         """Read the planning problem of an episode."""

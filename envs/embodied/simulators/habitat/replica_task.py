@@ -13,6 +13,7 @@ import yaml
 from habitat.core.dataset import Dataset
 from habitat.core.registry import registry
 from habitat.datasets.rearrange.rearrange_dataset import RearrangeEpisode
+from typing_extensions import override
 
 from .problem import ROBOT
 from .problem_task import ProblemTask
@@ -124,6 +125,7 @@ class ReplicaPddlTask(ProblemTask):
 
     codes = CODES
 
+    @override
     def write_first(self, episode: ReplicaEpisode) -> tuple[Path, Path]:
         """Write the domain without objects, which are known only when the scene is loaded."""
         return write_problem(self.folder, episode, {}, ())

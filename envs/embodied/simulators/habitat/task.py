@@ -8,6 +8,7 @@ from typing import Any
 import attr
 from habitat.core.dataset import Dataset, Episode
 from habitat.core.registry import registry
+from typing_extensions import override
 
 from ...world.written import read_house
 from .problem import write_problem
@@ -62,6 +63,7 @@ class HousePddlTask(ProblemTask):
         found: list[str] = self._sim.candidates(kind)
         return found
 
+    @override
     def write_first(self, episode: HouseEpisode) -> tuple[Path, Path]:
         """Write the planning problem of an episode; return the files of domain and problem."""
         return write_problem(self.folder, read_house(episode.house), episode.goal)
