@@ -339,6 +339,8 @@ class HouseEnv(RebuiltPrompt):
             ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
             for index in ids[: self.preset.plan_actions]
         )
-        lines = thought(self.simulation, len(calls), self.preset.oracle, is_first=not self.turn)
-        thoughts = "\n".join(lines[1:] if self.options.language_only else lines)
+        is_blind = self.options.language_only
+        oracle = "plan" if is_blind else self.preset.oracle  # no frame shows what a search finds
+        lines = thought(self.simulation, len(calls), oracle, is_first=not self.turn)
+        thoughts = "\n".join(lines[1:] if is_blind else lines)
         return ParsedTurn(thoughts, calls) if calls else ParsedTurn(thoughts, answer="")

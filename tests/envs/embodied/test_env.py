@@ -212,6 +212,14 @@ def test_options_of_the_prompt() -> None:
     assert boxed.shape == plain.shape
 
 
+def test_oracle_without_frames_does_not_describe_them() -> None:
+    env = make(language_only=True)
+    thoughts = turns_of(env, "oracle", 0)
+    assert "I begin." in thoughts[0]
+    for words in ("I see", "I look for", "This is"):
+        assert not any(words in each for each in thoughts)
+
+
 def test_chat_history_goes_on_with_what_is_new() -> None:
     env = make(chat_history=True, steps=30)
     env.reset(seed=0)
