@@ -203,13 +203,18 @@ def test_options_of_the_prompt() -> None:
     assert np.unique(blind.reset(seed=0)[0]["images"][0]).tolist() == [128]
     words = make(language_only=True)
     assert words.reset(seed=0)[0]["images"] == ()
-    past = make(past_images=2, invalid_actions=9)
-    past.reset(seed=0)
-    counts = [len(past.step("no")[0]["images"]) for _ in range(3)]
-    assert counts == [2, 3, 3]
     boxed = make(boxes=True).reset(seed=0)[0]["images"][0]
     plain = make().reset(seed=0)[0]["images"][0]
     assert boxed.shape == plain.shape
+
+
+@pytest.mark.parametrize(
+    ("past_images", "expected"), [(1, [2, 2, 2, 2]), (2, [2, 3, 3, 3]), (3, [2, 3, 4, 4])]
+)
+def test_earlier_frames_are_shown_up_to_their_number(past_images: int, expected: list[int]) -> None:
+    env = make(past_images=past_images, invalid_actions=9)
+    assert len(env.reset(seed=0)[0]["images"]) == 1
+    assert [len(env.step("no")[0]["images"]) for _ in range(4)] == expected
 
 
 def test_chat_history_goes_on_with_what_is_new() -> None:
