@@ -71,9 +71,10 @@ class SimulatorPool:
                     self._make_room(deadline)
                     continue
                 if host is None:
-                    self._pending += self._expected(spec)
+                    reserved = self._expected(spec)
+                    self._pending += reserved
             if host is None:
-                return self._start(spec)
+                return self._start(spec, reserved)
             if host.is_alive():
                 return host
             self.give_back(host)  # its process ended while it was idle
@@ -117,7 +118,8 @@ class SimulatorPool:
         self._lent.add(host)
         return host
 
-    def _start(self, spec: SimulatorSpec) -> SimulatorHost:
+    def _start(self, spec: SimulatorSpec, reserved: int) -> SimulatorHost:
+        """Start a host, and release the bytes that were reserved for it."""
         host: SimulatorHost = (
             LocalSimulatorHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
         )
@@ -128,7 +130,7 @@ class SimulatorPool:
                 self._lent.add(host)
         finally:
             with self._changed:
-                self._pending -= self._expected(spec)
+                self._pending -= reserved
                 self._changed.notify_all()
         return host
 

@@ -85,6 +85,21 @@ def test_simulators_run_within_the_budget(pool: SimulatorPool, spec: MakeSpec) -
         pool.borrow(spec(), {})
 
 
+def test_memory_is_reserved_for_a_start_only_while_it_lasts(
+    pool: SimulatorPool, spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pool.borrow(spec(), {})
+
+    class Slow(ChildHost):
+        def start(self) -> None:
+            pool.give_back(first)  # now the memory of such a simulator is known
+            super().start()
+
+    monkeypatch.setattr("visenv.simulators.pool.ChildHost", Slow)
+    pool.borrow(spec({"level": 2}), {})
+    assert pool._pending == 0
+
+
 def test_borrower_waits_until_a_simulator_is_given_back(
     pool: SimulatorPool, spec: MakeSpec
 ) -> None:
