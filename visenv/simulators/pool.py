@@ -81,8 +81,7 @@ class SimulatorPool:
 
     def give_back(self, host: SimulatorHost) -> None:
         """Take a host back, and close it if it failed or uses too much memory."""
-        used = host.memory_bytes()
-        keep = host.is_alive() and used <= host.spec.limits.recycle_bytes
+        used, keep = host.memory_bytes(), host.is_reusable()
         with self._changed:
             self._largest[host.spec.target] = max(used, self._largest.get(host.spec.target, 0))
             if host not in self._lent:  # the pool was closed in the meantime
