@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from visenv.errors import ServiceError
+from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.host import BOUNDARY, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
@@ -38,6 +38,9 @@ class SimulatorPool:
         budget_bytes: Memory of all simulators together. The default is three quarters of the
             machine's memory, or the value of ``VISENV_SIMULATOR_MEMORY``.
         wait_s: Most seconds to wait for memory.
+
+    Raises:
+        ConfigurationError: If ``VISENV_SIMULATOR_MEMORY`` is not a number.
     """
 
     def __init__(self, budget_bytes: int | None = None, wait_s: float = _WAIT_S) -> None:
@@ -182,7 +185,12 @@ def _likeness(task: str, wanted: str) -> int:
 def _budget() -> int:
     given = os.environ.get(BUDGET_VARIABLE, "")
     if given:
-        return int(float(given) * 2**30)
+        try:
+            return int(float(given) * 2**30)
+        except (ValueError, OverflowError) as error:
+            raise ConfigurationError(
+                f"{BUDGET_VARIABLE} must be a number of GiB such as 16, got {given!r}."
+            ) from error
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.75)
 
 
