@@ -239,8 +239,9 @@ class Experiment:
 
     def _report(self) -> None:
         logs = [self.folder / phase / "metrics.jsonl" for phase in self.recipe.phases]
-        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png")
-        for table in self.results.tables(headline_metrics(self.recipe), self.console.width):
+        names = headline_metrics(self.recipe)
+        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png", names)
+        for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(f"Report: {write_report(self.folder)}")
 
