@@ -243,6 +243,26 @@ def test_examples_are_read_from_a_file_or_written_by_the_planner(tmp_path: Path)
     assert "Example 10." in prompt_of(house.reset(seed=0)[1]["step"])
 
 
+@pytest.mark.parametrize(
+    ("env_id", "name", "meant"),
+    [
+        ("visenv/EBAlfred-v0", "simulater", "simulator"),
+        ("visenv/EBHabitat-v0", "skill", "skills"),
+        ("visenv/EBHabitat-v0", "asset", "assets"),
+        ("visenv/EBAlfred-v0", "feedbak", "feedback"),
+        ("visenv/EBAlfred-v0", "sides", "side"),
+    ],
+)
+def test_unknown_option_suggests_one_that_the_benchmark_has(
+    env_id: str, name: str, meant: str
+) -> None:
+    given: dict[str, Any] = {name: "x"}
+    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'") as raised:
+        gym.make(env_id, **given)
+    assert f"option of {env_id}" in str(raised.value)
+    assert "dialect" not in str(raised.value)
+
+
 def test_published_tasks_are_refused_without_their_player() -> None:
     with pytest.raises(ConfigurationError, match="Unity player"):
         gym.make("visenv/EBAlfred-v0", data="eb_alfred:/somewhere")
