@@ -1,8 +1,9 @@
 """Lends hosts of simulators to environments; starts them one at a time, within a memory budget.
 
-An environment borrows a host for an episode. The pool prefers a host that was used for the same
-task, because a simulator keeps loaded data. Hosts that are not borrowed stay open for the next
-episode.
+An environment borrows a host at its first reset. It keeps the host until the environment is closed,
+the host fails, or the host uses too much memory for another episode. The pool prefers a host that
+was used for the same task, because a simulator keeps loaded data. Hosts that are not borrowed stay
+open.
 """
 
 from __future__ import annotations

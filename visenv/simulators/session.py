@@ -1,4 +1,4 @@
-"""Lets one environment use simulators: borrows a host at each reset, pickles as a snapshot."""
+"""Lets one environment use simulators: borrows a host at its first reset, pickles as a snapshot."""
 
 from __future__ import annotations
 
