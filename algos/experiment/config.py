@@ -51,7 +51,7 @@ class ModelConfig:
     """Freeze the vision tower; a phase can override this."""
     lora_rank: int = 0
     """Rank of LoRA adapters that are trained instead of the language model; 0 trains the whole
-    language model."""
+    language model. Other settings of LoRA are in `options`, as `lora`."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the policy (`visenv.policies.transformers.TransformersPolicy`)."""
 

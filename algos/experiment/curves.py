@@ -9,23 +9,14 @@ from typing import Any
 
 import numpy as np
 
-_SHOWN = (
-    "reward",
-    "metrics/accuracy",
-    "metrics/hit",
-    "metrics/zoomed",
-    "terms/format",
-    "entropy",
-    "loss",
-)
 
-
-def draw_curves(metrics: Sequence[Path], picture: Path) -> None:
-    """Draw the main metrics by step, with one row of charts for each phase.
+def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:
+    """Draw reward, metrics, format, entropy and loss by step, with one row for each phase.
 
     Args:
         metrics: The ``metrics.jsonl`` of each phase, in a folder with the name of the phase.
         picture: The PNG file to write.
+        names: The metrics of the tasks to draw; those that a phase lacks are left out.
     """
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
@@ -33,21 +24,23 @@ def draw_curves(metrics: Sequence[Path], picture: Path) -> None:
         path.parent.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         for path in metrics
     }
-    columns = max(len(_names(rows)) for rows in phases.values())
+    tasks = (f"metrics/{name}" for name in names)
+    shown = ("reward", *tasks, "terms/format", "entropy", "loss")
+    known = {
+        phase: [name for name in shown if any(name in row for row in rows)]
+        for phase, rows in phases.items()
+    }
+    columns = max(map(len, known.values()))
     figure = Figure(figsize=(3.2 * columns, 2.6 * len(phases)), layout="constrained")
     grid = figure.subplots(len(phases), columns, squeeze=False)
     for (phase, rows), charts in zip(phases.items(), grid, strict=True):
         for chart in charts:
             chart.set_axis_off()
-        for chart, name in zip(charts, _names(rows), strict=False):
+        for chart, name in zip(charts, known[phase], strict=False):
             chart.set_axis_on()
             _draw(chart, rows, name)
             chart.set_title(f"{phase}: {name}", fontsize=9)
     figure.savefig(picture, dpi=110)
-
-
-def _names(rows: list[dict[str, Any]]) -> list[str]:
-    return [name for name in _SHOWN if any(name in row for row in rows)]
 
 
 def _draw(chart: Any, rows: list[dict[str, Any]], name: str) -> None:

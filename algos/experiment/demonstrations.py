@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[
     policy.train_mode(False)
     sampling = Sampling(rollouts.temperature, rollouts.max_tokens)
     # Every process plays all episodes in the same way, because all need the same list.
-    collector = Collector(mixture, policy, sampling, rollouts.concurrency, deterministic=True)
-    episodes = collector.episodes(specs)
-    collector.close()
+    with closing(
+        Collector(mixture, policy, sampling, rollouts.concurrency, deterministic=True)
+    ) as collector:
+        episodes = collector.episodes(specs)
     return [episode for episode in episodes if episode.status != "aborted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from visenv.errors import RunError
 from visenv.makers import make_algorithm
-from visenv.policy import Policy, TrainablePolicy
+from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.types import Episode
 from visenv.viewer import write_report
 
@@ -134,9 +135,23 @@ class Experiment:
             self.policy.load_weights(self._weights(name))
             return
         demonstrations = self._demonstrations(name, phase) if phase.is_sft else []
-        folder, steps = self.folder / name, self._steps(name, phase)
+        steps = self._steps(name, phase)
         sampler = None if phase.is_sft else parts.make_sampler(self.recipe, self._model)
-        trainer = Trainer(
+        with nullcontext() if sampler is None else closing(sampler):
+            trainer = self._make_trainer(name, phase, steps, sampler)
+            self.console.rule(f"{name}: {steps} steps")
+            if phase.is_sft:
+                trainer.fit(demonstrations, phase.demonstrations.batch_size)
+            else:
+                trainer.train(parts.training_mixture(self.recipe, phase))
+        seconds = seconds_of(trainer.folder) if self.processes.first else 0.0
+        self.results.finish(name, trainer.step, self.processes.broadcast(seconds))
+
+    def _make_trainer(
+        self, name: str, phase: Phase, steps: int, sampler: EnginePolicy[Any] | None
+    ) -> Trainer:
+        folder = self.folder / name
+        return Trainer(
             self.policy,
             make_algorithm(phase.algorithm, phase.algorithm_options),
             phase.trainer(phase_seed(self.recipe, name), steps),
@@ -150,15 +165,6 @@ class Experiment:
             callbacks=parts.make_callbacks(self.recipe),
             trackers=self.recipe.trackers,
         )
-        self.console.rule(f"{name}: {steps} steps")
-        if phase.is_sft:
-            trainer.fit(demonstrations, phase.demonstrations.batch_size)
-        else:
-            trainer.train(parts.training_mixture(self.recipe, phase))
-        if sampler is not None:
-            sampler.close()
-        seconds = seconds_of(folder) if self.processes.first else 0.0
-        self.results.finish(name, trainer.step, self.processes.broadcast(seconds))
 
     def _reference(self, phase: Phase) -> TrainablePolicy[Any] | None:
         """Return the reference policy that a phase names, or None for its initial weights."""
@@ -233,8 +239,9 @@ class Experiment:
 
     def _report(self) -> None:
         logs = [self.folder / phase / "metrics.jsonl" for phase in self.recipe.phases]
-        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png")
-        for table in self.results.tables(headline_metrics(self.recipe), self.console.width):
+        names = headline_metrics(self.recipe)
+        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png", names)
+        for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(f"Report: {write_report(self.folder)}")
 

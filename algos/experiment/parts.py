@@ -147,7 +147,7 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
     told = recipe.model
     options = dict(told.options)
     if told.lora_rank:
-        options["lora"] = {"rank": told.lora_rank}
+        options["lora"] = {**options.get("lora", {}), "rank": told.lora_rank}
     gpu = os.environ.get("LOCAL_RANK")
     try:
         policy: TrainablePolicy[Any] = load("policy", "transformers")(

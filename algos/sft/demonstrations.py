@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 from visenv.errors import RunError
@@ -36,9 +37,8 @@ def play_demonstrations(
     Raises:
         RunError: If no episode terminated. The message contains the reason of the first one.
     """
-    collector = Collector(make_env, oracle)
-    played = collector.episodes(_specs(collector.mixture, seeds))
-    collector.close()
+    with closing(Collector(make_env, oracle)) as collector:
+        played = collector.episodes(_specs(collector.mixture, seeds))
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
         reason = played[0].failure or played[0].reason

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,13 +160,12 @@ def play_held_out(
         count: The number of processes that share the samples.
     """
     for name, make_env in make_envs.items():
-        env = make_env()
-        specs = places(env, episodes)[rank::count]
-        env.close()
+        with closing(make_env()) as env:
+            specs = places(env, episodes)[rank::count]
         for way, heat in zip(WAYS, (0.0, temperature), strict=True):
-            collector = Collector(make_env, policy, Sampling(heat, max_tokens))
-            yield HeldOutEpisodes(name, way, collector.episodes(specs))
-            collector.close()
+            with closing(Collector(make_env, policy, Sampling(heat, max_tokens))) as collector:
+                played = collector.episodes(specs)
+            yield HeldOutEpisodes(name, way, played)
 
 
 def flattened(scores: Scores) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 from typing_extensions import Unpack
@@ -22,6 +22,7 @@ from .env import ArgosImage, ArgosVideo
 from .env.base import ArgosEnv
 from .ground_truth import GroundedTruth, MediaTruth
 from .presets import PRESETS, ArgosPreset, ArgosSettings, TeacherNames
+from .prompts import Coordinates
 from .rewards import TERMS_OF, Reward
 from .teachers import make_extractor, make_selector, make_teachers
 from .world.images import ImageWorld
@@ -62,6 +63,7 @@ def make(
     reward: Reward | None = None,
     teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers = "oracle",
     noise: float = 0.0,
+    pointing_coordinates: Coordinates = "pixels",
     threshold: float = 0.5,
     weights: Mapping[str, float] | None = None,
     empty: Literal["zero", "skip"] = "zero",
@@ -90,6 +92,7 @@ def make(
     check_choice("reward", reward, TERMS_OF)
     check_choice("empty", empty, ("zero", "skip"))
     check_choice("mean", mean, ("geometric", "product"))
+    check_choice("pointing_coordinates", pointing_coordinates, get_args(Coordinates))
     if categories not in (2, 3):
         raise ConfigurationError(f"categories must be 2 or 3, got {categories!r}.")
     source: Any
@@ -112,7 +115,7 @@ def make(
     )
     gate = GatedAggregate(threshold, weights or {})
     verifier = Verifier(
-        make_teachers(teachers, noise),
+        make_teachers(teachers, noise, pointing_coordinates),
         TERMS_OF[reward],
         gate,
         empty,

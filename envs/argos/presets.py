@@ -72,6 +72,8 @@ class ArgosSettings(TypedDict, total=False):
             for example ``{"detector": "detector:<model>", "segmenter": "segmenter:<model>",
             "reasoner": "openai:<model>?base_url=…"}``, or `Teachers`.
         noise: Share of wrong verdicts of the oracle, 0 to 1.
+        pointing_coordinates: Unit of the points that the pointing model writes as JSON:
+            ``"pixels"`` (Qwen2.5-VL), or ``"relative1000"``, from 0 to 1000 (Qwen3-VL).
         threshold: Minimum accuracy at which the other terms count.
         weights: Weights of terms by name, 1 by default.
         empty: ``"zero"``, or ``"skip"``, which omits the grounding term if there is no grounding.
@@ -97,6 +99,7 @@ class ArgosSettings(TypedDict, total=False):
     reward: Reward | None
     teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers
     noise: float
+    pointing_coordinates: Coordinates
     threshold: float
     weights: Mapping[str, float] | None
     empty: Literal["zero", "skip"]

@@ -22,17 +22,20 @@ from visenv.verifier.selector import read_functions
 
 from . import prompts
 from .presets import TeacherNames
+from .prompts import Coordinates
 
 
 def make_teachers(
     teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers,
     noise: float,
+    pointing_coordinates: Coordinates = "pixels",
 ) -> Teachers:
     """Return the teachers for the given options.
 
     Args:
         teachers: ``"oracle"``, scorers by the names of teachers, or `Teachers`.
         noise: Share of wrong verdicts of the oracle.
+        pointing_coordinates: See `model_teachers`.
 
     Raises:
         ConfigurationError: If a teacher is unknown or missing, or noise is invalid.
@@ -47,14 +50,18 @@ def make_teachers(
         raise ConfigurationError(f'teachers must be "oracle" or scorers by name, got {teachers!r}.')
     if noise:
         raise ConfigurationError("noise needs the oracle; it cannot be added to other teachers.")
-    return model_teachers(teachers)
+    return model_teachers(teachers, pointing_coordinates)
 
 
-def model_teachers(names: Mapping[TeacherNames, str]) -> Teachers:
+def model_teachers(
+    names: Mapping[TeacherNames, str], pointing_coordinates: Coordinates = "pixels"
+) -> Teachers:
     """Return teachers that use scorers.
 
     Args:
         names: One line for each scorer (`Scorer.parse`); detector and segmenter are needed.
+        pointing_coordinates: Unit of the points that the pointing model writes as JSON
+            (`visenv.verifier.models.read_pointing`).
 
     Raises:
         ConfigurationError: If a teacher is unknown or missing.
@@ -71,7 +78,9 @@ def model_teachers(names: Mapping[TeacherNames, str]) -> Teachers:
     return Teachers(
         detector=ModelDetector(scorers["detector"]),
         segmenter=ModelSegmenter(scorers["segmenter"]),
-        pointing_model=ModelPointing(pointing, prompts.POINTING) if pointing else None,
+        pointing_model=ModelPointing(pointing, prompts.POINTING, coordinates=pointing_coordinates)
+        if pointing
+        else None,
         description_judge=ModelDescriptionJudge(
             Judge(judge, prompts.FRAME_JUDGE, score), Judge(judge, prompts.SPAN_JUDGE, score)
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import gymnasium as gym
 
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
-from visenv.presets import check_choice, check_count, choose_preset
+from visenv.presets import check_choice, check_count, choose_preset, options_of
 from visenv.rewards import RewardWrapper
 
 from .datasets.published import PublishedTruth
@@ -244,6 +244,7 @@ def _make_eb(
 ) -> gym.Env[Observation, str]:
     if "dialect" in settings:
         raise ConfigurationError(f"{made.__name__} has the dialect {dialect!r}; use House-v0.")
+    env_id = _check_names(made, settings)
     published = "eb_alfred" if made is EBAlfred else "eb_habitat"
     if isinstance(data, str) and data.startswith(f"{published}:"):
         raise ConfigurationError(
@@ -258,10 +259,25 @@ def _make_eb(
     subset, split = settings.pop("subset", "all"), settings.pop("split", "train")
     render_mode = settings.pop("render_mode", None)
     on_abort = settings.pop("on_abort", "truncate")
-    chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
+    chosen = choose_preset(env_id, make_house, PRESETS, preset, settings)
     world = make_world(chosen, options)
     source = _source(made.__name__, data, chosen, (dialect, subset, split), world.name)
     return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
+
+
+def _check_names(made: type[HouseEnv], settings: dict[str, Any]) -> str:
+    """Check the names of the further arguments of EB-ALFRED or EB-Habitat, and return the id."""
+    env_id, maker = (
+        ("visenv/EBAlfred-v0", make_eb_alfred)
+        if issubclass(made, EBAlfred)
+        else ("visenv/EBHabitat-v0", make_eb_habitat)
+    )
+    fields = get_type_hints(EmbodiedPreset)
+    known = dict.fromkeys([*options_of(maker), *options_of(make_house), *fields])
+    del known["dialect"]  # it is that of the benchmark
+    for name in settings:
+        check_choice(f"option of {env_id}", name, known)
+    return env_id
 
 
 def _source(

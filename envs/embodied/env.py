@@ -327,7 +327,7 @@ class HouseEnv(RebuiltPrompt):
         frame = self.simulation.frame(self.preset.side, smooth, options.blind)
         if options.boxes and not options.blind:
             frame = with_boxes(frame, self.simulation)
-        before = self._frames[len(self._frames) - options.past_images :] * bool(options.past_images)
+        before = self._frames[max(0, len(self._frames) - options.past_images) :]
         self._frames.append(frame)
         earlier: tuple[Part, ...] = (prompts.BEFORE, *before) if before else ()
         return (*earlier, prompts.NOW, frame)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from visenv.images import Window
+from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 
 MOST_BOXES = 16
 """Maximum number of boxes that are checked; further ones count as written but not as valid."""
@@ -123,4 +124,6 @@ def _problem(box: Numbers, size: tuple[int, int]) -> str:
         return f"it must cover less than {MOST_AREA:.0%} of the image"
     if min(x2 - x1, y2 - y1) < LEAST_SIDE:
         return f"its sides must be at least {LEAST_SIDE} pixels"
+    if is_too_thin((x2 - x1, y2 - y1)):
+        return f"one side is more than {MOST_ASPECT} times as long as the other"
     return ""

@@ -64,7 +64,7 @@ class VLLMServer:
         self._transfer = transfer
         self._port = free_port() if port is None else port
         self._timeout = timeout
-        self._log = log or Path(tempfile.mkstemp(prefix="visenv-vllm-", suffix=".log")[1])
+        self._log = log or _temporary_log()
         self._process: subprocess.Popen[bytes] | None = None
         self._end: weakref.finalize[[subprocess.Popen[bytes]], VLLMServer] | None = None
         self.url = f"http://127.0.0.1:{self._port}"
@@ -143,6 +143,12 @@ class VLLMServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _temporary_log() -> Path:
+    handle, name = tempfile.mkstemp(prefix="visenv-vllm-", suffix=".log")
+    os.close(handle)
+    return Path(name)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
@@ -37,7 +38,8 @@ class EnvSlot(Protocol):
 
     Attributes:
         usable: Whether the environment can be called. False after a failure that the environment
-            cannot recover from; in a slot with a worker, also during a call.
+            cannot recover from; in a slot with a worker, and for a step in a thread, also during a
+            call.
         begun: Whether a reset of the environment has succeeded; the caller of the slot sets it.
         made: Whether the environment is made, or could not be made: `open` then returns or raises
             without waiting.
@@ -121,6 +123,7 @@ class InlineSlot:
         self._adapter = adapter
         self._isolate = isolate
         self._threads = threads if adapter.waits else None
+        self._step: Future[Any] | None = None  # the last step that was given to a thread
 
     @property
     def made(self) -> bool:
@@ -138,7 +141,7 @@ class InlineSlot:
             call = partial(getattr(self._adapter, method), **arguments)
             if self._threads is None:
                 return call()
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            return await self._in_thread(self._threads, call)
         except VisenvError:
             raise
         except (Exception, SystemExit) as error:  # sys.exit() in a tool must not end the run
@@ -148,12 +151,29 @@ class InlineSlot:
             _log.warning("An environment failed and is replaced.", exc_info=error)
             raise EnvFailedError(Failure.of(error)) from error
 
+    async def _in_thread(self, threads: ThreadPoolExecutor, call: Callable[[], Any]) -> Any:
+        """Run a step in a thread; if the wait is cancelled, the slot is not usable any more.
+
+        The step itself cannot be cancelled, and no other episode may call its environment.
+        """
+        self.usable = False
+        self._step = threads.submit(call)
+        try:
+            return await asyncio.wrap_future(self._step)
+        finally:
+            self.usable = self._step.done()
+
     def close(self) -> None:
-        """Close the environment; if it failed before, exceptions are ignored."""
+        """Close the environment; if it failed before, exceptions are ignored.
+
+        An environment whose step still runs in a thread is closed when the step ends.
+        """
         if self.usable:
             self._adapter.close()
-        else:
+        elif self._step is None:
             guarded(self._adapter.close)
+        else:
+            self._step.add_done_callback(lambda _: guarded(self._adapter.close))
 
 
 class InlineExecutor:

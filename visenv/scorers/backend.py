@@ -58,7 +58,8 @@ class ServiceLimits:
             )
         if min(self.max_delay, self.retries, self.memory_bytes) < 0:
             raise ConfigurationError("max_delay, retries and memory_bytes must not be negative.")
-        if min(self.requests_per_minute or 1, self.tokens_per_minute or 1) <= 0:
+        rates = (self.requests_per_minute, self.tokens_per_minute)
+        if any(rate is not None and rate <= 0 for rate in rates):
             raise ConfigurationError("A rate limit must be above 0, or None for no limit.")
 
 

@@ -42,6 +42,14 @@ _CLOSE_S = 10.0
 _starter = ThreadPoolExecutor(1, thread_name_prefix="visenv-starter")
 
 
+def _after_fork_in_child() -> None:
+    global _starter  # noqa: PLW0603  a fork copies the executor, and not its thread
+    _starter = ThreadPoolExecutor(1, thread_name_prefix="visenv-starter")
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 class ChildHost(SimulatorHost):
     """Runs a simulator in a child process.
 
@@ -69,7 +77,6 @@ class ChildHost(SimulatorHost):
     @override
     def start(self) -> None:
         """Start the child and wait until its simulator has loaded its packages."""
-        self._spawn()
         module = self.spec.target.partition(":")[0]
         hello = {
             "target": self.spec.target,
@@ -77,6 +84,7 @@ class ChildHost(SimulatorHost):
             "packages": bare_packages(module),
             "idle_s": self.spec.limits.idle_s,
         }
+        self._spawn()
         deadline = time.monotonic() + self.spec.limits.start_s
         self._write(json.dumps(hello).encode() + b"\n", deadline)
         message, _ = self._read_reply(deadline)

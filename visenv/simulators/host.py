@@ -85,6 +85,10 @@ class SimulatorHost(ABC):
     def is_alive(self) -> bool:
         """Return whether the simulator can be called."""
 
+    def is_reusable(self) -> bool:
+        """Return whether another episode may be played: it works and its memory is in the limit."""
+        return self.is_alive() and self.memory_bytes() <= self.spec.limits.recycle_bytes
+
     @abstractmethod
     def _exchange(
         self, calls: Sequence[Call], arrays: Mapping[str, Any]

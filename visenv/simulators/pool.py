@@ -1,8 +1,9 @@
 """Lends hosts of simulators to environments; starts them one at a time, within a memory budget.
 
-An environment borrows a host for an episode. The pool prefers a host that was used for the same
-task, because a simulator keeps loaded data. Hosts that are not borrowed stay open for the next
-episode.
+An environment borrows a host at its first reset. It keeps the host until the environment is closed,
+the host fails, or the host uses too much memory for another episode. The pool prefers a host that
+was used for the same task, because a simulator keeps loaded data. Hosts that are not borrowed stay
+open.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from visenv.errors import ServiceError
+from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.host import BOUNDARY, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
@@ -38,6 +39,9 @@ class SimulatorPool:
         budget_bytes: Memory of all simulators together. The default is three quarters of the
             machine's memory, or the value of ``VISENV_SIMULATOR_MEMORY``.
         wait_s: Most seconds to wait for memory.
+
+    Raises:
+        ConfigurationError: If ``VISENV_SIMULATOR_MEMORY`` is not a number.
     """
 
     def __init__(self, budget_bytes: int | None = None, wait_s: float = _WAIT_S) -> None:
@@ -71,17 +75,17 @@ class SimulatorPool:
                     self._make_room(deadline)
                     continue
                 if host is None:
-                    self._pending += self._expected(spec)
+                    reserved = self._expected(spec)
+                    self._pending += reserved
             if host is None:
-                return self._start(spec)
+                return self._start(spec, reserved)
             if host.is_alive():
                 return host
             self.give_back(host)  # its process ended while it was idle
 
     def give_back(self, host: SimulatorHost) -> None:
         """Take a host back, and close it if it failed or uses too much memory."""
-        used = host.memory_bytes()
-        keep = host.is_alive() and used <= host.spec.limits.recycle_bytes
+        used, keep = host.memory_bytes(), host.is_reusable()
         with self._changed:
             self._largest[host.spec.target] = max(used, self._largest.get(host.spec.target, 0))
             if host not in self._lent:  # the pool was closed in the meantime
@@ -117,7 +121,8 @@ class SimulatorPool:
         self._lent.add(host)
         return host
 
-    def _start(self, spec: SimulatorSpec) -> SimulatorHost:
+    def _start(self, spec: SimulatorSpec, reserved: int) -> SimulatorHost:
+        """Start a host, and release the bytes that were reserved for it."""
         host: SimulatorHost = (
             LocalSimulatorHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
         )
@@ -128,7 +133,7 @@ class SimulatorPool:
                 self._lent.add(host)
         finally:
             with self._changed:
-                self._pending -= self._expected(spec)
+                self._pending -= reserved
                 self._changed.notify_all()
         return host
 
@@ -181,7 +186,12 @@ def _likeness(task: str, wanted: str) -> int:
 def _budget() -> int:
     given = os.environ.get(BUDGET_VARIABLE, "")
     if given:
-        return int(float(given) * 2**30)
+        try:
+            return int(float(given) * 2**30)
+        except (ValueError, OverflowError) as error:
+            raise ConfigurationError(
+                f"{BUDGET_VARIABLE} must be a number of GiB such as 16, got {given!r}."
+            ) from error
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.75)
 
 

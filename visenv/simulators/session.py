@@ -1,4 +1,4 @@
-"""Lets one environment use simulators: borrows a host at each reset, pickles as a snapshot."""
+"""Lets one environment use simulators: borrows a host at its first reset, pickles as a snapshot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SimulatorSession:
         return self._host
 
     def reset(self, task: Mapping[str, Any], frames: Any = None) -> SimulatorReply:
-        """Start an episode.
+        """Start an episode, on the host of the last one unless it failed or uses too much memory.
 
         Raises:
             ConfigurationError: If the simulator cannot be started; the message says what to
@@ -55,7 +55,7 @@ class SimulatorSession:
         """
         self._snapshot = None
         self._task = dict(task)
-        if self._host is not None and (self._host.broken or not self._host.is_alive()):
+        if self._host is not None and not self._host.is_reusable():
             self.end()
         host = self._host or self._borrow()
         with self._failing():

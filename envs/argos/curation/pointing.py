@@ -17,7 +17,7 @@ from visenv.verifier.models import ModelPointing
 from visenv.verifier.oracle import OraclePointingModel
 from visenv.verifier.teachers import FrameReference, PointingModel
 
-from ..prompts import POINTING
+from ..prompts import POINTING, Coordinates
 from .entities import entities_of
 from .rows import DrawnPoint, MakeEnv, SampleEnv
 
@@ -32,6 +32,8 @@ class PointToEntities(CurationStep):
             ``"openai:allenai/Molmo-7B-D-0924?base_url=http://localhost:8000/v1"``. In the paper it
             is Molmo-7B.
         label: The name of the environment in the journal.
+        coordinates: Unit of the points that a pointing model writes as JSON
+            (`visenv.verifier.models.read_pointing`).
 
     Raises:
         ConfigurationError: If there is no such scorer, or this is not an Argos environment.
@@ -39,8 +41,14 @@ class PointToEntities(CurationStep):
 
     name: ClassVar[str] = "argos-point"
 
-    def __init__(self, make_env: MakeEnv, model: str, label: str = "") -> None:
-        self._model, self._name = _pointing_model(model)
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        model: str,
+        label: str = "",
+        coordinates: Coordinates = "pixels",
+    ) -> None:
+        self._model, self._name = _pointing_model(model, coordinates)
         self._samples = SampleEnv(make_env)
         self._label = label
 
@@ -83,9 +91,10 @@ class PointToEntities(CurationStep):
         self._samples.close()
 
 
-def _pointing_model(line: str) -> tuple[PointingModel, str]:
+def _pointing_model(line: str, coordinates: Coordinates) -> tuple[PointingModel, str]:
     """Return the pointing model of a scorer line, and its name for the journal."""
     if line == "oracle":
         return OraclePointingModel(), line
     scorer = Scorer.parse(line)
-    return ModelPointing(scorer, POINTING), scorer.name
+    unit = "" if coordinates == "pixels" else f", {coordinates}"
+    return ModelPointing(scorer, POINTING, coordinates=coordinates), f"{scorer.name}{unit}"

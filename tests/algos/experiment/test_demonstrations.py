@@ -14,6 +14,7 @@ from visenv.algos.experiment.demonstrations import find_demonstrations, phase_se
 from visenv.algos.trainer.episode_sources.samples import SampleOrder
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
 from visenv.makers import find_model
+from visenv.rollout import Collector
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -66,6 +67,26 @@ def test_policy_plays_the_samples_of_rl_as_often(policy: Any) -> None:
     assert Counter(episode.seed for episode in episodes) == dict.fromkeys(seeds, 3)
     assert all(episode.segments for episode in episodes)
     assert len({episode.turns[0].text for episode in episodes}) > 1  # sampled, not greedy
+
+
+@pytest.mark.parametrize("told", [{"samples_of": "rl", "episodes": 0}, {"episodes": 4}])
+def test_environments_are_closed_if_the_play_fails(
+    policy: Any, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]
+) -> None:
+    closed: list[Collector] = []
+
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    def close(collector: Collector) -> None:
+        closed.append(collector)
+
+    monkeypatch.setattr(Collector, "episodes", fails)
+    monkeypatch.setattr(Collector, "close", close)
+    recipe = recipe_with(**told, min_reward=None)
+    with pytest.raises(ZeroDivisionError):
+        find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
+    assert len(closed) == 1
 
 
 def test_samples_are_those_of_a_phase_of_rl_before() -> None:

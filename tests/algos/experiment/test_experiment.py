@@ -16,7 +16,7 @@ import pytest
 from tests.environments import IDS
 from tests.programs import ROOT, run_python
 from visenv.cli import main
-from visenv.errors import ConfigurationError, RunError, UnknownNameError
+from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
 pytestmark = [
     pytest.mark.component("torch", "transformers", "tensorboard"),
@@ -83,6 +83,40 @@ def test_controls_are_evaluated_on_the_weights_of_rl(finished: Path) -> None:
     scores = results(finished)["scores"]
     # Two steps teach nothing: the policy never zooms, so a random crop changes nothing.
     assert scores["after rl, random_crop"] == scores["after rl"]
+
+
+def test_lora_rank_keeps_the_other_settings_of_lora(finished: Path) -> None:
+    from visenv.algos.experiment import parts, read_recipe, recipe_path
+
+    words = ["--model.lora-rank", "8", "--model.options.lora.alpha", "16"]
+    recipe = read_recipe(recipe_path("zoom_tiny"), words)
+    adapter = parts.make_policy(recipe, finished / "job" / "model", freeze_vision=False).adapter()
+    assert adapter is not None
+    assert (adapter.config["r"], adapter.config["lora_alpha"]) == (8, 16)
+
+
+def test_sampler_is_closed_if_training_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from visenv.algos.experiment import parts
+    from visenv.algos.trainer import Trainer
+
+    class Engine:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    def diverge(trainer: Trainer, make_env: Any) -> None:
+        assert trainer.sampler is not None
+        raise DivergedError("the loss is nan")
+
+    engine = Engine()
+    monkeypatch.setattr(parts, "make_sampler", lambda recipe, model: engine)
+    monkeypatch.setattr(Trainer, "train", diverge)
+    with pytest.raises(DivergedError):
+        train(tmp_path, "--no-controls", "--phases.warm-up.steps", "1", "--evaluation.episodes=1")
+    assert engine.closed
 
 
 def test_reference_of_a_phase_is_the_model_or_an_earlier_phase(tmp_path: Path) -> None:

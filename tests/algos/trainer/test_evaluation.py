@@ -13,7 +13,7 @@ from typing_extensions import override
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import HeldOut, RolloutConfig, Trainer, TrainerConfig
-from visenv.algos.trainer.evaluation import HeldOutScore, flattened
+from visenv.algos.trainer.evaluation import HeldOutScore, flattened, play_held_out
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Turn
 
@@ -48,6 +48,31 @@ def test_evaluations_come_every_few_steps_on_the_same_samples(tmp_path: Path) ->
     assert [row["step"] for row in rows(tmp_path / "run")] == [2, 4, 6]
     assert len(seeds) == 3 * 2 * 5  # greedy and sampled
     assert len(set(seeds)) == 5
+
+
+def test_environments_are_closed_if_an_evaluation_fails() -> None:
+    made: list[Echo] = []
+
+    class Echo(toy.Echo):
+        is_closed = False
+
+        @override
+        def close(self) -> None:
+            self.is_closed = True
+
+    class Broken(toy.ToyPolicy):
+        @override
+        async def respond(self, *args: Any) -> Any:
+            raise ZeroDivisionError
+
+    def make() -> Echo:
+        made.append(Echo())
+        return made[-1]
+
+    with pytest.raises(ZeroDivisionError):
+        next(play_held_out(Broken(), {"echo": make}, 2, 3, 1.0))
+    assert [env.is_closed for env in made] == [True] * len(made)
+    assert len(made) > 1
 
 
 def test_best_weights_are_those_of_the_highest_headline_metric(

@@ -203,10 +203,6 @@ def test_options_of_the_prompt() -> None:
     assert np.unique(blind.reset(seed=0)[0]["images"][0]).tolist() == [128]
     words = make(language_only=True)
     assert words.reset(seed=0)[0]["images"] == ()
-    past = make(past_images=2, invalid_actions=9)
-    past.reset(seed=0)
-    counts = [len(past.step("no")[0]["images"]) for _ in range(3)]
-    assert counts == [2, 3, 3]
     boxed = make(boxes=True).reset(seed=0)[0]["images"][0]
     plain = make().reset(seed=0)[0]["images"][0]
     assert boxed.shape == plain.shape
@@ -218,6 +214,15 @@ def test_oracle_without_frames_does_not_describe_them() -> None:
     assert "I begin." in thoughts[0]
     for words in ("I see", "I look for", "This is"):
         assert not any(words in each for each in thoughts)
+
+
+@pytest.mark.parametrize(
+    ("past_images", "expected"), [(1, [2, 2, 2, 2]), (2, [2, 3, 3, 3]), (3, [2, 3, 4, 4])]
+)
+def test_earlier_frames_are_shown_up_to_their_number(past_images: int, expected: list[int]) -> None:
+    env = make(past_images=past_images, invalid_actions=9)
+    assert len(env.reset(seed=0)[0]["images"]) == 1
+    assert [len(env.step("no")[0]["images"]) for _ in range(4)] == expected
 
 
 def test_chat_history_goes_on_with_what_is_new() -> None:
@@ -244,6 +249,26 @@ def test_examples_are_read_from_a_file_or_written_by_the_planner(tmp_path: Path)
         make(examples=str(file), n_shots=2).reset(seed=0)
     house = gym.make("visenv/House-v0", n_shots=10, subset="long_horizon")
     assert "Example 10." in prompt_of(house.reset(seed=0)[1]["step"])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name", "meant"),
+    [
+        ("visenv/EBAlfred-v0", "simulater", "simulator"),
+        ("visenv/EBHabitat-v0", "skill", "skills"),
+        ("visenv/EBHabitat-v0", "asset", "assets"),
+        ("visenv/EBAlfred-v0", "feedbak", "feedback"),
+        ("visenv/EBAlfred-v0", "sides", "side"),
+    ],
+)
+def test_unknown_option_suggests_one_that_the_benchmark_has(
+    env_id: str, name: str, meant: str
+) -> None:
+    given: dict[str, Any] = {name: "x"}
+    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'") as raised:
+        gym.make(env_id, **given)
+    assert f"option of {env_id}" in str(raised.value)
+    assert "dialect" not in str(raised.value)
 
 
 def test_published_tasks_are_refused_without_their_player() -> None:

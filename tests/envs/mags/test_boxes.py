@@ -60,6 +60,16 @@ def test_invalid_box_says_why(box: Any, part: str) -> None:
     assert part in problem_of(box)
 
 
+def test_box_that_no_image_processor_accepts_is_invalid() -> None:
+    wide = (1200, 900)
+    thin, thinner = [0, 0, 400, 4], [0, 50, 401, 54]  # 100 and 100.25 to 1
+    checked = check_boxes([thin, thinner, [8, 0, 12, 401]], wide)
+    assert [each.problem for each in checked] == [
+        "",
+        *["one side is more than 100 times as long as the other"] * 2,
+    ]
+
+
 def test_boxes_are_examined_up_to_the_16th() -> None:
     boxes = [[10 * place % 190, 0, 10 * place % 190 + 5, 5] for place in range(10_000)]
     assert len(check_boxes(boxes, SIZE, most_overlap=1)) == MOST_BOXES == 16

@@ -370,6 +370,20 @@ def test_server_that_cannot_start_shows_its_last_words(
         VLLMServer(settings).start()
 
 
+def test_server_that_was_not_started_holds_no_file_open(qwen3_folder: Path) -> None:
+    from visenv.policies.vllm import VLLMServer
+    from visenv.policies.vllm.settings import EngineSettings
+
+    def open_files() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    before = open_files()
+    server = VLLMServer(EngineSettings(qwen3_folder))
+    assert open_files() == before
+    assert server._log.is_file()
+    server._log.unlink()
+
+
 def test_server_that_is_not_there(qwen3_folder: Path) -> None:
     from visenv.policies.vllm import VLLMServerPolicy
 

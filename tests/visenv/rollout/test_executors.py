@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from visenv.env import Observation
+from visenv.env import EpisodeLimits, Observation
+from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import (
@@ -28,6 +29,7 @@ from visenv.rollout import (
 )
 from visenv.testing import toy
 from visenv.testing.faulty_tool import OPENED, REACHED
+from visenv.tools import Store, Tool, ToolResult
 from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: {}\n</tool>"
@@ -179,6 +181,57 @@ def test_cancelled_episode_leaves_a_call_behind() -> None:
     OPENED["cancelled"].set()
     collector.close()
     assert not any(worker.alive for worker in executor._workers)
+
+
+class Slow(Tool[toy.AddArguments]):
+    """Waits in a coroutine, so that its step runs in a thread of the executor."""
+
+    name = "add"
+    description = "Waits."
+    arguments = toy.AddArguments
+
+    def __init__(self) -> None:
+        self.begun, self.gate, self.closed = (threading.Event() for _ in range(3))
+
+    @override
+    async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        self.begun.set()
+        await asyncio.to_thread(self.gate.wait, 60)
+        return ToolResult(("waited",))
+
+    @override
+    def close(self) -> None:
+        assert self.gate.is_set(), "closed during a step"
+        self.closed.set()
+
+
+def test_environment_whose_step_still_runs_in_a_thread_is_not_used_again() -> None:
+    first, second = Slow(), Slow()
+    tools = [second, first]
+
+    def make() -> gym.Env[Observation, str]:
+        return toy.Adder(
+            source=toy.Sums(),
+            grammar=KeyValueGrammar(),
+            tools=[tools.pop()],
+            limits=EpisodeLimits(turns=4),
+        )
+
+    async def run() -> None:
+        playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
+        await asyncio.to_thread(first.begun.wait, 60)
+        playing.cancel()
+        await asyncio.wait({playing})
+        collector.policy = load("policy", "scripted")([ANSWER])
+        assert (await collector.play(EpisodeSpec(1))).status == "terminated"
+        assert (tools, first.closed.is_set()) == ([], False)
+        first.gate.set()
+        assert await asyncio.to_thread(first.closed.wait, 60)
+
+    collector = Collector(make, load("policy", "scripted")([ADD.format(1)]))
+    asyncio.run(run())
+    second.gate.set()
+    collector.close()
 
 
 class Noting(ThreadExecutor):

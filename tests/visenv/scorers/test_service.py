@@ -15,6 +15,7 @@ from tests.visenv.scorers.doubles import BATCHES, RELEASE, Echo
 from visenv import background
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers import Embed, Scorer, Verdict, digest
+from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.loop import loop
 from visenv.scorers.services import resolve
 
@@ -306,6 +307,13 @@ def test_rate_limits_hold_requests_back(
     assert [future.done() for future in futures] == [True] * passed + [False] * (5 - passed)
     for future in futures:
         future.cancel()
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
+@pytest.mark.parametrize("limit", [0, -1.0])
+def test_rate_limit_that_lets_nothing_pass_is_refused(name: str, limit: float) -> None:
+    with pytest.raises(ConfigurationError, match="above 0, or None"):
+        ServiceLimits(**{name: limit})  # type: ignore[arg-type]
 
 
 def test_request_above_the_token_limit_is_sent_all_the_same(remote: Any) -> None:

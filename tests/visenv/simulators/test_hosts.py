@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
 import os
 import random
 import signal
@@ -164,6 +165,32 @@ def test_interpreter_that_is_no_python_is_an_error(
     with pytest.raises(ConfigurationError, match="cannot be started"):
         ChildHost(SimulatorSpec(toy, interpreter=str(program))).start()
     assert not list(tmp_path.glob("visenv-simulator-*"))
+
+
+def test_target_in_no_package_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: started.append(args))
+    with pytest.raises(ConfigurationError, match="no package 'nowhere'"):
+        ChildHost(SimulatorSpec("nowhere.sim:Toy", interpreter=sys.executable)).start()
+    assert not started
+
+
+def test_forked_process_starts_simulators_of_its_own(
+    open_host: Open, spec: Callable[..., SimulatorSpec]
+) -> None:
+    open_host().close()
+    forked = multiprocessing.get_context("fork").Process(target=start_and_close, args=(spec(),))
+    forked.start()
+    forked.join(30)
+    forked.kill()
+    forked.join()
+    assert forked.exitcode == 0
+
+
+def start_and_close(spec: SimulatorSpec) -> None:
+    host = ChildHost(spec)
+    host.start()
+    host.close()
 
 
 def test_interpreter_that_does_not_exist_names_the_command(

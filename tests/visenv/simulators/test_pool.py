@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from visenv.errors import ServiceError
+from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.pool import SimulatorPool
 from visenv.simulators.settings import SimulatorSpec
@@ -83,6 +83,33 @@ def test_simulators_run_within_the_budget(pool: SimulatorPool, spec: MakeSpec) -
     pool.budget_bytes = sum(host.memory_bytes() for host in hosts) + 2**20
     with pytest.raises(ServiceError, match="2 simulators use the memory budget"):
         pool.borrow(spec(), {})
+
+
+@pytest.mark.parametrize(("given", "budget"), [("1.5", 3 * 2**29), ("8 GB", None), ("inf", None)])
+def test_memory_budget_is_a_number_of_gib(
+    monkeypatch: pytest.MonkeyPatch, given: str, budget: int | None
+) -> None:
+    monkeypatch.setenv("VISENV_SIMULATOR_MEMORY", given)
+    if budget is None:
+        with pytest.raises(ConfigurationError, match="must be a number of GiB such as 16"):
+            SimulatorPool()
+    else:
+        assert SimulatorPool().budget_bytes == budget
+
+
+def test_memory_is_reserved_for_a_start_only_while_it_lasts(
+    pool: SimulatorPool, spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pool.borrow(spec(), {})
+
+    class Slow(ChildHost):
+        def start(self) -> None:
+            pool.give_back(first)  # now the memory of such a simulator is known
+            super().start()
+
+    monkeypatch.setattr("visenv.simulators.pool.ChildHost", Slow)
+    pool.borrow(spec({"level": 2}), {})
+    assert pool._pending == 0
 
 
 def test_borrower_waits_until_a_simulator_is_given_back(

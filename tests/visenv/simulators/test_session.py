@@ -34,6 +34,17 @@ def test_episodes_of_a_session_share_a_host(session: SimulatorSession) -> None:
     assert session.host is first
 
 
+def test_session_replaces_a_host_that_grew(
+    pool: SimulatorPool, spec: Callable[..., SimulatorSpec]
+) -> None:
+    session = SimulatorSession(spec(recycle_bytes=150 * 2**20), pool)
+    session.reset({"reset": "grow"})
+    first = session.host
+    assert session.reset({"from": 5}).facts == {"count": 5}
+    assert session.host is not first
+    assert pool.hosts() == [session.host]
+
+
 def test_pickle_in_mid_episode_goes_on_from_its_snapshot(session: SimulatorSession) -> None:
     session.reset({"from": 1})
     session.act({"add": 2})

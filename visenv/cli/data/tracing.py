@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from visenv.cli.arguments import check_at_least
 from visenv.cli.data.base import (
@@ -68,11 +69,17 @@ class ArgosPointCommand(EnvStepCommand):
     """The pointing model: a scorer, for example openai:allenai/Molmo-7B-D-0924?base_url=…, or
     oracle.
     """
+    pointing_coordinates: Literal["pixels", "relative1000"] = "pixels"
+    """Unit of the points that the model writes as JSON: pixels (Qwen2.5-VL), or from 0 to 1000
+    (Qwen3-VL). Molmo's points are always from 0 to 100.
+    """
 
     def run(self) -> None:
         """Point to the entities."""
-        places = self._places()
-        step = part("argos-point")(self._make_env(), self.pointing_model, self._env_label())
+        places, label = self._places(), self._env_label()
+        step = part("argos-point")(
+            self._make_env(), self.pointing_model, label, self.pointing_coordinates
+        )
         self._work(step, places, self.concurrency)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ import pytest
 
 from visenv.curation.lines import JsonLines
 from visenv.curation.step import StepReport
+from visenv.envs import argos
 from visenv.envs.argos.curation import DraftAnswers, PointToEntities
-from visenv.errors import ConfigurationError
+from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_maker
 from visenv.types import Image, Sample
+from visenv.verifier import Teachers, Verifier
+from visenv.verifier.models import Coordinates
+from visenv.verifier.teachers import FrameReference
 
 SAMPLE = Sample("s", "What?", (Image.from_pixels(np.zeros((200, 400, 3), np.uint8)),), ("a mug",))
 
@@ -29,7 +34,9 @@ def replies(request: Any) -> dict[str, str]:
     return {"text": texts[prompt], "finish_reason": "stop"}
 
 
-def pointed(folder: Path, **row: Any) -> tuple[StepReport, dict[str, Any] | None]:
+def pointed(
+    folder: Path, coordinates: Coordinates = "pixels", **row: Any
+) -> tuple[StepReport, dict[str, Any] | None]:
     path, out = folder / "rows.jsonl", folder / "out.jsonl"
     row = {"id": "a", "index": 0, "sample": "s", "entities": ["mug", "tray", "fork"], **row}
     path.write_text(json.dumps(row))
@@ -39,7 +46,7 @@ def pointed(folder: Path, **row: Any) -> tuple[StepReport, dict[str, Any] | None
 
         return gym.make("visenv/ArgosImage-v0", data=[SAMPLE], view_side=100)
 
-    step = PointToEntities(make, f"rules:{__name__}:replies")
+    step = PointToEntities(make, f"rules:{__name__}:replies", coordinates=coordinates)
     account = step.run(JsonLines(path), out)
     step.close()
     return account, next((line.row for line in JsonLines(out)), None)
@@ -55,6 +62,43 @@ def test_molmo_writes_percent_and_qwen_pixels_and_what_is_outside_is_dropped(
         {"image": 1, "x": 50, "y": 5, "label": "mug"},
         {"image": 1, "x": 99, "y": 49, "label": "tray"},
     ]
+
+
+def test_points_from_0_to_1000_are_scaled(tmp_path: Path) -> None:
+    """Check 399/1000 of 400 = 159.6, shown 39.9; 199/1000 of 200 = 39.8, shown 9.95."""
+    _, row = pointed(tmp_path, "relative1000")
+    assert row is not None
+    assert row["points"] == [
+        {"image": 1, "x": 50, "y": 5, "label": "mug"},  # Molmo's tags are from 0 to 100
+        {"image": 1, "x": 39, "y": 9, "label": "tray"},
+        {"image": 1, "x": 50, "y": 0, "label": "tray"},
+    ]
+
+
+def test_environment_reads_points_of_its_pointing_model_in_the_given_unit() -> None:
+    import gymnasium as gym
+
+    line = f"rules:{__name__}:replies"
+    given: Any = dict.fromkeys(("detector", "segmenter", "pointing_model"), line)
+    made: list[Teachers] = []
+
+    def verifier(teachers: Teachers, *options: Any) -> Verifier:
+        made.append(teachers)
+        return Verifier(teachers, *options)
+
+    def places(coordinates: str) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(argos, "Verifier", verifier)
+            gym.make("visenv/ArgosImage-v0", teachers=given, pointing_coordinates=coordinates)
+        model = made[-1].pointing_model
+        assert model is not None
+        found = asyncio.run(model.places(FrameReference(SAMPLE), "tray"))
+        return [(round(x, 9), round(y, 9)) for x, y in found]
+
+    assert places("pixels") == [(399, 199)]
+    assert places("relative1000") == [(159.6, 39.8), (200, 0.6)]
+    with pytest.raises(UnknownNameError, match="pointing_coordinates"):
+        places("relative")
 
 
 @pytest.mark.parametrize("row", [{"sample": "other"}, {"entities": "mug"}, {"index": -1}])
