@@ -164,7 +164,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.sample: Sample
         self.defers = False
         self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
-        self._lifecycle = ToolLifecycle(self.tools)
+        self._lifecycle = ToolLifecycle()
         self._over = True
         self._invalid = 0
         self._hidden: tuple[Video, ...] = ()
@@ -289,7 +289,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.log = EventLog()
         self.turn = self.env_steps = self._invalid = 0
-        self._lifecycle.begin_episode(self.sample, self.store)
+        self._lifecycle.begin_episode(self.tools, self.sample, self.store)
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False

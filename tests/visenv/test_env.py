@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from visenv.env import EpisodeLimits, Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError, ToolError
+from visenv.evaluation.controls import NoTool
 from visenv.grammar import KeyValueGrammar
 from visenv.testing import toy
 from visenv.testing.toy import SumTruth
@@ -443,6 +444,15 @@ def test_tools_are_opened_once_and_reset_for_each_episode() -> None:
     assert len(tool.calls) == 6, "a closed environment has nothing left to close"
     env.reset(seed=0)
     assert tool.calls[6:] == ["open", "reset"]
+
+
+def test_tools_that_a_control_removed_are_not_opened() -> None:
+    tool = Noting()
+    env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=EpisodeLimits(1))
+    without = NoTool(env)
+    without.reset(seed=0)
+    without.close()
+    assert tool.calls == []
 
 
 def test_oracle_is_right_and_the_random_answer_a_number() -> None:

@@ -1,3 +1,5 @@
+"""Tests that deferred events are logged at their turn, once they are known."""
+
 from __future__ import annotations
 
 import asyncio

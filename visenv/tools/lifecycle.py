@@ -17,33 +17,34 @@ class ToolLifecycle:
 
     A simulator or a connection that a tool has opened remains open between episodes. A tool that
     raised `ServiceError` is closed after its episode and opened again for the next one.
-
-    Args:
-        tools: The tools of the environment, by name.
     """
 
-    def __init__(self, tools: Mapping[str, Tool[Any]]) -> None:
-        self.tools = tools
-        self._open: set[str] = set()
-        self._begun: list[str] = []
+    def __init__(self) -> None:
+        self._open: dict[str, Tool[Any]] = {}
+        self._begun: list[Tool[Any]] = []
         self._failed: set[str] = set()
 
-    def begin_episode(self, sample: Sample, store: Store) -> None:
-        """Reset all tools for an episode, and open the tools that are not open.
+    def begin_episode(self, tools: Mapping[str, Tool[Any]], sample: Sample, store: Store) -> None:
+        """Reset the tools for an episode, and open those that are not open.
+
+        Args:
+            tools: The tools of the episode, by name; a control may have removed some.
+            sample: The sample.
+            store: The texts and images of the episode.
 
         Raises:
             ServiceError: If a tool cannot be prepared.
         """
-        for name, tool in self.tools.items():
+        for name, tool in tools.items():
             if name not in self._open:
                 tool.open()
-                self._open.add(name)
+                self._open[name] = tool
             try:
                 tool.reset(sample, store)
             except ServiceError:
                 self.mark_failed(name)
                 raise
-            self._begun.append(name)
+            self._begun.append(tool)
 
     def mark_failed(self, name: str) -> None:
         """Record that this tool raised `ServiceError`; `close_failed` closes it."""
@@ -52,7 +53,7 @@ class ToolLifecycle:
     def end_episode(self) -> None:
         """End the episode of the tools that `begin_episode` has reset; they remain open."""
         while self._begun:
-            self.tools[self._begun.pop(0)].end_episode()
+            self._begun.pop(0).end_episode()
 
     def close_failed(self) -> None:
         """Close the tools that have failed, so that the next episode opens them again."""
@@ -62,11 +63,11 @@ class ToolLifecycle:
 
     def close(self) -> None:
         """Close all open tools."""
-        self._close(self._open.copy())
+        self._close(self._open)
 
     def _close(self, names: Iterable[str]) -> None:
-        """Close all tools with these names, even if one of them raises."""
+        """Close the open tools with these names, even if one of them raises."""
         with ExitStack() as stack:
             for name in sorted(names, reverse=True):
-                stack.callback(self.tools[name].close)
-            self._open.difference_update(names)
+                if name in self._open:
+                    stack.callback(self._open.pop(name).close)

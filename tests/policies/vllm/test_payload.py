@@ -1,3 +1,5 @@
+"""Tests the payload of a request to a vLLM server."""
+
 from __future__ import annotations
 
 import base64

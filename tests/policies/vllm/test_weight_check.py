@@ -1,3 +1,5 @@
+"""Tests which turns are refused after a server may have lost its weights."""
+
 from __future__ import annotations
 
 import asyncio

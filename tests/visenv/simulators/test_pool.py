@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators.child_host import ChildHost
@@ -103,6 +104,7 @@ def test_memory_is_reserved_for_a_start_only_while_it_lasts(
     first = pool.borrow(spec(), {})
 
     class Slow(ChildHost):
+        @override
         def start(self) -> None:
             pool.give_back(first)  # now the memory of such a simulator is known
             super().start()

@@ -1,3 +1,5 @@
+"""Tests when the tools of an environment are opened, reset and closed."""
+
 from __future__ import annotations
 
 import pytest
@@ -43,18 +45,17 @@ class LoggingTool(Tool[Arguments]):
 
 def made() -> tuple[ToolLifecycle, dict[str, LoggingTool], list[str]]:
     log: list[str] = []
-    tools = {name: LoggingTool(name, log) for name in ("a", "b")}
-    return ToolLifecycle(tools), tools, log
+    return ToolLifecycle(), {name: LoggingTool(name, log) for name in ("a", "b")}, log
 
 
-def begin(lifecycle: ToolLifecycle) -> None:
-    lifecycle.begin_episode(Sample("s", "question"), Store())
+def begin(lifecycle: ToolLifecycle, tools: dict[str, LoggingTool]) -> None:
+    lifecycle.begin_episode(tools, Sample("s", "question"), Store())
 
 
 def test_tools_remain_open_between_episodes() -> None:
-    lifecycle, _, log = made()
+    lifecycle, tools, log = made()
     for _ in range(2):
-        begin(lifecycle)
+        begin(lifecycle, tools)
         lifecycle.end_episode()
         lifecycle.close_failed()
     lifecycle.close()
@@ -64,13 +65,13 @@ def test_tools_remain_open_between_episodes() -> None:
 
 
 def test_failed_tool_is_closed_and_opened_again() -> None:
-    lifecycle, _, log = made()
-    begin(lifecycle)
+    lifecycle, tools, log = made()
+    begin(lifecycle, tools)
     lifecycle.mark_failed("b")
     lifecycle.end_episode()
     lifecycle.close_failed()
     log.clear()
-    begin(lifecycle)
+    begin(lifecycle, tools)
     assert log == ["a reset", "b open", "b reset"]
 
 
@@ -78,7 +79,7 @@ def test_failed_reset_ends_only_the_tools_that_were_reset() -> None:
     lifecycle, tools, log = made()
     tools["b"].fails = {"reset", "close"}
     with pytest.raises(ServiceError):
-        begin(lifecycle)
+        begin(lifecycle, tools)
     lifecycle.end_episode()
     lifecycle.close_failed()
     assert log == ["a open", "a reset", "b open", "b reset", "a end", "b close"]
@@ -86,8 +87,19 @@ def test_failed_reset_ends_only_the_tools_that_were_reset() -> None:
 
 def test_closing_closes_the_other_tools_if_one_raises() -> None:
     lifecycle, tools, log = made()
-    begin(lifecycle)
+    begin(lifecycle, tools)
     tools["a"].fails = {"close"}
     with pytest.raises(ServiceError):
         lifecycle.close()
     assert log[-2:] == ["a close", "b close"]
+
+
+def test_removed_tool_is_not_reset_and_is_still_closed() -> None:
+    lifecycle, tools, log = made()
+    begin(lifecycle, tools)
+    log.clear()
+    lifecycle.end_episode()
+    begin(lifecycle, {"a": tools["a"]})
+    lifecycle.end_episode()
+    lifecycle.close()
+    assert log == ["a end", "b end", "a reset", "a end", "a close", "b close"]
