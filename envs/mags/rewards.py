@@ -21,7 +21,8 @@ term                weight  value
 ==================  ======  ======================================================================
 
 ``extra`` is 0.05 for each valid box beyond max(a*, 1). ``compat="paper"`` pays the formulas as
-printed: without ``extra``, and with both cases of ``zoom_format`` and ``zoom`` at d = 0.4.
+printed: without ``extra``, with both cases of ``zoom_format`` and ``zoom`` at d = 0.4, and with
+duplicates as valid boxes, also if the environment rejected them (a saved episode that is rescored).
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ Stage = Literal["stage1", "stage2"]
 COUNTING = "counting"
 """The `Sample.kind` of counting questions."""
 
-_WORD = re.compile(r"[a-z]+")
+_WORD = re.compile(r"[A-Za-z]+")
 _LEAST_WORDS = 5
 _LEAST_DIVERSITY = 0.4
 _MISS = 0.05
+
+_MOST_DIGITS = 9
+"""Maximum length of the answer of a counting question; a longer one is not read as a number."""
 
 
 class RewardSettings(NamedTuple):
@@ -131,7 +135,7 @@ def words(text: str | None) -> WordDiversity:
 
 def _words_of(text: str | None) -> list[str]:
     """Return the words of a text in lower case."""
-    return _WORD.findall((text or "").lower())
+    return [word.lower() for word in _WORD.findall(text or "")]
 
 
 def first_thought(log: EventLog) -> str | None:
@@ -139,21 +143,23 @@ def first_thought(log: EventLog) -> str | None:
     return scan(log.turns[0].text).thought if log.turns else None
 
 
-def zooming(log: EventLog) -> FirstRound:
+def zooming(log: EventLog, compat: Compat) -> FirstRound:
     """Return the facts of round 1, from the event of its zoom call and its thought."""
     calls = [call for call in log.tool_calls if call.turn == 0 and "written" in call.detail]
     thought = first_thought(log)
     if not calls or thought is None:
         return FirstRound(False, words(thought), 0, 0)
     detail = calls[0].detail
-    return FirstRound(detail["written"] >= 1, words(thought), detail["written"], detail["valid"])
+    valid = detail["valid"] + (detail["duplicates"] if compat else 0)
+    return FirstRound(detail["written"] >= 1, words(thought), detail["written"], valid)
 
 
 def true_count(sample: Sample) -> int | None:
     """Return a* of a counting question, None for other questions."""
     if sample.kind != COUNTING or not sample.answers:
         return None
-    return int(sample.answers[0]) if sample.answers[0].isdecimal() else None
+    answer = sample.answers[0]
+    return int(answer) if answer.isdecimal() and len(answer) <= _MOST_DIGITS else None
 
 
 # ------------------------------------------------------------------ terms
@@ -173,7 +179,7 @@ def _tags(log: EventLog, sample: Sample, turn: int, name: str) -> float:
 
 
 def _zoom_format(log: EventLog, sample: Sample, compat: Compat) -> float:
-    formed, (different, diversity), _, _ = zooming(log)
+    formed, (different, diversity), _, _ = zooming(log, compat)
     if not formed or different < _LEAST_WORDS:
         return 0.0
     length = 0.5 + 0.5 * min(1.0, math.log(different + 1) / math.log(20))
@@ -181,7 +187,7 @@ def _zoom_format(log: EventLog, sample: Sample, compat: Compat) -> float:
 
 
 def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat) -> float:
-    zoomed = zooming(log)
+    zoomed = zooming(log, compat)
     if not zoomed.formed:
         return 0.0
     different, diversity = zoomed.words

@@ -42,6 +42,9 @@ _SEVERAL_BLOCKS = Problem(
 _ZOOM_UNCLOSED = Problem("zoom_unclosed", "Your <zoom> is never closed with </zoom>.", True)
 _THOUGHT_UNCLOSED = Problem("thought_unclosed", "Your <think> is never closed with </think>.")
 _ANSWER_UNCLOSED = Problem("answer_unclosed", "Your <answer> is never closed with </answer>.")
+_ANSWER_IN_THOUGHT = Problem(
+    "answer_in_thought", "Write <answer> after the thought, not inside it."
+)
 _SEVERAL_ANSWERS = Problem("several_answers", "Give one <answer>; you gave several.")
 _CALL_AND_ANSWER = Problem(
     "call_and_answer", "Zoom in one turn and answer in the next, not both in one.", True
@@ -62,6 +65,7 @@ class ZoomRounds(NamedTuple):
         rethought: Content of the first closed ``<rethink>``, or None.
         zooms: Contents of the ``<zoom>`` blocks of the thought.
         answers: Contents of the ``<answer>`` blocks outside the thought.
+        answers_inside: Whether the thought contains a closed ``<answer>`` block.
         outside: All other text.
         unclosed: ``"think"``, ``"zoom"`` or ``"answer"`` if such a block is never closed.
     """
@@ -70,6 +74,7 @@ class ZoomRounds(NamedTuple):
     rethought: str | None
     zooms: tuple[str, ...]
     answers: tuple[str, ...]
+    answers_inside: bool
     outside: str
     unclosed: str
 
@@ -84,6 +89,7 @@ def scan(text: str) -> ZoomRounds:
     rethought: str | None = None
     zooms: tuple[str, ...] = ()
     answers: list[str] = []
+    answers_inside = False
     outside = [pieces[0]]
     unclosed = ""
     # Computed once, so that scanning stays linear.
@@ -96,7 +102,9 @@ def scan(text: str) -> ZoomRounds:
                 unclosed = "think"
                 break
             end = pieces.index("</think>", place)
-            thought, zooms, unclosed = _read_thought(pieces[place + 1 : end])
+            content = pieces[place + 1 : end]
+            thought, zooms, unclosed = _read_thought(content)
+            answers_inside = _has_answer(content)
         elif tag == "<rethink>" and rethought is None:
             if place < last_close:
                 end = pieces.index("</rethink>", place)
@@ -111,7 +119,14 @@ def scan(text: str) -> ZoomRounds:
             outside.append(tag)
         outside.append(pieces[end + 1])
         place = end + 2
-    return ZoomRounds(thought, rethought, zooms, tuple(answers), "".join(outside), unclosed)
+    return ZoomRounds(
+        thought, rethought, zooms, tuple(answers), answers_inside, "".join(outside), unclosed
+    )
+
+
+def _has_answer(pieces: list[str]) -> bool:
+    """Return whether an opening ``<answer>`` is followed by a closing one."""
+    return "<answer>" in pieces and "</answer>" in pieces[pieces.index("<answer>") :]
 
 
 def _read_thought(pieces: list[str]) -> tuple[str, tuple[str, ...], str]:
@@ -147,7 +162,8 @@ class ZoomInThinkGrammar:
         answer.
 
         Problem codes: ``no_action``, ``thought_unclosed``, ``zoom_unclosed``, ``answer_unclosed``,
-        ``several_calls``, ``several_answers``, ``call_and_answer``, ``bad_boxes``, ``too_long``.
+        ``answer_in_thought``, ``several_calls``, ``several_answers``, ``call_and_answer``,
+        ``bad_boxes``, ``too_long``.
         """
         rounds = scan(text)
         thought = rounds.rethought if rounds.thought is None else rounds.thought
@@ -218,6 +234,8 @@ def _problem_of(rounds: ZoomRounds) -> Problem | None:
     if rounds.unclosed:
         unclosed = {"think": _THOUGHT_UNCLOSED, "zoom": _ZOOM_UNCLOSED, "answer": _ANSWER_UNCLOSED}
         return unclosed[rounds.unclosed]
+    if rounds.answers_inside:
+        return _ANSWER_IN_THOUGHT
     if len(rounds.zooms) > 1:
         return _SEVERAL_BLOCKS
     if len(rounds.answers) > 1:

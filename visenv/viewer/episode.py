@@ -115,7 +115,8 @@ def marks(episode: Episode) -> list[ImageMark]:
     """Return the boxes that were cropped from images, and the boxes of the ground truth.
 
     A call crops one box, ``detail["shown_box"]``, or several, ``detail["boxes"]``, each with a
-    ``problem`` if it was rejected.
+    ``problem`` if it was rejected. All boxes count in the numbers of the labels; those without four
+    numbers cannot be drawn.
 
     The ground truth is in native pixels. The scale to the shown image is known only after a zoom
     into that image, which contains its box in both units. Otherwise, no box of the ground truth is
@@ -125,18 +126,21 @@ def marks(episode: Episode) -> list[ImageMark]:
         detail
         for call in _calls(episode.events)
         for detail in _boxes(call.detail)
-        if "image" in detail and _box(detail.get("shown_box"))
+        if "image" in detail and "shown_box" in detail
     ]
     several = len(zooms) > 1
     drawn = []
     truths: list[ImageMark] = []
     for number, detail in enumerate(zooms, start=1):
+        box = _corners(detail["shown_box"])
+        if box is None:
+            continue
         problem = detail.get("problem", "")
         name = f"zoom {number}" if several else "zoom"
         label = f"{name}, rejected: {problem}" if problem else name
         image, what = detail["image"], "rejected" if problem else "zoom"
-        drawn.append(ImageMark(image, what, label, detail["shown_box"], detail.get("keypoint")))
-        scale = _scale(detail) if detail.get("origin", image) == image else None
+        drawn.append(ImageMark(image, what, label, box, detail.get("keypoint")))
+        scale = _scale(box, detail) if detail.get("origin", image) == image else None
         if scale is not None and not truths:
             truths = list(_truths(episode, image, scale))
     return drawn + truths
@@ -163,9 +167,9 @@ def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**shared, **each} for each in detail["boxes"]]
 
 
-def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
+def _scale(shown: Sequence[float], detail: Mapping[str, Any]) -> tuple[float, float] | None:
     """Return shown pixels per native pixel, in x and y; None if the native box is unknown."""
-    shown, native = detail["shown_box"], detail.get("box", ())
+    native = detail.get("box", ())
     if not _box(native):
         return None
     across, down = (
@@ -176,10 +180,20 @@ def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
 
 def _box(value: object) -> bool:
     """Return whether the value is a box with positive area, for ground truths of all data sets."""
+    corners = _corners(value)
     return (
-        isinstance(value, list | tuple)
-        and len(value) == 4
-        and all(isinstance(side, int | float) and abs(side) <= _FURTHEST for side in value)
-        and value[0] < value[2]
-        and value[1] < value[3]
+        corners is not None
+        and corners == list(value)  # type: ignore[call-overload]
+        and corners[0] < corners[2]
+        and corners[1] < corners[3]
     )
+
+
+def _corners(value: object) -> list[float] | None:
+    """Return the box between two opposite corners; None if the value is not four numbers."""
+    if not isinstance(value, list | tuple) or len(value) != 4:
+        return None
+    if not all(isinstance(side, int | float) and abs(side) <= _FURTHEST for side in value):
+        return None
+    x1, y1, x2, y2 = value
+    return [min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +35,9 @@ class MagnifierBackend(InProcessBackend):
     Batches are limited by their pixels as well as by their number, so that memory does not grow
     with the product of size and number of crops.
 
-    In deterministic mode the network computes in float64: in float32, the last bits of a crop
-    depend on the batch and on the number of threads.
+    In float32, the last bits of a crop depend on the batch and on the number of threads. In
+    deterministic mode each crop is therefore computed alone: on a CPU in float32 with one thread,
+    on other devices in float64.
 
     Args:
         weights: ``"small"``, or a file of SMFANet weights.
@@ -75,13 +79,9 @@ class MagnifierBackend(InProcessBackend):
         Raises:
             ConfigurationError: If PyTorch is missing, or the file cannot be used.
         """
-        try:
-            import torch
-        except ImportError as error:
-            raise ConfigurationError(
-                f"The magnifier {self.model!r} needs PyTorch: pip install 'visenv[train]', or use "
-                'magnifier="lanczos".'
-            ) from error
+        check_weights(self._weights)
+        import torch
+
         network: nn.Module
         if self._weights == "small":
             from .small import load_small
@@ -91,19 +91,19 @@ class MagnifierBackend(InProcessBackend):
             from .weights import load_smfanet
 
             network = load_smfanet(self._weights)
-        dtype = torch.float64 if self.deterministic else torch.float32
-        self._network = network.to(self._device, dtype)
+        exact = self.deterministic and torch.device(self._device).type != "cpu"
+        self._network = network.to(self._device, torch.float64 if exact else torch.float32)
 
     @override
     def compute(self, requests: Sequence[Magnify]) -> Sequence[Any]:
-        """Enlarge the crops in batches of equal size with at most `_PIXELS` pixels."""
+        """Enlarge the crops, in batches of equal size with at most `_PIXELS` pixels."""
         crops = [request.crop.pixels for request in requests]
         places: dict[tuple[int, ...], list[int]] = {}
         for place, crop in enumerate(crops):
             places.setdefault(crop.shape, []).append(place)
         enlarged: list[Any] = [None] * len(crops)
         for (height, width, *_), group in places.items():
-            most = max(1, _PIXELS // (height * width))
+            most = 1 if self.deterministic else max(1, _PIXELS // (height * width))
             for start in range(0, len(group), most):
                 batch = group[start : start + most]
                 results = self._enlarge([crops[place] for place in batch])
@@ -118,8 +118,51 @@ class MagnifierBackend(InProcessBackend):
         dtype = next(self._network.parameters()).dtype
         stacked = torch.from_numpy(np.stack(crops)).to(self._device)  # [crops, height, width, 3]
         images = stacked.permute(0, 3, 1, 2).to(dtype) / 255  # [crops, 3, height, width]
-        with torch.inference_mode():
+        with torch.inference_mode(), _one_thread() if self.deterministic else nullcontext():
             output = self._network(images)
         levels = (output.clamp(0, 1) * 255).round().to(torch.uint8)
         # Each crop is [4 * height, 4 * width, 3].
         return list(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy())
+
+
+def check_weights(weights: str) -> None:
+    """Check that a network can be loaded.
+
+    Args:
+        weights: ``"small"``, or a file of SMFANet weights.
+
+    Raises:
+        ConfigurationError: If PyTorch is missing, or the file cannot be used.
+    """
+    if find_spec("torch") is None:
+        raise ConfigurationError(
+            f"The magnifier {Path(weights).name!r} needs PyTorch: pip install 'visenv[train]', or "
+            'use magnifier="lanczos".'
+        )
+    if weights == "small":
+        return
+    file = Path(weights)
+    if not file.is_file():
+        raise ConfigurationError(f"There is no file of SMFANet weights {weights!r}.")
+    _check_file(weights, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=32)
+def _check_file(file: str, modified: int) -> None:
+    """Load a file, once for each time of its last change: many environments use the same file."""
+    from .weights import load_smfanet
+
+    load_smfanet(file)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let PyTorch compute with one thread inside the block."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

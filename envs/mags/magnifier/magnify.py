@@ -15,6 +15,7 @@ from visenv.scorers import Scorer
 from visenv.tools.crop_box import SMALL
 from visenv.types import Image, Pixels
 
+from .backend import check_weights
 from .request import Magnify
 
 MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
@@ -105,7 +106,8 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
 
     Raises:
         UnknownNameError: If there is no such magnifier.
-        ConfigurationError: If there is no such file, or the options are not ``device=<device>``.
+        ConfigurationError: If the file cannot be used, PyTorch is missing for a network, or the
+            options are not ``device=<device>``.
     """
     path, _, query = str(name).partition("?")
     kind, _, file = path.partition(":")
@@ -120,11 +122,10 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
         weights = path
     elif kind == "smfanet":
         weights = str(Path(file).expanduser())
-        if not Path(weights).is_file():
-            raise ConfigurationError(f"There is no file of SMFANet weights {file!r}.")
     else:
         raise UnknownNameError("magnifier", str(name), MAGNIFIERS)
     options = _network_options(query)
+    check_weights(weights)
     return NetworkMagnifier(
         Scorer(_BACKEND, weights=weights, deterministic=deterministic, **options)
     )

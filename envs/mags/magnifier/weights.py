@@ -56,9 +56,9 @@ def _read(file: Path) -> dict[str, Tensor]:
         raise _refused(file, f"cannot be read: {str(error)[:200]}") from error
     params = content.get("params") if isinstance(content, Mapping) else None
     if not isinstance(params, Mapping) or not all(
-        isinstance(tensor, Tensor) for tensor in params.values()
+        isinstance(tensor, Tensor) and tensor.is_floating_point() for tensor in params.values()
     ):
-        raise _refused(file, 'contains no tensors under "params"')
+        raise _refused(file, 'contains no tensors of real numbers under "params"')
     return {str(name): tensor for name, tensor in params.items()}
 
 

@@ -14,7 +14,8 @@ SPREAD = 0.4
 """Minimum share of the image that the box around the panels of all signs of a question covers.
 
 The panels contain the details that decide the answer. A valid zoom box covers less of the image, so
-that no valid box contains all details of a question.
+that no valid box contains all details of a question. The box around the panels is measured without
+half a view pixel on each side, because a crop is rounded outwards to whole native pixels.
 """
 
 _CANDIDATES = 64
@@ -100,7 +101,7 @@ def _sign(frame: str, shape: str, left: int, top: int, scenes: SceneDifficulty) 
 
 
 def _share(boxes: list[Box], scenes: SceneDifficulty) -> float:
-    """Return the share of the image that the box around all boxes covers."""
+    """Return the share of the image that the box around all boxes covers, see `SPREAD`."""
     width = max(box.right for box in boxes) - min(box.left for box in boxes)
     height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
-    return width * height / scenes.view_side**2
+    return (width - 1) * (height - 1) / scenes.view_side**2

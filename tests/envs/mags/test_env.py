@@ -101,12 +101,20 @@ def test_round_2_without_an_answer_is_truncated() -> None:
     assert stepped(env, "<think>again<zoom>[[0, 0, 20, 20]]</zoom></think>").truncated_by == "turns"
 
 
-def test_answer_in_round_1_is_malformed() -> None:
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        ("<think>easy</think><answer>4</answer>", "Round 1 takes no answer"),
+        ("<think>a <answer>4</answer> <zoom>[[0, 0, 20, 20]]</zoom></think>", "not inside it"),
+    ],
+)
+def test_answer_in_round_1_is_malformed(turn: str, message: str) -> None:
     env = made()
     env.reset(seed=0)
-    result = stepped(env, "<think>easy</think><answer>4</answer>")
+    result = stepped(env, turn)
     assert [event for event in result.events if isinstance(event, Malformed)]
-    assert "Round 1 takes no answer" in plain(result)
+    assert message in plain(result)
+    assert not result.messages[0].images, "no crop is shown"
 
 
 def test_text_after_the_thought_is_logged() -> None:
@@ -299,14 +307,25 @@ def test_environment_copies_while_it_runs() -> None:
 @pytest.mark.parametrize(
     ("boxes", "drawn"),
     [
-        ("[[10, 5, 50, 40], [0, 0, 200, 100], [1, 2]]", ["zoom", "rejected"]),
-        ("[[0, 0, 200, 100]]", ["rejected"]),
+        ("[[10, 5, 50, 40], [0, 0, 200, 100], [1, 2]]", ["zoom 1", "zoom 2, rejected"]),
+        ("[[10, 5, 50, 40], [1, 2], [0, 0, 200, 100]]", ["zoom 1", "zoom 3, rejected"]),
+        ("[[0, 0, 200, 100]]", ["zoom, rejected"]),
     ],
 )
 def test_report_draws_all_boxes_of_a_call(boxes: str, drawn: list[str]) -> None:
     turns = [f"<think>a<zoom>{boxes}</zoom></think>", "<answer>cat</answer>"]
     env = made(data=[picture(200, 100)])
     found = marks(run_here(play(env, ScriptedPolicy(turns), EpisodeSpec(0))))
-    assert [mark.what for mark in found] == drawn
+    assert [mark.label.partition(":")[0] for mark in found] == drawn
+    assert [mark.what for mark in found] == ["zoom", "rejected"][-len(drawn) :]
     assert {mark.image for mark in found} == {"image"}
     assert "less than 40%" in found[-1].label
+
+
+def test_report_draws_a_box_with_swapped_corners() -> None:
+    turns = ["<think>a<zoom>[[50, 40, 10, 5]]</zoom></think>", "<answer>cat</answer>"]
+    [mark] = marks(
+        run_here(play(made(data=[picture(200, 100)]), ScriptedPolicy(turns), EpisodeSpec(0)))
+    )
+    assert (mark.what, mark.box) == ("rejected", [10, 5, 50, 40])
+    assert "x1 < x2" in mark.label

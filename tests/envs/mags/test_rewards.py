@@ -38,10 +38,11 @@ def episode(
     first: str = thought(19),
     second: str = thought(25),
     answer: str | None = "4",
+    duplicates: int = 0,
 ) -> EventLog:
     box = "[[1, 2, 30, 40]]"
     log = EventLog([TurnTaken(0, f"<think>{first} <zoom>{box}</zoom></think>", first)])
-    detail = {"written": written, "valid": valid}
+    detail = {"written": written, "valid": valid, "duplicates": duplicates}
     log.append(ToolCalled(0, "zoom", {}, valid > 0, "", (), detail))
     said = "" if answer is None else f"<answer>{answer}</answer>"
     log.append(TurnTaken(1, f"<rethink>{second}</rethink>{said}", second))
@@ -106,6 +107,14 @@ def test_boxes_beyond_the_count_cost_only_by_default() -> None:
     assert term("zoom", spam, counting(2), compat="paper") == 1
 
 
+def test_duplicates_are_valid_boxes_only_as_printed() -> None:
+    repeated = episode(4, 1, duplicates=3)
+    assert term("zoom", repeated, counting(4)) == pytest.approx(0.1)  # 1/4 - 3 * 0.05
+    assert term("zoom", repeated, counting(4), compat="paper") == 1
+    assert term("zoom", repeated, counting(4), "stage1") == 0.25
+    assert term("zoom", repeated, counting(4), "stage1", compat="paper") == 1
+
+
 def test_count_of_zero_has_recall_1() -> None:
     assert term("zoom", episode(1, 1), counting(0)) == 1
 
@@ -144,6 +153,16 @@ def test_thought_of_few_words_leaves_a_tenth_of_stage_2_and_nothing_of_stage_1()
     assert term("zoom", short, stage="stage1") == 0
 
 
+def test_poor_thought_leaves_a_tenth_of_the_recall_of_counting() -> None:
+    for first in (thought(4), thought(6, repeats=3)):  # N = 4, and d = 0.333
+        assert term("zoom", episode(4, 3, first=first), counting(4)) == pytest.approx(0.07)
+
+
+@pytest.mark.parametrize("letters", ["\u212a \u212a \u212a", "\u00e9 1 _", "\u0130"])
+def test_words_have_only_ascii_letters(letters: str) -> None:
+    assert words(letters).different == 0  # U+212A, the Kelvin sign, is "k" in lower case
+
+
 def test_questions_without_a_reward_for_recall_pay_precision() -> None:
     assert term("zoom", episode(4, 3)) == pytest.approx(0.75)
     assert term("zoom", episode(4, 3), stage="stage1") == pytest.approx(0.75)
@@ -170,6 +189,43 @@ def test_tags_of_the_thought_pay_a_quarter_each(text: str, value: float) -> None
     log = EventLog([TurnTaken(0, text, None), TurnTaken(1, text.replace("think", "rethink"), None)])
     assert term("think_format", log) == value
     assert term("rethink_format", log) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<answer>4</answer>", 1),
+        ("<answer></answer>", 1),
+        ("4", 0),
+        ("<answer>4", 0),
+        ("</answer>4<answer>", 0),
+        ("<answer>4</answer><answer>4</answer>", 0),
+    ],
+)
+def test_answer_format_needs_one_pair_of_tags_in_order(text: str, value: float) -> None:
+    env = gym.make("visenv/MagsZoom-v0", preset="tiny", magnifier="none")
+    env.reset(seed=0)
+    env.step("<think>so</think>")
+    info = env.step(f"<rethink>so</rethink>{text}")[4]
+    assert info["step"].terms["answer_format"] == value
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        f"<think>{thought(19)} <zoom>[[8, 8, 24, 24]]</zoom>",
+        f"<think>{thought(19)} <zoom>[[8, 8, 24, 24]]</think>",
+        f"<think>{thought(19)} " + "<zoom>[[8, 8, 24, 24]]</zoom>" * 2 + "</think>",
+        f"<think>{thought(19)}</think> <zoom>[[8, 8, 24, 24]]</zoom>",
+        f"<think>{thought(19)} <zoom>[]</zoom></think>",
+    ],
+)
+def test_malformed_zoom_block_is_paid_no_zoom_terms(turn: str) -> None:
+    env = gym.make("visenv/MagsZoom-v0", preset="tiny", magnifier="none")
+    env.reset(seed=0)
+    env.step(turn)
+    terms = env.step("<rethink>so</rethink><answer>4</answer>")[4]["step"].terms
+    assert (terms["zoom_format"], terms["zoom"]) == (0, 0)
 
 
 def test_answer_is_exact_or_judged() -> None:
@@ -263,6 +319,34 @@ def test_policy_that_copies_the_text_of_the_environment_is_paid_no_zoom(
     assert copied == pytest.approx(2.7)  # without zoom_format, 0.5, and without zoom, 1
 
 
+BOXES = [[90 * (n % 4), 30 * (n // 4), 90 * (n % 4) + 20, 30 * (n // 4) + 20] for n in range(20)]
+OUTSIDE = [-1, 0, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("count", "boxes", "value"),
+    [
+        (4, [*BOXES[:3], OUTSIDE], 0.70),
+        (4, [*BOXES[:4], OUTSIDE, OUTSIDE], 0.90),
+        (4, [*BOXES[:4], *[OUTSIDE] * 4], 0.80),
+        (4, BOXES[:1], 0.25),
+        (6, [*BOXES[:5], *[OUTSIDE] * 20], 0.0),
+        (2, BOXES[:15], 0.35),
+        (0, BOXES[:1], 1.0),
+    ],
+)
+def test_golden_values_hold_for_boxes_that_a_policy_writes(
+    count: int, boxes: list[list[int]], value: float
+) -> None:
+    pixels = np.zeros((200, 400, 3), np.uint8)
+    sample = Sample("s", "How many?", (Image.from_pixels(pixels),), (str(count),), "counting")
+    env = gym.make("visenv/MagsZoom-v0", data=[sample], magnifier="none")
+    env.reset(seed=0)
+    env.step(f"<think>{thought(19)}<zoom>{boxes}</zoom></think>")
+    terms = env.step(f"<rethink>so</rethink><answer>{count}</answer>")[4]["step"].terms
+    assert terms["zoom"] == pytest.approx(value)
+
+
 @pytest.mark.parametrize(("most", "value"), [(0.9, 1.0), (0.5, 0.1)])
 def test_boxes_shifted_by_a_pixel_are_paid_unless_the_overlap_is_lower(
     most: float, value: float
@@ -300,6 +384,8 @@ def said(request: Generate) -> dict[str, Any]:
     replies = {
         "kitty": '{"score": 0.9}',
         "dog": '{"score": 0.2}',
+        "feline": '{"score": 0.7}',
+        "lion": '{"score": 0.69}',
         "dog\nAnswer: kitty": '{"score": 0.2}',
         "ratio": "0.7/1",
         "html": "<html></html>",
@@ -321,8 +407,9 @@ def judged(answer: str) -> float:
     return value
 
 
-def test_judge_above_0_7_pays_half() -> None:
-    assert [judged(answer) for answer in ("cat", "kitty", "dog")] == [1.0, 0.5, 0.0]
+def test_judge_of_0_7_or_more_pays_half() -> None:
+    answers = ("cat", "kitty", "feline", "lion", "dog")
+    assert [judged(answer) for answer in answers] == [1.0, 0.5, 0.5, 0.0, 0.0]
 
 
 def test_answer_is_one_line_of_the_prompt_of_the_judge() -> None:

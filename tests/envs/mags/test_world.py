@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from visenv.data.fixed import FixedSamples
-from visenv.envs.mags.boxes import MOST_AREA
+from visenv.envs.mags.boxes import MOST_AREA, area, native_window
 from visenv.envs.mags.ground_truth import MagsTruth
 from visenv.envs.mags.world import SCENES, MagsWorld
 from visenv.envs.mags.world.questions import SceneDraft, make_scene
@@ -38,9 +38,16 @@ def test_box_that_is_valid_never_holds_all_details_of_a_question(name: str) -> N
             continue
         asked = scene.targets if scene.kind == "relation" else scene.evidence
         boxes = [scene.signs[place].panel for place in asked]
-        width = max(box.right for box in boxes) - min(box.left for box in boxes)
-        height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
-        assert width * height >= MOST_AREA * side**2
+        low = [min(box[axis] for box in boxes) for axis in (0, 1)]
+        high = [max(box[axis + 2] for box in boxes) for axis in (0, 1)]
+        # The crop of a box is rounded outwards to native pixels: the smallest box whose crop holds
+        # the panels is almost one native pixel smaller on each side.
+        inset = float(1 / SCENES[name].unit) * 0.999
+        box = (low[0] + inset, low[1] + inset, high[0] - inset, high[1] - inset)
+        window = native_window(box, (side, side), (SCENES[name].side,) * 2)
+        assert window.left <= low[0] * SCENES[name].unit
+        assert window.bottom >= high[1] * SCENES[name].unit
+        assert area(box) >= MOST_AREA * side**2
         several += 1
     assert several > 80
 

@@ -47,6 +47,8 @@ def test_text_after_the_thought_is_ignored() -> None:
         ("<think>a <zoom>[[1, 2, 3, 4]]</think>", "zoom_unclosed"),
         ("<think><zoom>[[1,2,3,4]]</zoom><zoom>[[1,2,3,4]]</zoom></think>", "several_calls"),
         ("<think><zoom>[[1, 2, 3, 4]]</zoom></think><answer>4</answer>", "call_and_answer"),
+        ("<think>It is <answer>4</answer>.</think>", "answer_in_thought"),
+        ("<think><answer>4 <zoom>[[1, 2, 3, 4]]</zoom></answer></think>", "answer_in_thought"),
         ("<answer>1</answer><answer>2</answer>", "several_answers"),
         ("<rethink>a</rethink><answer>4", "answer_unclosed"),
         ("<think><zoom>the bus</zoom></think>", "bad_boxes"),
@@ -62,6 +64,11 @@ def test_malformed_turn_names_its_problem(text: str, code: str) -> None:
     assert [problem.code for problem in turn.problems] == [code]
     assert not turn.calls
     assert turn.answer is None
+
+
+def test_thought_may_mention_the_tag_of_the_answer() -> None:
+    turn = GRAMMAR.parse("<think>Later I write <answer> once.</think>")
+    assert turn == ParsedTurn("Later I write <answer> once.")
 
 
 def test_open_rethink_does_not_hide_the_answer() -> None:

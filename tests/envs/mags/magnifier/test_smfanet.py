@@ -11,6 +11,7 @@ from typing_extensions import override
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.component("torch")
 
+from visenv.envs.mags.magnifier.magnify import open_magnifier
 from visenv.envs.mags.magnifier.smfanet import VARIANTS, SMFANet
 from visenv.envs.mags.magnifier.weights import load_smfanet
 from visenv.errors import ConfigurationError
@@ -134,6 +135,11 @@ def _scalar(path: Path) -> None:
     torch.save({"params": state}, path)
 
 
+def _complex(path: Path) -> None:
+    state = network().state_dict()
+    torch.save({"params": {name: tensor.cfloat() for name, tensor in state.items()}}, path)
+
+
 def _text(path: Path) -> None:
     path.write_text("not weights")
 
@@ -154,6 +160,7 @@ def _missing(path: Path) -> None:
         (_nan, "not finite"),
         (_bare, '"params"'),
         (_scalar, "not a convolution"),
+        (_complex, "real numbers"),
         (_text, "not a zip file"),
         (_missing, "cannot be read"),
     ],
@@ -164,6 +171,8 @@ def test_weights_that_cannot_be_used_are_refused(
     write(tmp_path / "w.pth")
     with pytest.raises(ConfigurationError, match=part):
         load_smfanet(tmp_path / "w.pth")
+    with pytest.raises(ConfigurationError, match=f"{part}|There is no file"):
+        open_magnifier(f"smfanet:{tmp_path / 'w.pth'}")  # when the environment is made
     assert "run" not in capsys.readouterr().out
 
 
