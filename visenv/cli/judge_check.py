@@ -19,8 +19,8 @@ class JudgeCheckCommand:
     """
 
     scorer: str
-    """The model that the judge uses, for example openai:gpt-4o?key_variable=OPENAI_API_KEY or
-    recorded:replies.jsonl.
+    """The model that the judge uses, for example openai:my-model?base_url=http://localhost:8000/v1
+    or recorded:replies.jsonl.
     """
 
     items: Path

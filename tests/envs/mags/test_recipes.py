@@ -11,6 +11,7 @@ def test_recipe_has_the_numbers_of_the_paper() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
     from visenv.envs.mags.curation.selection import EVALUATION_SIZES
     from visenv.makers import make_algorithm
+    from visenv.scorers import Scorer
 
     recipe = read_recipe(recipe_path("mags_rl"), [])
     first, second = recipe.phases["stage1"], recipe.phases["stage2"]
@@ -25,6 +26,13 @@ def test_recipe_has_the_numbers_of_the_paper() -> None:
         assert (phase.rollouts.prompts_per_step, phase.rollouts.num_generations) == (4, 16)
         algorithm: Any = make_algorithm(phase.algorithm, phase.algorithm_options)
         assert algorithm.clip_low == algorithm.clip_high == 0.2  # symmetric
+    options = recipe.environments["photos"].options
+    assert Scorer.parse(options["judge"]).options == {
+        "model": "gpt-4o-mini",
+        "base_url": "https://api.openai.com/v1",
+        "key_variable": "OPENAI_API_KEY",
+    }
+    assert options["magnifier"].endswith("?device=cuda")
     assert recipe.evaluation.temperature == 0.01
     assert recipe.evaluation.episodes == sum(EVALUATION_SIZES.values()) == 4328
 

@@ -42,7 +42,7 @@ class _Reading(CurationCommand):
     rows: Rows
     """File of rows that the previous step wrote."""
     scorer: str
-    """The scorer that reads, for example openai:gpt-4o?key_variable=OPENAI_API_KEY."""
+    """The scorer that reads, for example openai:my-model?base_url=http://localhost:8000/v1."""
     concurrency: int = 16
     """Number of rows that are processed at the same time."""
 

@@ -28,7 +28,7 @@ class OpenAIBackend(ScorerBackend):
 
     Args:
         model: The model's name at the server.
-        base_url: The base URL of the API.
+        base_url: The base URL of the API; by default that of ``vllm serve`` on this machine.
         key_variable: Name of the environment variable that holds the API key, or None.
         extra: Further fields of the request body, which replace those of visenv; None removes a
             field, as in ``{"max_tokens": None, "max_completion_tokens": 512}``.
