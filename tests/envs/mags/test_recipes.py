@@ -31,6 +31,7 @@ def test_recipe_has_the_numbers_of_the_paper() -> None:
         "model": "gpt-4o-mini",
         "base_url": "https://api.openai.com/v1",
         "key_variable": "OPENAI_API_KEY",
+        "extra": None,
     }
     assert options["magnifier"].endswith("?device=cuda")
     assert recipe.evaluation.temperature == 0.01
