@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from visenv.errors import ConfigurationError, DivergedError, RunError
+from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 from visenv.files import replacing
 
 from ..trainer.distributed import DistributedContext
@@ -80,7 +80,9 @@ class SweepRun:
     recipe: Recipe
 
 
-def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
+def run_sweep(
+    base: Recipe, runs: Sequence[SweepRun], minutes: float, arms: Sequence[str] = ()
+) -> None:
     """Run the arms that are not complete, and print one table of all arms.
 
     The initial phases that arms have in common run once for each seed, in the folder
@@ -91,11 +93,17 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
         base: The recipe without changes, whose folder contains the folders of the runs.
         runs: The runs, beginning with the first seed of each arm.
         minutes: The total minutes of training after which no arm is started.
+        arms: The names of the arms to run; empty for all. The table lists all arms.
 
     Raises:
+        UnknownNameError: If there is no arm with one of the names.
         ConfigurationError: If a part of a recipe cannot be created.
         RunError: If a folder contains a run with other settings.
     """
+    known = {run.arm for run in runs}
+    for arm in arms:
+        if arm not in known:
+            raise UnknownNameError("arm of the sweep", arm, known)
     shared = shared_by_arm(runs)
     for run in runs:
         check_folder(_resumed(run.recipe))
@@ -105,6 +113,8 @@ def run_sweep(base: Recipe, runs: Sequence[SweepRun], minutes: float) -> None:
     processes = DistributedContext(max(phase.timeout for phase in base.phases.values()))
     failed: dict[str, str] = {}
     for run in runs:
+        if arms and run.arm not in arms:
+            continue
         is_due = not _is_done(run.recipe) and _minutes(base.folder) < minutes
         if not processes.broadcast(is_due):  # other processes may not see the latest files yet
             continue

@@ -73,8 +73,8 @@ def make(
         boxes: ``"random"`` cuts at random positions, as a control.
         crops: ``"hidden"`` shows no crop, as a control.
         deterministic: Whether equal seeds give bitwise equal crops even if crops of several
-            episodes are enlarged together. With ``deterministic=False`` a network is a third
-            faster.
+            episodes are enlarged at the same time. With ``deterministic=False`` a network computes
+            crops of equal size together, with all threads.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `MagsPreset` to change, for example ``scenes="simple"``.

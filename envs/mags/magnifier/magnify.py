@@ -102,7 +102,7 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
         name: ``"small"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"``, or
             ``"smfanet:<file>"``. After ``"small"`` or the file, ``?device=cuda`` may follow.
         deterministic: Whether a network must return the same bytes for a crop in any batch and
-            with any number of threads; it then computes in float64.
+            with any number of threads; it then computes each crop alone.
 
     Raises:
         UnknownNameError: If there is no such magnifier.

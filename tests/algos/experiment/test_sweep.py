@@ -11,7 +11,7 @@ import pytest
 
 from tests.algos.experiment.recorder import Recorder
 from tests.algos.runs import small_sweep
-from visenv.algos.experiment import Recipe, read_sweep, run_sweep
+from visenv.algos.experiment import Recipe, read_sweep, run_sweep, train
 from visenv.algos.experiment.sweep import SweepRun, merged, shared_by_arm, shared_phases
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
@@ -176,3 +176,17 @@ def test_arms_beyond_the_budget_are_listed_as_not_run(
     rows = json.loads((tmp_path / "job" / "sweep.json").read_text())
     assert (rows["paper"]["seeds"], rows["outcome"]["seeds"]) == ([0], [])
     assert "not run" in capsys.readouterr().out
+
+
+def test_sweep_of_named_arms_runs_only_these(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(TOML)
+    train([str(path), "--sweep", "outcome", "--runs", str(tmp_path)])
+    rows = json.loads((tmp_path / "job" / "sweep.json").read_text())
+    assert (rows["paper"]["seeds"], rows["outcome"]["seeds"]) == ([], [0])
+    assert (tmp_path / "job" / "shared-warm-up" / "seed-0").is_dir()  # as in the whole sweep
+    assert "not run" in capsys.readouterr().out
+    with pytest.raises(UnknownNameError, match="Did you mean 'outcome'"):
+        train([str(path), "--sweep", "outcom", "--runs", str(tmp_path)])

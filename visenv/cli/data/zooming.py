@@ -78,5 +78,7 @@ class MagsTrainCommand(CurationCommand):
 
     def run(self) -> None:
         """Select the training rows of a stage."""
+        if not self.without:
+            print("Without --without, training may use images of the evaluation set.")
         step = part("mags-train")(self.stage, [read(path) for path in self.without])
         self._work(step, read(self.rows))

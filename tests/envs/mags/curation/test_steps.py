@@ -195,4 +195,5 @@ def test_steps_run_from_the_command_line(
     said = capsys.readouterr().out
     assert "stage1 needs 10 rows of vsr, and only 0 were found" in said
     assert "of tallyqa" not in said
+    assert "training may use images of the evaluation set" in said
     assert len(written(tmp_path / "stage1.jsonl")) == 10
