@@ -686,7 +686,7 @@ def member_rows(page: Page) -> list[Locator]:
 def test_filters_by_kind_tool_and_event(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
-    failed = ToolCalled(0, "measure", {}, False, "no ruler", (), {}, None)
+    failed = ToolCalled(0, "measure", {}, False, "no ruler", (), {}, 0)
     first, last = make_episode().turns
     turns = (replace(first, events=(failed,)), last)
     page = page_of(
