@@ -1,4 +1,4 @@
-"""Tests `InFlightBarrier`: the order of verdicts changes neither the order nor the time of release."""
+"""Tests `InFlightBarrier`: the order of verdicts does not change when episodes are released."""
 
 from __future__ import annotations
 
