@@ -44,7 +44,7 @@ class RolloutMemory:
         with tempfile.TemporaryDirectory() as folder:
             options = [word for option in self.option for word in ("--option", option)]
             words = ["rollout", self.env, "--policy", self.policy, *options]
-            words += ["--episodes", str(self.episodes), "--out", folder + "/run"]
+            words += ["--groups", str(self.episodes), "--out", folder + "/run"]
             command = [sys.executable, "-c", RUN, *words]
             start = time.monotonic()
             with subprocess.Popen(

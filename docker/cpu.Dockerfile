@@ -1,7 +1,7 @@
 # visenv on a machine without a GPU: environments, the main job, evaluation.
 #
 #   docker build --file docker/cpu.Dockerfile --tag visenv:cpu --build-arg TORCH_INDEX=<address of PyTorch's CPU index> .
-#   docker run --rm visenv:cpu visenv rollout ZoomVQA-v0 --episodes 2 --out /tmp/rollout
+#   docker run --rm visenv:cpu visenv rollout ZoomVQA-v0 --groups 2 --out /tmp/rollout
 #   mkdir -p runs && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD/runs:/visenv/runs" visenv:cpu visenv train
 #
 # Docker's default profile refuses user namespaces, so the sandbox of ArftCoding uses Landlock alone (docs/sandbox.md);

@@ -1,8 +1,8 @@
 """Trains by your own RL code at three levels: an algorithm, episodes, or the Gymnasium API.
 
-    python examples/plug_new_algorithm.py --height algorithm     # an Algorithm for the trainer
-    python examples/plug_new_algorithm.py --height episodes      # tensors for your PyTorch loop
-    python examples/plug_new_algorithm.py --height gymnasium     # reset, step, texts; no model
+    python examples/plug_new_algorithm.py --level algorithm     # an Algorithm for the trainer
+    python examples/plug_new_algorithm.py --level episodes      # tensors for your PyTorch loop
+    python examples/plug_new_algorithm.py --level gymnasium     # reset, step, texts; no model
 
 Each level is one function below. The algorithm here changes an algorithm of visenv;
 examples/new_algorithm.py implements one from scratch. Without --model, the first two levels use a
@@ -39,7 +39,7 @@ ENVIRONMENT = "visenv/ZoomVQA-v0"
 class Args:
     """Train a model to zoom with your own reinforcement learning code."""
 
-    height: Literal["algorithm", "episodes", "gymnasium"] = "algorithm"
+    level: Literal["algorithm", "episodes", "gymnasium"] = "algorithm"
     """Level at which your code starts."""
     folder: Path = Path("runs/plug_new_algorithm")
     """Folder for the tiny model and the outputs of the trainer."""
@@ -186,12 +186,12 @@ def with_gymnasium(args: Args) -> None:
 
 def main(args: Args) -> None:
     """Train at the selected level."""
-    heights = {
+    levels = {
         "algorithm": with_our_trainer,
         "episodes": with_your_loop,
         "gymnasium": with_gymnasium,
     }
-    heights[args.height](args)
+    levels[args.level](args)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Maps the old names of settings to their new names.
 
 A recipe or a command-line option with an old name is refused; the error suggests the new name.
-Files that an earlier run wrote with old names can still be read: `recipe.json`, `run.json` and the
-state of checkpoints (`with_new_names`). The names of events, ground truths and saved episodes have
+Files that an earlier run wrote with old names can still be read: `recipe.json`, `run.json`, the
+state of checkpoints (`with_new_names`), and the specs of environments in saved episodes
+(`with_new_env_options`). The names of events, ground truths and the fields of saved episodes have
 not changed.
 """
 
@@ -36,6 +37,15 @@ SECTIONS = {
 }
 """Old names of settings, by the table that contains them."""
 
+COMMANDS = {"rollout": {"episodes": "groups"}}
+"""Old names of the options of a command, by the command."""
+
+ENV_OPTIONS = {"stage": "preset"}
+"""Old names of the options of the environments of visenv."""
+
+_OWN_ENVIRONMENTS = "visenv/"
+_TABLES_OF_ENV_OPTIONS = ("option", "options", "evaluation_options")
+
 _NAMED_BY_THE_USER = ("environments", "phases")
 """Tables whose keys are names that the user chose."""
 
@@ -61,7 +71,7 @@ def new_name(name: str, section: str = "") -> str:
 
 def suggestion(name: str, known: Sequence[str]) -> str | None:
     """Return the known name that replaced an old name, or None if the name is not an old name."""
-    old = (ANYWHERE, *SECTIONS.values())
+    old = (ANYWHERE, ENV_OPTIONS, *SECTIONS.values())
     return next((each[name] for each in old if each.get(name) in known), None)
 
 
@@ -72,7 +82,14 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
         record: Nested settings, JSON-like.
         section: The new name of the table that contains the settings.
     """
-    renamed = {new_name(key, section): value for key, value in record.items()}
+    of_command = COMMANDS.get(str(record.get("command")), {}) if not section else {}
+    renamed = {
+        of_command.get(key) or new_name(key, section): value for key, value in record.items()
+    }
+    if str(renamed.get("env") or renamed.get("id")).startswith(_OWN_ENVIRONMENTS):
+        for table in _TABLES_OF_ENV_OPTIONS:
+            if isinstance(renamed.get(table), Mapping):
+                renamed[table] = with_new_env_options(renamed[table])
     if section == "episodes" and "from" in renamed:
         renamed["from"] = _EPISODE_SOURCES.get(renamed["from"], renamed["from"])
     return {
@@ -81,14 +98,22 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
     }
 
 
-def renamed_option(option: str) -> str | None:
+def with_new_env_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the saved options of an environment of visenv, with the current names."""
+    return {ENV_OPTIONS.get(name, name): value for name, value in options.items()}
+
+
+def renamed_option(option: str, command: str = "") -> str | None:
     """Return the new form of a command-line option, or None if it has no old name.
 
     Args:
         option: For example ``"--phases.rl.rollouts.group-size"``, without a value.
+        command: The command that has the option, for example ``"rollout"``.
     """
     if not option.startswith("--"):
         return None
+    if new := COMMANDS.get(command, {}).get(option.removeprefix("--")):
+        return f"--{new}"
     section, parts = "", []
     for part in option.removeprefix("--").split("."):
         field = part.replace("-", "_")
@@ -99,8 +124,12 @@ def renamed_option(option: str) -> str | None:
     return None if new_option == option else new_option
 
 
-def check_options(words: Sequence[str]) -> None:
+def check_options(words: Sequence[str], command: str = "") -> None:
     """Check that no command-line option has an old name.
+
+    Args:
+        words: The arguments of the command.
+        command: The command, for example ``"rollout"``.
 
     Raises:
         ConfigurationError: If an option has an old name; the message suggests the new name.
@@ -109,5 +138,5 @@ def check_options(words: Sequence[str]) -> None:
 
     for word in words:
         option = word.partition("=")[0]
-        if new := renamed_option(option):
+        if new := renamed_option(option, command):
             raise ConfigurationError(f"There is no option {option!r}. Did you mean {new!r}?")

@@ -221,7 +221,9 @@ class TrainablePolicy(Policy[SessionT]):
 
     def named_weights(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
+        gather_params: Callable[
+            [Sequence[torch.nn.Parameter]], AbstractContextManager[None]
+        ] = no_gather,
         *,
         merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
@@ -231,10 +233,10 @@ class TrainablePolicy(Policy[SessionT]):
         parameter names of `module`.
 
         Args:
-            whole: Returns a context in which the given parameters are gathered. Under ZeRO-3 each
-                process holds a shard of a parameter, and the parameter is empty outside the
-                context; all processes must enter the context together. Gather only a few parameters
-                at a time, because they must fit in memory.
+            gather_params: Returns a context in which the given parameters are gathered. Under
+                ZeRO-3 each process holds a shard of a parameter, and the parameter is empty outside
+                the context; all processes must enter the context together. Gather only a few
+                parameters at a time, because they must fit in memory.
             merge: Whether the LoRA adapters that the policy trains are merged into the weights that
                 they change. If False, the weights are yielded without the adapters.
 
@@ -242,17 +244,19 @@ class TrainablePolicy(Policy[SessionT]):
             A name and a weight without gradient, which is valid until the next one is requested.
         """
         for name, parameter in self.module.named_parameters():
-            with whole([parameter]):
+            with gather_params([parameter]):
                 yield name, parameter.detach()
 
     def adapter(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
+        gather_params: Callable[
+            [Sequence[torch.nn.Parameter]], AbstractContextManager[None]
+        ] = no_gather,
     ) -> Adapter | None:
         """Return a copy of the adapter that is trained; None if the policy trains no adapter.
 
         Args:
-            whole: As in `named_weights`.
+            gather_params: As in `named_weights`.
         """
         return None
 

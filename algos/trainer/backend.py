@@ -85,7 +85,9 @@ class TrainingBackend(ABC):
             if parameter.requires_grad
         }
 
-    def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+    def gather_params(
+        self, parameters: Sequence[torch.nn.Parameter]
+    ) -> AbstractContextManager[None]:
         """Return a context in which every process holds these parameters completely."""
         return no_gather(parameters)
 

@@ -106,12 +106,14 @@ class WeightSync:
         All engines must be interrupted, because processes may share an engine.
         """
         self._processes.wait()
-        yield from self._policy.named_weights(self._backend.whole, merge=merge)
+        yield from self._policy.named_weights(self._backend.gather_params, merge=merge)
 
     def _send_all(self, engine: EnginePolicy[Any]) -> list[str]:
         """Try once to send the weights, and return the errors of all processes."""
         failure = None
-        adapter = self._policy.adapter(self._backend.whole) if engine.takes_adapters else None
+        adapter = (
+            self._policy.adapter(self._backend.gather_params) if engine.takes_adapters else None
+        )
         weights = None
         if adapter is None or self._lacks_weights(engine):
             weights = self._all_weights(merge=adapter is None)

@@ -138,7 +138,9 @@ class ZeroBackend(TrainingBackend):
     # ----------------------------------------------------------------------- weights
 
     @override
-    def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+    def gather_params(
+        self, parameters: Sequence[torch.nn.Parameter]
+    ) -> AbstractContextManager[None]:
         if not self.partitioned:
             return nullcontext()
         gathered: AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(parameters))
@@ -159,7 +161,7 @@ class ZeroBackend(TrainingBackend):
         offload.destroy()
         offload.forward_hooks, offload.backward_hooks = [], []
         try:
-            with self.whole(parameters):
+            with self.gather_params(parameters):
                 yield
         finally:
             for parameter in parameters:
@@ -196,7 +198,7 @@ class ZeroBackend(TrainingBackend):
         held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
         module = (policy or self._policy).module
         for parameter in module.parameters() if is_in_parts(module) else ():
-            with self.whole([parameter]):
+            with self.gather_params([parameter]):
                 # The complete weight; outside the block `parameter.data` is a shard or empty, [0].
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:

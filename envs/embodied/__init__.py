@@ -22,7 +22,7 @@ from .env import HouseEnv
 from .options import Compat, EmbodiedOptions
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import WEIGHTS, reward_terms
-from .simulation import HouseWorld, World
+from .simulation import EpisodeRunner, HouseRunner
 from .simulators.habitat.options import HabitatOptions
 from .simulators.habitat.published import EBHabitatScenes
 from .simulators.published import open_published
@@ -99,9 +99,9 @@ def make_house(
                               language_only, boxes, blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
     check_choice("dialect", dialect, ("alfred", "habitat"))
-    world = HouseWorld()
-    source = _source("House", data, chosen, (dialect, subset, split), world.name)
-    return _finish(HouseEnv, source, chosen, options, world, reward, render_mode, on_abort)
+    runner = HouseRunner()
+    source = _source("House", data, chosen, (dialect, subset, split), runner.name)
+    return _finish(HouseEnv, source, chosen, options, runner, reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
@@ -146,7 +146,7 @@ def make_eb_alfred(
     thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
     is_published = _is_published(data, "eb_alfred")
     if thor.player == HOUSE_PLAYER and not is_published:
-        return _make_eb(EBAlfred, "alfred", data, thor.world, preset, settings)
+        return _make_eb(EBAlfred, "alfred", data, thor.runner, preset, settings)
     if thor.player == HOUSE_PLAYER or not is_published:
         raise ConfigurationError(
             'The published tasks (data="eb_alfred:<folder>") need the Unity player of AI2-THOR '
@@ -156,7 +156,7 @@ def make_eb_alfred(
     if {"subset", "split"} & settings.keys():
         raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
     published = open_published(data, thor.name)
-    return _make_eb(EBAlfredScenes, "alfred", published, thor.world, preset, settings)
+    return _make_eb(EBAlfredScenes, "alfred", published, thor.runner, preset, settings)
 
 
 def make_eb_habitat(
@@ -212,8 +212,8 @@ def make_eb_habitat(
             "data."
         )
     published = open_published(data, "habitat:replica_cad")
-    world = partial(habitat.replica_cad, getattr(published.tasks, "folder", Path()))
-    return _make_eb(EBHabitatScenes, dialect, published, world, preset, settings)
+    runner = partial(habitat.replica_cad, getattr(published.tasks, "folder", Path()))
+    return _make_eb(EBHabitatScenes, dialect, published, runner, preset, settings)
 
 
 _PLAYERS = {
@@ -229,16 +229,16 @@ def _is_published(data: str | Source, name: str) -> bool:
     return getattr(data, "ground_truth", None) is PublishedTruth
 
 
-def _house(preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
-    """Return the world that runs House in this process."""
-    return HouseWorld()
+def _house(preset: EmbodiedPreset, options: EmbodiedOptions) -> EpisodeRunner:
+    """Return the runner of House in this process."""
+    return HouseRunner()
 
 
 def _make_eb(
     made: type[HouseEnv],
     dialect: str,
     data: str | Source,
-    make_world: Callable[[EmbodiedPreset, EmbodiedOptions], World],
+    make_runner: Callable[[EmbodiedPreset, EmbodiedOptions], EpisodeRunner],
     preset: str,
     settings: dict[str, Any],
 ) -> gym.Env[Observation, str]:
@@ -260,9 +260,9 @@ def _make_eb(
     render_mode = settings.pop("render_mode", None)
     on_abort = settings.pop("on_abort", "truncate")
     chosen = choose_preset(env_id, make_house, PRESETS, preset, settings)
-    world = make_world(chosen, options)
-    source = _source(made.__name__, data, chosen, (dialect, subset, split), world.name)
-    return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
+    runner = make_runner(chosen, options)
+    source = _source(made.__name__, data, chosen, (dialect, subset, split), runner.name)
+    return _finish(made, source, chosen, options, runner, reward, render_mode, on_abort)
 
 
 def _check_names(made: type[HouseEnv], settings: dict[str, Any]) -> str:
@@ -309,7 +309,7 @@ def _finish(
     source: Source,
     preset: EmbodiedPreset,
     options: EmbodiedOptions,
-    world: World,
+    runner: EpisodeRunner,
     reward: str,
     render_mode: str | None,
     on_abort: Literal["truncate", "raise"],
@@ -336,7 +336,7 @@ def _finish(
         source=source,
         preset=preset,
         options=options,
-        world=world,
+        runner=runner,
         render_mode=render_mode,
         on_abort=on_abort,
     )

@@ -9,7 +9,7 @@ from typing_extensions import override
 from visenv.env import Observation
 
 from .env import HouseEnv
-from .simulators.habitat.player import HabitatWorld
+from .simulators.habitat.player import HabitatRunner
 
 
 class EBAlfred(HouseEnv):
@@ -106,5 +106,5 @@ class EBHabitat(HouseEnv):
         return observation, reward, terminated, truncated, {**info, **self._placeholders()}
 
     def _placeholders(self) -> dict[str, str]:
-        world = self.act.world
-        return {"placeholders": world.placeholders} if isinstance(world, HabitatWorld) else {}
+        runner = self.act.runner
+        return {"placeholders": runner.placeholders} if isinstance(runner, HabitatRunner) else {}

@@ -32,7 +32,7 @@ from .oracle import RestOfPlan, next_look, thought
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
-from .simulation import ActTool, HouseSimulation, World
+from .simulation import ActTool, EpisodeRunner, HouseSimulation
 from .world.goals import with_target
 
 
@@ -90,13 +90,13 @@ class HouseEnv(RebuiltPrompt):
         source: Source,
         preset: EmbodiedPreset,
         options: EmbodiedOptions,
-        world: World,
+        runner: EpisodeRunner,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.preset = preset
         self.options = options
-        self.act = ActTool(world)
+        self.act = ActTool(runner)
         self._frames: list[Image] = []
         self._shown = 0
         self._examples: Sequence[str] = ()
@@ -117,8 +117,8 @@ class HouseEnv(RebuiltPrompt):
 
     @property
     def simulator(self) -> str:
-        """Return the name of the simulator that runs the world, with its player."""
-        return self.act.world.name
+        """Return the name of the simulator that runs the episodes, with its player."""
+        return self.act.runner.name
 
     @property
     def simulation(self) -> HouseSimulation:
@@ -148,9 +148,9 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def close(self) -> None:
-        """Close the environment and its world."""
+        """Close the environment and its runner."""
         super().close()
-        self.act.world.close()
+        self.act.runner.close()
 
     # ------------------------------------------------------------------ hooks of VisEnv
 

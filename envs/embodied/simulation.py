@@ -92,7 +92,7 @@ class HouseSimulation:
         return pixels
 
 
-class World(Protocol):
+class EpisodeRunner(Protocol):
     """Runs the episodes of an environment: House in this process, or a simulator.
 
     Attributes:
@@ -115,7 +115,7 @@ class World(Protocol):
         ...
 
 
-class HouseWorld:
+class HouseRunner:
     """Runs House in this process."""
 
     name = "house"
@@ -139,7 +139,7 @@ class ActTool(Tool[ActArguments]):
     """Executes one of the numbered actions.
 
     Args:
-        world: Runs the episodes.
+        runner: Runs the episodes.
 
     Attributes:
         simulation: The episode, after `begin`.
@@ -150,17 +150,17 @@ class ActTool(Tool[ActArguments]):
     arguments = ActArguments
     simulation: HouseSimulation
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, runner: EpisodeRunner) -> None:
+        self.runner = runner
 
     def begin(self, sample: Sample) -> None:
-        """Begin the episode of a sample; a control without tools also needs a world."""
-        self.simulation = self.world.begin(sample)
+        """Begin the episode of a sample; a control without tools also needs a simulation."""
+        self.simulation = self.runner.begin(sample)
 
     @override
     def close(self) -> None:
-        """Close the world."""
-        self.world.close()
+        """Close the runner."""
+        self.runner.close()
 
     @override
     def call(self, arguments: ActArguments, store: Store) -> ToolResult:

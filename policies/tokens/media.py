@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from visenv.types import Image, Video, Visual
 
 from .positions import Span, rope_positions
-from .video import Run, VideoEncoder
+from .video import TokenRun, VideoEncoder
 from .vision import ImageEncoder, ImagePatches
 
 
-class Shown(NamedTuple):
+class MediaSpan(NamedTuple):
     """Describes an image or a video in a stream.
 
     Attributes:
@@ -85,21 +85,21 @@ class Media:
             patches |= zip(videos, self.videos.encode([*videos.values()]), strict=True)
         return {item.sha256: patches[item.sha256] for item in items}
 
-    def show(self, item: Visual, start: int) -> tuple[list[int], Shown]:
+    def show(self, item: Visual, start: int) -> tuple[list[int], MediaSpan]:
         """Return the tokens of an image or a video whose first token has the index `start`."""
         runs = self._runs(item, start)
         token_ids = [token for run in runs for token in run.token_ids]
         spans = tuple([run.span for run in runs if run.span is not None])
-        return token_ids, Shown(item, start, start + len(token_ids), spans)
+        return token_ids, MediaSpan(item, start, start + len(token_ids), spans)
 
     def positions(self, length: int, spans: Iterable[Span]) -> NDArray[np.int64]:
         """Return the M-RoPE positions of a stream, int64 ``[3, length]``; see `rope_positions`."""
         rate = 1.0 if self.videos is None else self.videos.tokens_per_second
         return rope_positions(length, spans, self.merge, rate)
 
-    def _runs(self, item: Visual, start: int) -> Sequence[Run]:
+    def _runs(self, item: Visual, start: int) -> Sequence[TokenRun]:
         if isinstance(item, Video):
             assert self.videos is not None, "sessions without it show frames"
             return self.videos.runs(item, start)
         span = self.images.span(item, start, self._image_id)
-        return [Run([self._image_id] * span.length, span)]
+        return [TokenRun([self._image_id] * span.length, span)]

@@ -23,7 +23,7 @@ from visenv.types import (
     VideoSpan,
 )
 
-from .media import Media, Shown
+from .media import Media, MediaSpan
 from .positions import Span
 from .template import Increment
 
@@ -48,7 +48,7 @@ class TokenStream:
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     turns: list[TurnSpan] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[MediaSpan] = field(default_factory=list)
     temperature: float | None = None
     memory: torch.Tensor | None = None
     memory_version: int = 0

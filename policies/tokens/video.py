@@ -30,7 +30,7 @@ _TICKS = 1000
 """Processors represent times as numbers of frames; here a frame is a millisecond."""
 
 
-class Run(NamedTuple):
+class TokenRun(NamedTuple):
     """Represents consecutive tokens: text, or placeholders of an image or a video.
 
     Attributes:
@@ -103,7 +103,7 @@ class VideoEncoder:
                 self._known[sha256] = made
         return [patches for video in videos if (patches := known[video.sha256]) is not None]
 
-    def runs(self, video: Video, offset: int) -> list[Run]:
+    def runs(self, video: Video, offset: int) -> list[TokenRun]:
         """Return the runs of tokens of a video, in order.
 
         Args:
@@ -113,11 +113,11 @@ class VideoEncoder:
         steps, height, width = self._grid(video)
         size = height * width // self._frames.merge_size**2  # placeholders of one step
         seconds = self._seconds_per_step(video)
-        runs: list[Run] = []
+        runs: list[TokenRun] = []
         step = 0
         for token_ids in self._parts(video, steps):
             if token_ids[0] != self.placeholder:
-                runs.append(Run(token_ids))
+                runs.append(TokenRun(token_ids))
             else:
                 count = len(token_ids)
                 span = VideoSpan(
@@ -129,7 +129,7 @@ class VideoEncoder:
                     seconds,
                     step,
                 )
-                runs.append(Run([self.placeholder] * span.length, span))
+                runs.append(TokenRun([self.placeholder] * span.length, span))
                 step += count
             offset += len(runs[-1].token_ids)
         return runs

@@ -99,5 +99,5 @@ def _to_bytes(token: str) -> bytes:
         return bytes([_ALPHABET[character] for character in token])
     except KeyError as error:
         raise PolicyError(
-            f"The tokenizer is not byte-level: its token {token!r} is not spelt in bytes."
+            f"The tokenizer is not byte-level: its token {token!r} is not spelled in bytes."
         ) from error

@@ -66,23 +66,23 @@ def _check_architecture(name: str, config: Any) -> None:
 
 
 def named_weights(
-    model: Any, whole: Callable[..., AbstractContextManager[None]], *, merge: bool
+    model: Any, gather_params: Callable[..., AbstractContextManager[None]], *, merge: bool
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield all weights by their names in transformers; see `TrainablePolicy.named_weights`.
 
     Args:
         model: A model with or without adapters.
-        whole: Returns a context in which all of the parameters are available.
+        gather_params: Returns a context in which all of the parameters are available.
         merge: Whether adapters are merged into the weights; otherwise they are omitted.
     """
     layers = lora.layers(model) if merge else {}
     for name, weight in own_weights(model).items():
         layer = layers.get(name)
         if layer is None:
-            with whole([weight]):
+            with gather_params([weight]):
                 yield name, weight.detach()
         else:
-            with whole([weight, *lora.parts(layer)]), torch.no_grad():
+            with gather_params([weight, *lora.parts(layer)]), torch.no_grad():
                 yield name, lora.merged(weight, layer)
 
 

@@ -89,17 +89,18 @@ def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def read_adapter(
-    model: Any, whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]]
+    model: Any,
+    gather_params: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]],
 ) -> Adapter:
     """Return a copy of the adapters.
 
     Args:
         model: A model with adapters.
-        whole: Returns a context in which all of the parameters are available.
+        gather_params: Returns a context in which all of the parameters are available.
     """
     weights: dict[str, torch.Tensor] = {}
     for name, weight in adapters(model).items():
-        with whole([weight]):
+        with gather_params([weight]):
             weights[name] = weight.detach().to("cpu", copy=True)
     config = model.peft_config[_NAME].to_dict()
     return Adapter(json.loads(json.dumps(config, default=_as_json)), weights)

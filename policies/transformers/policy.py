@@ -229,21 +229,25 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     @override
     def named_weights(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
+        gather_params: Callable[
+            [Sequence[torch.nn.Parameter]], AbstractContextManager[None]
+        ] = no_gather,
         *,
         merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the weights; merging LoRA adapters into them does not change the model."""
-        return named_weights(self.network.model, whole, merge=merge and not self._bare)
+        return named_weights(self.network.model, gather_params, merge=merge and not self._bare)
 
     @override
     def adapter(
         self,
-        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = no_gather,
+        gather_params: Callable[
+            [Sequence[torch.nn.Parameter]], AbstractContextManager[None]
+        ] = no_gather,
     ) -> Adapter | None:
         if self._lora is None or self._bare:
             return None
-        return read_adapter(self.network.model, whole)
+        return read_adapter(self.network.model, gather_params)
 
     @override
     def save(self, folder: Path) -> None:

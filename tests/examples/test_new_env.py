@@ -40,7 +40,7 @@ def test_new_env_checks_itself_and_is_played() -> None:
     [("new_env:mine/Cards-v0", "mine/Cards-v0"), ("new_env:Cards", "new_env:Cards")],
 )
 def test_new_env_is_found_in_the_current_folder(name: str, env_id: str, tmp_path: Path) -> None:
-    visenv("rollout", name, "--episodes", "1", "--out", tmp_path)
+    visenv("rollout", name, "--groups", "1", "--out", tmp_path)
     (episode,) = read_episodes(tmp_path / "episodes.jsonl")
     assert (episode.env_id, episode.reward) == (env_id, 1.0)
 

@@ -61,14 +61,14 @@ def test_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("height", ["algorithm", "episodes", "gymnasium"])
-def test_plug_new_algorithm_runs_as_its_page_says(height: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["algorithm", "episodes", "gymnasium"])
+def test_plug_new_algorithm_runs_as_its_page_says(level: str, tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--prompts-per-step", "2", "--num-generations", "2"]
-    command = [str(EXAMPLE), "--height", height, *sizes]
+    command = [str(EXAMPLE), "--level", level, *sizes]
     command += ["--folder", str(tmp_path / "plug")]
     done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    if height == "algorithm":
+    if level == "algorithm":
         rows = (tmp_path / "plug" / "run" / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(row)["step"] for row in rows] == [1, 2]
     else:
@@ -77,6 +77,6 @@ def test_plug_new_algorithm_runs_as_its_page_says(height: str, tmp_path: Path) -
 
 
 def test_learner_of_texts_learns(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    example.main(example.Args(height="gymnasium", steps=10, prompts_per_step=6))
+    example.main(example.Args(level="gymnasium", steps=10, prompts_per_step=6))
     rewards = [float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()]
     assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.1

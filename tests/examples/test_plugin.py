@@ -103,7 +103,7 @@ def test_plugin_is_validated(runner: Runner) -> None:
 
 def test_plugin_policy_rolls_out_and_the_episodes_are_viewed_and_rescored(runner: Runner) -> None:
     mistakes = ["--policy", "card-counter", "--policy-option", "mistakes=0.9"]
-    runner.visenv("rollout", ENV, *mistakes, "--episodes", "12", "--out", "played")
+    runner.visenv("rollout", ENV, *mistakes, "--groups", "12", "--out", "played")
     episodes = runner.episodes("played")
     assert {episode.env_id for episode in episodes} == {ENV}
     # 0.2 for turning a card over, and 0.8 for the right color, which a guess finds by chance.

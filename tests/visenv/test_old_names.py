@@ -15,7 +15,14 @@ from visenv.rollout.run_folder import read_run
 from visenv.viewer.facts import run_facts
 
 OLD: dict[str, Any] = {
-    "environments": {"group_size": {"id": "visenv/ZoomVQA-v0", "weight": 1.0}},
+    "environments": {
+        "group_size": {
+            "id": "visenv/ZoomVQA-v0",
+            "options": {"stage": "tiny"},
+            "evaluation_options": {"stage": "eval"},
+        },
+        "mine": {"id": "cards/Cards-v0", "options": {"stage": 2}},
+    },
     "phases": {
         "rl": {
             "algorithm_options": {"kl_weight": 0.04},
@@ -32,7 +39,14 @@ OLD: dict[str, Any] = {
     },
 }
 NEW: dict[str, Any] = {
-    "environments": {"group_size": {"id": "visenv/ZoomVQA-v0", "weight": 1.0}},
+    "environments": {
+        "group_size": {
+            "id": "visenv/ZoomVQA-v0",
+            "options": {"preset": "tiny"},
+            "evaluation_options": {"preset": "eval"},
+        },
+        "mine": {"id": "cards/Cards-v0", "options": {"stage": 2}},
+    },
     "phases": {
         "rl": {
             "algorithm_options": {"kl_coef": 0.04},
@@ -79,20 +93,69 @@ def test_a_checkpoint_names_the_class_of_its_episode_source() -> None:
         ("--phases.rl.rollouts.prompts-per-step", None),
         ("--retries", None),
         ("group_size=4", None),
+        ("--episodes", None),
     ],
 )
 def test_renamed_option(old: str, new: str | None) -> None:
     assert renamed_option(old) == new
 
 
+def test_renamed_option_of_a_command() -> None:
+    assert renamed_option("--episodes", "rollout") == "--groups"
+    assert renamed_option("--episodes", "eval") is None
+
+
 def test_an_option_with_an_old_name_is_refused_and_the_new_one_suggested() -> None:
     with pytest.raises(ConfigurationError, match="Did you mean '--num-generations'"):
         check_options(["--episodes", "2", "--group-size=4"])
+    with pytest.raises(ConfigurationError, match="Did you mean '--groups'"):
+        check_options(["--episodes=2"], "rollout")
 
 
 def test_the_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollout", "ZoomVQA-v0", "--group-size", "2"]) == 1
     assert "Did you mean '--num-generations'?" in capsys.readouterr().err
+    assert main(["rollout", "ZoomVQA-v0", "--episodes", "2"]) == 1
+    assert "Did you mean '--groups'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("env", ["ZoomVQA-v0", "ArmDoc-v0", "House-v0", "ArgosImage-v0"])
+def test_the_old_option_stage_is_refused_and_preset_suggested(
+    env: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--option", "stage=tiny", "--out", str(tmp_path)]
+    assert main(["rollout", env, *words]) == 1
+    said = capsys.readouterr().err
+    assert "called 'stage'. Did you mean 'preset'?" in said
+
+
+@pytest.mark.component("torch", "transformers")
+def test_a_recipe_with_the_old_option_stage_is_refused_and_preset_suggested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        '[environments.zoom]\nid = "visenv/ZoomVQA-v0"\noptions = { stage = "tiny" }\n'
+        '[phases.rl]\nalgorithm = "grpo"\nsteps = 1\n'
+    )
+    assert main(["train", str(recipe), "--runs", str(tmp_path / "runs")]) == 1
+    assert "called 'stage'. Did you mean 'preset'?" in capsys.readouterr().err
+
+
+def test_saved_episodes_with_the_old_option_stage_are_rescored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--option", "preset=tiny", "--groups", "2", "--out", str(tmp_path)]
+    assert main(["rollout", "ZoomVQA-v0", *words]) == 0
+    file, old = tmp_path / "episodes.jsonl", tmp_path / "old.jsonl"
+    lines = file.read_text(encoding="utf-8")
+    assert lines.count('\\"preset\\": \\"tiny\\"') == 2
+    old.write_text(lines.replace('\\"preset\\": ', '\\"stage\\": '), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["rescore", str(old)]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "equal: 2"
+    assert main(["rescore", str(old), "--option", "stage=tiny"]) == 1
+    assert "Did you mean 'preset'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -106,11 +169,21 @@ def test_an_unknown_name_that_was_a_name_once_is_answered_with_the_new_one(
 
 
 def test_the_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:
-    settings = {"command": "rollout", "group_size": 4, "policy_option": {"care": 0.5}}
+    settings = {
+        "command": "rollout",
+        "env": "visenv/ZoomVQA-v0",
+        "option": {"stage": "tiny"},
+        "episodes": 2,
+        "group_size": 4,
+        "policy_option": {"care": 0.5},
+    }
     record = {"format": 1, "settings": settings, "sessions": []}
     (tmp_path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     assert read_run(tmp_path)["settings"] == {
         "command": "rollout",
+        "env": "visenv/ZoomVQA-v0",
+        "option": {"preset": "tiny"},
+        "groups": 2,
         "num_generations": 4,
         "policy_option": {"expert_rate": 0.5},
     }

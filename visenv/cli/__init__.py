@@ -130,7 +130,7 @@ def _command(name: str, words: Sequence[str]) -> Any:
 
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
-    check_options(words)
+    check_options(words, name)
     module, _, attribute = COMMANDS[name].place.partition(":")
     made = getattr(importlib.import_module(module), attribute)
     return tyro.cli(

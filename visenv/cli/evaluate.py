@@ -45,7 +45,9 @@ class EvaluateCommand:
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     episodes: int | None = None
-    """Number of samples; by default all rows of a data set, or 256 scenes."""
+    """Number of samples, each of which is played `--repeats` times; by default all rows of a data
+    set, or 256 scenes.
+    """
     repeats: int = 1
     """Number of times that each sample is played; with 2 or more the table has avg@k and pass@k."""
     seed: int = 0

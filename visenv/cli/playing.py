@@ -60,6 +60,7 @@ class PlaySettings(NamedTuple):
             "control": control,
         }
         if self.command == "rollout":
+            record["groups"] = record.pop("episodes")
             record["num_generations"] = record.pop("repeats")
         return record
 

@@ -42,8 +42,8 @@ class RolloutCommand:
     """Play under a control: no_image, no_tool, shuffled_results or, if the task has it,
     random_crop.
     """
-    episodes: int = 8
-    """Number of groups."""
+    groups: int = 8
+    """Number of groups; the episodes of a group play the same sample."""
     num_generations: int = 1
     """Number of episodes of each group."""
     seed: int = 0
@@ -77,13 +77,13 @@ class RolloutCommand:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             seed=self.seed,
-            episodes=self.episodes,
+            episodes=self.groups,
             repeats=self.num_generations,
         )
         stream = np.random.SeedSequence([_ROLLOUT, self.seed])
         specs = [
             EpisodeSpec(seed, group, member)
-            for group, seed in enumerate(seeds(stream, self.episodes))
+            for group, seed in enumerate(seeds(stream, self.groups))
             for member in range(self.num_generations)
         ]
         with closing(Player(chosen, self.concurrency)) as player:
@@ -95,7 +95,7 @@ class RolloutCommand:
     def _check(self) -> None:
         check_at_least(
             1,
-            episodes=self.episodes,
+            groups=self.groups,
             num_generations=self.num_generations,
             max_tokens=self.max_tokens,
             concurrency=self.concurrency,

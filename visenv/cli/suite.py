@@ -58,7 +58,9 @@ class SuiteCommand:
     option: Settings = field(default_factory=list)
     """An argument of the environments of all columns; may be given several times."""
     episodes: int | None = None
-    """Number of samples of each column; by default as defined by the suite."""
+    """Number of samples of each column, each of which is played `--repeats` times; by default as
+    defined by the suite.
+    """
     repeats: int | None = None
     """Number of times that each sample is played; by default as defined by the suite."""
     seed: int = 0

@@ -22,6 +22,7 @@ from visenv import background
 from visenv.data.source import draw
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, VisenvError
+from visenv.old_names import with_new_env_options
 from visenv.records import truth_to_json
 from visenv.registration import NAMESPACE
 from visenv.rewards import RewardContext, RewardWrapper
@@ -135,6 +136,8 @@ def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
     where = f"The environment of the episode of {episode.env_id} (seed {episode.seed})"
     try:
         spec = EnvSpec.from_json(episode.env_spec)
+        if spec.namespace == NAMESPACE:
+            spec.kwargs = with_new_env_options(spec.kwargs)
         spec.kwargs.update(options)
         if spec.namespace != NAMESPACE or spec.id in gym.registry:
             return gym.make(spec)

@@ -14,11 +14,11 @@ from visenv.policy import Policy
 from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.episode import EpisodeSpec, play_in
 from visenv.rollout.executor import Executor, InlineExecutor
+from visenv.rollout.in_flight import InFlightBarrier
 from visenv.rollout.mixture import Mixture
 from visenv.rollout.priority_semaphore import PrioritySemaphore
 from visenv.rollout.slots import EnvSlots
 from visenv.rollout.stats import RolloutStats
-from visenv.rollout.wave import Wave
 from visenv.types import Episode, Group, Sampling
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Collector:
         self._executor = executor or InlineExecutor(threads=not deterministic)
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
-        self._wave = Wave() if deterministic else None
+        self._barrier = InFlightBarrier() if deterministic else None
         self._slots = EnvSlots(self._executor, make_env.make_envs)
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
@@ -146,16 +146,16 @@ class Collector:
                 played first.
         """
         start = time.monotonic()
-        if self._wave is not None:
-            self._wave.enter()
+        if self._barrier is not None:
+            self._barrier.enter()
         try:
             episode = await self._play_until_well(spec, rank)
         except asyncio.CancelledError:
             self.stats.cancelled()
             raise
         finally:
-            if self._wave is not None:
-                self._wave.leave()
+            if self._barrier is not None:
+                self._barrier.leave()
         self.stats.finished(time.monotonic() - start)
         return episode
 
@@ -164,8 +164,8 @@ class Collector:
         for left in range(self._retries, -1, -1):
             revivals = self._revivals
             episode, was_deferred = await self._play_in_slot(spec, rank)
-            if was_deferred and self._wave is not None:
-                await self._wave.hold((spec.group, spec.member))
+            if was_deferred and self._barrier is not None:
+                await self._barrier.hold((spec.group, spec.member))
             if episode.failure is None:
                 break
             again = left > 0 and not episode.failure.is_permanent

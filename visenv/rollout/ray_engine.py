@@ -151,7 +151,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
     # ------------------------------------------------------------------ the actor
 
     def _start(self) -> None:
-        self._actor: Any = ray.remote(_FarEngine).options(**self._options).remote(self._make)
+        self._actor: Any = ray.remote(_RemoteEngine).options(**self._options).remote(self._make)
         self._lost = False
         self.version, self.stale = self._call("state", timeout=self._start_timeout)
 
@@ -245,7 +245,7 @@ def _end(actor: Any, number: int) -> None:
         guarded(actor.end.remote, number)
 
 
-class _FarEngine:
+class _RemoteEngine:
     """Implements the actor: holds a policy, its sessions, and the current weight transfer."""
 
     def __init__(self, make: Callable[[], EnginePolicy[Any]]) -> None:

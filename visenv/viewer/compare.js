@@ -4,13 +4,16 @@ const chosen = { one: null, other: null };
 
 /** Return the default sets: the same file of both runs; in one run, its first and its last evaluation. */
 function defaultSets() {
-  const sets = valuesOf("saved_in");
+  const sets = fileNames();
   if (data.runs.length > 1) {
-    const second = `${data.runs[1].name}: `;
-    const both = sets.filter((name) => !name.startsWith(second) && sets.includes(second + name));
+    const [first, second] = data.runs.map((run) => `${run.name}: `);
+    const own = sets.filter((name) => name.startsWith(first)).map((name) => name.slice(first.length));
+    const both = own.filter((name) => sets.includes(second + name));
     const evaluated = both.filter((name) => name.startsWith("evaluation/"));
-    const one = evaluated.find((name) => name.includes("after")) ?? evaluated.pop() ?? both.pop() ?? sets[0];
-    return [one, sets.includes(second + one) ? second + one : sets.find((name) => name.startsWith(second)) ?? one];
+    const chosenFile = evaluated.find((name) => name.includes("after")) ?? evaluated.pop() ?? both.pop();
+    if (chosenFile !== undefined) return [first + chosenFile, second + chosenFile];
+    const ofRun = (prefix) => sets.find((name) => name.startsWith(prefix)) ?? sets[0];
+    return [ofRun(first), ofRun(second)];
   }
   const evaluations = sets.filter((name) => name.startsWith("evaluation/"));
   const some = evaluations.length > 1 ? evaluations : sets;
@@ -19,7 +22,7 @@ function defaultSets() {
 
 function showCompare() {
   if (chosen.one === null) [chosen.one, chosen.other] = defaultSets();
-  const sets = valuesOf("saved_in").map((name) => [name, name]);
+  const sets = fileNames().map((name) => [name, name]);
   const choose = (side) => {
     const select = options(make("select", {}), sets, chosen[side]);
     select.addEventListener("change", () => { chosen[side] = select.value; showCompare(); });
@@ -62,14 +65,15 @@ function pairsOf(one, other) {
 }
 
 function pairPanel(pairs) {
-  if (!pairs.length) return make("p", { class: "empty" }, "No sample was played in both.");
+  if (!pairs.length) return make("p", { class: "empty" }, "The two files have no sample in common.");
   const count = (holds) => pairs.filter(({ change }) => change !== null && holds(change)).length;
-  const [better, worse, alike] = [count((change) => change > 1e-9), count((change) => change < -1e-9), count((change) => Math.abs(change) <= 1e-9)];
-  const unknown = pairs.length - better - worse - alike;
+  const [better, worse, equal] = [count((change) => change > 1e-9), count((change) => change < -1e-9), count((change) => Math.abs(change) <= 1e-9)];
+  const unknown = pairs.length - better - worse - equal;
+  const samples = new Set(pairs.map(({ one }) => textOf("pair", one).split("/")[0])).size;
   const columns = ["B − A", "A", "B", ...(tells("question") ? ["Question"] : []), "Truth", "Answer A", "Answer B"];
   const head = make("tr", {}, ...columns.map((title) => make("th", title === "B − A" ? { class: "number" } : {}, title)));
   const list = make("table", { id: "pair-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...pairs.slice(0, PAGE).map(pairRow)));
-  const said = `${pairs.length} samples in both: ${better} better, ${worse} worse, ${alike} alike${unknown ? `, ${unknown} without a difference of rewards` : ""}${pairs.length > PAGE ? `; the ${PAGE} largest differences` : ""}`;
+  const said = `${counted(pairs.length, "pair")} of episodes (${counted(samples, "sample")}): ${better} better, ${worse} worse, ${equal} equal${unknown ? `, ${unknown} without a difference of rewards` : ""}${pairs.length > PAGE ? `; the ${PAGE} largest differences` : ""}`;
   return make("div", { class: "panel" }, make("h2", {}, "Pairs ", make("small", {}, said)), list);
 }
 
@@ -92,7 +96,7 @@ function settingsPanel() {
   if (data.runs.length < 2) return [];
   const [one, other] = data.runs.map((run) => ({ ...run.facts.settings, ...run.facts.chief }));
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => one[name] !== other[name]);
-  const rows = names.map((name) => make("tr", {}, make("td", {}, name), make("td", {}, one[name] ?? "–"), make("td", {}, other[name] ?? "–")));
+  const rows = names.map((name) => make("tr", {}, make("td", {}, ...breakable(name)), make("td", {}, one[name] ?? "–"), make("td", {}, other[name] ?? "–")));
   const head = make("tr", {}, ...["", ...data.runs.map((run) => run.name)].map((title) => make("th", {}, title)));
   const table = make("table", { id: "settings" }, make("thead", {}, head), make("tbody", {}, ...rows));
   return [make("div", { class: "panel" }, make("h2", {}, "Settings that differ"), rows.length ? make("div", { class: "wide" }, table) : make("p", { class: "soft" }, "None."))];

@@ -11,9 +11,13 @@ from visenv.old_names import with_new_names
 
 _CHIEF = (
     *("command", "env", "option", "data", "policy", "policy_option", "model.name"),
-    *("sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
+    *("sampler.name", "groups", "num_generations", "episodes", "repeats"),
+    *("temperature", "max_tokens", "seed"),
 )
 """Settings that the page always shows, in this order; the others are collapsed."""
+
+_LABELS = {"model.name": "model", "sampler.name": "sampler", "episodes": "samples"}
+"""Labels of settings on the page. ``--episodes`` of an evaluation is its number of samples."""
 
 
 def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
@@ -32,7 +36,7 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     run = _read(folder / "run.json", problems)
     told = with_new_names(_mapping(run.get("settings")))
     settings = dict(_flat(recipe)) | dict(_flat(told))
-    chief = {name.removesuffix(".name"): settings[name] for name in _CHIEF if name in settings}
+    chief = {_LABELS.get(name, name): settings[name] for name in _CHIEF if name in settings}
     chief |= _trained(recipe)
     sessions = run.get("sessions")
     if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict):

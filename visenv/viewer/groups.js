@@ -79,30 +79,41 @@ const rewardRange = (() => {
 
 // ------------------------------------------------------------------ side by side
 
-async function showGroup(key) {
+async function showGroup(name) {
+  const key = [name, ...data.runs.map((run) => `${run.name}: ${name}`)].find((each) => groups.has(each));
+  if (key === undefined) return showMissing("group", name);
   const members = groups.get(key);
-  if (!members) return showMissing("group", key);
   const at = allGroups.findIndex((group) => group.key === key);
   const step = (by, text) => button(text, () => go(groupLink(allGroups[at + by].key)), allGroups[at + by] ? { title: by < 0 ? "previous (p)" : "next (n)" } : { disabled: "" });
   const crumbs = make("nav", { class: "crumbs" }, make("a", { href: "#/groups" }, "Groups"), make("span", {}, `${at + 1} of ${allGroups.length}`), step(-1, "←"), step(1, "→"), make("a", { href: location.hash, class: "soft" }, key));
-  await sideBySide(crumbs, members, members.map((place) => `member ${numberOf("member", place)}`));
+  await sideBySide({ crumbs, places: members, labels: members.map((place) => `member ${numberOf("member", place)}`), all: "all members" });
 }
 
 async function showPair(one, other, labels) {
   const crumbs = make("nav", { class: "crumbs" }, make("a", { href: "#/compare" }, "Compare"), make("span", {}, "the same sample, played twice"));
-  await sideBySide(crumbs, [one, other], labels);
+  await sideBySide({ crumbs, places: [one, other], labels, all: "both episodes" });
 }
 
-/** Show episodes in columns, with marked differences from the reference. */
-async function sideBySide(crumbs, places, labels, reference = bestOf(places)) {
+/** Show episodes in columns, with marked differences from the reference. `all` names the episodes in texts. */
+async function sideBySide(shownTogether, reference = bestOf(shownTogether.places)) {
+  const { crumbs, places, labels, all } = shownTogether;
   const view = byId("detail");
   const route = location.hash;
   const episodes = await Promise.all(places.map(episodeAt));
   if (view.dataset.route !== route) return;
   const title = make("h1", {}, firstLine(episodes[0].truth.question) || episodes[0].id);
-  const again = (next) => sideBySide(crumbs, places, labels, next);
-  const opening = make("details", { class: "panel opening" }, make("summary", {}, "What all were shown first"), ...episodes[0].turns.slice(0, 1).flatMap((turn) => turn.messages.map((message) => messageBubble(message, [], []))));
-  view.replaceChildren(make("div", { class: "head" }, crumbs, title), memberTable(episodes, places, labels), opening, memberTurns(episodes, places, labels, reference, again));
+  const again = (next) => sideBySide(shownTogether, next);
+  view.replaceChildren(make("div", { class: "head" }, crumbs, title), memberTable(episodes, shownTogether), openingOf(episodes, labels, all), memberTurns(episodes, places, labels, reference, again));
+}
+
+/** Fold the messages before the first turn; they can differ between two runs with other settings. */
+function openingOf(episodes, labels, all) {
+  const [first, ...others] = episodes.map(({ turns }) => turns[0]?.messages ?? []);
+  // The images of two runs are in different folders, and the name of a file is the hash of its image.
+  const content = (messages) => JSON.stringify(messages, (name, value) => (name === "image" ? value.split("/").pop() : value));
+  const equal = others.every((messages) => content(messages) === content(first));
+  const title = `First messages ${equal ? `(the same for ${all})` : `of ${labels[0]}`}`;
+  return make("details", { class: "panel opening" }, make("summary", {}, title), ...first.map((message) => messageBubble(message, [], [])));
 }
 
 function bestOf(places) {
@@ -110,28 +121,40 @@ function bestOf(places) {
   return rewards.indexOf(Math.max(...rewards));
 }
 
-/** Add a row for each fact in which members differ; facts that all members share are in one line below. */
-function memberTable(episodes, places, labels) {
+/**
+ * Add a row for each fact in which episodes differ; equal facts are in one line below.
+ *
+ * Members of a group get their advantages. Two episodes of a comparison get a column with the difference instead,
+ * because they are played by different policies.
+ */
+function memberTable(episodes, { places, labels, all }) {
+  const pair = all === "both episodes";
   const rewards = places.map((place) => numberOf("reward", place));
   const middleReward = mean(rewards.filter((reward) => reward !== null));
   const saved = episodes.map(advantageOf);
   const facts = [
     ["outcome", episodes.map(({ outcome }) => outcome), (value) => badge(value)],
-    ["reward", episodes.map(({ outcome, reward }) => rewardText(outcome, reward))],
-    saved.some((each) => each !== null) ? ["advantage", saved, advantageCell] : ["reward − mean", rewards.map((reward) => (reward === null ? null : reward - middleReward)), advantageCell],
+    ["reward", episodes.map(({ outcome, reward }) => rewardText(outcome, reward)), null, rewards],
+    ...(saved.some((each) => each !== null) ? [["advantage", saved, advantageCell]] : pair ? [] : [["reward − mean", rewards.map((reward) => (reward === null ? null : reward - middleReward)), advantageCell]]),
     ["answer", episodes.map(({ answer }) => answer ?? "–"), (value) => make("pre", {}, value)],
     ...termRows(episodes),
-    ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (Object.hasOwn(metrics, name) ? number(metrics[name]) : "–"))]),
-    ["turns", episodes.map(({ turns }) => String(turns.length))],
-    ["tokens", places.map((place) => (numberOf("tokens", place) === null ? "–" : String(numberOf("tokens", place))))],
+    ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (Object.hasOwn(metrics, name) ? number(metrics[name]) : "–")), null, episodes.map(({ metrics }) => metrics[name])]),
+    ["turns", episodes.map(({ turns }) => String(turns.length)), null, episodes.map(({ turns }) => turns.length)],
+    ["tokens", places.map((place) => (numberOf("tokens", place) === null ? "–" : String(numberOf("tokens", place)))), null, places.map((place) => numberOf("tokens", place))],
     ["time", places.map((place) => (numberOf("seconds", place) === null ? "–" : seconds(numberOf("seconds", place))))],
   ];
   const varies = ([, values]) => values.some((value) => value !== values[0]);
   const same = facts.filter((fact) => !varies(fact) && fact[1][0] !== "–" && fact[1][0] !== null);
-  const head = make("tr", {}, make("th", {}, ""), ...places.map((place, member) => make("th", {}, make("a", { href: episodeLink(place) }, labels[member]))));
-  const rows = facts.filter(varies).map(([name, values, cell]) => make("tr", {}, make("th", {}, name), ...values.map((value) => make("td", {}, cell ? cell(value) : value))));
-  const line = same.length ? make("p", { class: "soft" }, `The same in all: ${same.map(([name, [value]]) => `${name} = ${typeof value === "number" ? number(value) : value}`).join(" · ")}`) : "";
+  const head = make("tr", {}, make("th", {}, ""), ...places.map((place, member) => make("th", {}, make("a", { href: episodeLink(place) }, ...breakable(labels[member])))), ...(pair ? [make("th", {}, "B − A")] : []));
+  const rows = facts.filter(varies).map(([name, values, cell, measured]) => make("tr", {}, make("th", {}, name), ...values.map((value) => make("td", {}, cell ? cell(value) : value)), ...(pair ? [make("td", {}, differenceOf(measured))] : [])));
+  const line = same.length ? make("p", { class: "soft" }, `Equal for ${all}: ${same.map(([name, [value]]) => `${name} = ${typeof value === "number" ? number(value) : value}`).join(" · ")}`) : "";
   return make("div", { class: "panel members" }, make("div", { class: "wide" }, make("table", { class: "member-table" }, make("thead", {}, head), make("tbody", {}, ...rows))), line);
+}
+
+/** Return B − A of two numbers, or an empty text. */
+function differenceOf(measured) {
+  const [one, other] = measured ?? [];
+  return typeof one === "number" && typeof other === "number" ? signed(other - one) : "";
 }
 
 const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(value) }, signed(value)));
@@ -141,10 +164,10 @@ function termRows(episodes) {
   const names = [...new Set(episodes.flatMap(({ terms }) => Object.keys(terms)))];
   return names.map((name) => {
     const weighed = episodes.every(({ weights }) => Object.hasOwn(weights, name));
-    return [weighed ? `${name} × ${number(episodes[0].weights[name])}` : name, episodes.map((episode) => {
-      const value = weighed ? paidBy(episode, name) : episode.terms[name];
-      return value === null || value === undefined ? "–" : number(value);
-    })];
+    const values = episodes.map((episode) => (weighed ? paidBy(episode, name) : episode.terms[name]));
+    const weights = new Set(episodes.map(({ weights: each }) => each[name]));
+    const title = !weighed ? name : weights.size > 1 ? `${name} × its weight` : `${name} × ${number([...weights][0])}`;
+    return [title, values.map((value) => (value === null || value === undefined ? "–" : number(value))), null, values];
   });
 }
 

@@ -173,9 +173,10 @@ def _once(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _pair(episode: Episode) -> str:
-    """Return a key that an episode shares with episodes of other policies on the same sample."""
-    same = (episode.env_id, episode.sample_id, episode.seed, episode.index, episode.member)
-    return hashlib.blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    """Return ``<sample>/<member>``, which is the same for an episode of another policy."""
+    same = (episode.env_id, episode.sample_id, episode.seed, episode.index)
+    sample = hashlib.blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=6)
+    return f"{sample.hexdigest()}/{episode.member}"
 
 
 def _short(number: float | None) -> float | None:

@@ -118,7 +118,7 @@ function episodeRow(place, columns) {
 function showConstants() {
   const same = COLUMNS.filter((column) => !column.hidden && column.name !== "group" && index.count > 1 && constant(column) && valueOf(column, 0) !== null);
   const told = same.map((column) => `${column.title.toLowerCase()} ${index.texts[column.name] ? textOf(column.name, 0) || "none" : number(numbers(column.name)[0])}`);
-  byId("constants").textContent = told.length ? `The same in all: ${told.join(" · ")}` : "";
+  byId("constants").textContent = told.length ? `Equal for all episodes: ${told.join(" · ")}` : "";
 }
 
 function showPages(pages) {

@@ -32,7 +32,7 @@ function factsOf(run) {
 
 /** List the saved files with their mean results and links to their episodes. */
 function showSaved() {
-  const sets = valuesOf("saved_in");
+  const sets = fileNames();
   if (!sets.length) return;
   const names = [...Object.keys(index.terms).map((name) => [`terms/${name}`, name])];
   const known = ["turns", "tokens"].filter((name) => index.numbers[name].some((value) => value !== null));
@@ -83,7 +83,7 @@ function resultCell(value, { count, share }) {
 }
 
 function factTable(title, facts) {
-  const rows = Object.entries(facts).filter(([, value]) => value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
+  const rows = Object.entries(facts).filter(([, value]) => value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => make("tr", {}, make("td", {}, ...breakable(name)), make("td", {}, make("div", {}, factValue(value)))));
   return make("table", { class: "facts" }, ...(title ? [make("caption", {}, title)] : []), make("tbody", {}, ...rows));
 }
 

@@ -20,6 +20,8 @@ const signed = (value) => (Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number
 
 const seconds = (value) => (value >= 100 ? `${value.toFixed(0)} s` : value >= 1 ? `${value.toFixed(1)} s` : value >= 0.001 ? `${(value * 1000).toFixed(0)} ms` : "<1 ms");
 
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Return an element with children. Texts are only inserted as text, because a policy may have written them. */
@@ -39,6 +41,9 @@ function fill(element, attributes, children) {
   element.append(...children.filter((child) => child !== null));
   return element;
 }
+
+/** Return a dotted name, which may be broken after a dot or an underscore. */
+const breakable = (name) => name.split(/(?<=[._])/).flatMap((part, place) => (place ? [make("wbr"), part] : [part]));
 
 function button(text, act, attributes = {}) {
   const made = make("button", { type: "button", ...attributes }, text);

@@ -61,11 +61,13 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
         _require_folder(each)
     problems: list[str] = []
     told = [run_data(each, problems) for each in runs]
+    if compare is not None and told[0]["name"] == told[1]["name"]:
+        told[1]["name"] += " (2)"
     path, index = folder / "report.html", EpisodeIndex()
     with ReportWriter(folder / PARTS) as store, replacing(path) as partial:
         for number, each in enumerate(runs):
             before = index.count
-            label = f"{told[number]['name']}: " if number else ""
+            label = "" if compare is None else f"{told[number]['name']}: "
             for saved in saved_episodes(each, folder, problems):
                 _add(store, index, saved, label)
             told[number]["episodes"] = index.count - before

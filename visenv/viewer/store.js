@@ -107,7 +107,20 @@ const severalMembers = [...groups].filter(([, members]) => members.length > 1);
 const episodeLink = (place) => `#/episode/${encodeURIComponent(textOf("saved_in", place))}/${numberOf("line", place)}`;
 const groupLink = (key) => `#/group/${key.split("/").map(encodeURIComponent).join("%2F")}`;
 
+/** Return the names of the files, those of the first run first. */
+function fileNames() {
+  const names = valuesOf("saved_in");
+  const first = `${data.runs[0].name}: `;
+  return data.runs.length < 2 ? names : [...names.filter((name) => name.startsWith(first)), ...names.filter((name) => !name.startsWith(first))];
+}
+
+/** Return a file by its name in a link, which may have been written without the name of the run. */
+function fileOf(name) {
+  const names = [name, ...data.runs.map((run) => `${run.name}: ${name}`)];
+  return names.find((each) => files.has(each));
+}
+
 function placeOf(savedIn, line) {
-  const code = valuesOf("saved_in").indexOf(savedIn);
+  const code = valuesOf("saved_in").indexOf(fileOf(savedIn));
   return index.texts.saved_in?.rows.findIndex((row, place) => row === code && index.numbers.line[place] === line) ?? -1;
 }

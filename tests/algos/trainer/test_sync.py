@@ -141,12 +141,12 @@ class Adapted(toy.ToyPolicy):
     """Treats the bias of the toy policy as its adapter."""
 
     @override
-    def named_weights(self, whole: Any = None, *, merge: bool = True) -> Any:
+    def named_weights(self, gather_params: Any = None, *, merge: bool = True) -> Any:
         for name, weight in self.module.named_parameters():
             yield name, torch.zeros_like(weight) if not merge and "bias" in name else weight
 
     @override
-    def adapter(self, whole: Any = None) -> Adapter:
+    def adapter(self, gather_params: Any = None) -> Adapter:
         return Adapter({}, {"bias": self.network.bias.detach().clone()})
 
 

@@ -108,7 +108,7 @@ MISTAKES = {
     ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",
     ("rollout", "mine/X-v0"): "is module:Id or module:Class",
     ("rollout", "CartPole-v1"): "CartPoleEnv does not extend VisEnv",
-    ("rollout", ENV, "--episodes", "0"): "--episodes must be at least 1, got 0",
+    ("rollout", ENV, "--groups", "0"): "--groups must be at least 1, got 0",
     ("rollout", ENV, "--num-generations", "-1"): "--num-generations must be at least 1",
     ("rollout", ENV, "--seed", "-1"): "--seed must be at least 0",
     ("rollout", ENV, "--temperature", "nan"): "--temperature must be at least 0",
@@ -146,7 +146,7 @@ def test_mistake_gets_one_line_that_says_what_is_meant(
     ("words", "hint"),
     [
         (("rollout", ENV, "--polcy", "oracle"), "--policy"),
-        (("rollout", ENV, "--episodes", "many"), "--episodes"),
+        (("rollout", ENV, "--groups", "many"), "--groups"),
         (("card",), "ENV"),
     ],
     ids=" ".join,
@@ -224,7 +224,7 @@ def test_card_refuses_a_picture_of_no_episode(
 def test_rollout_writes_episodes_that_read_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--episodes", "2", "--num-generations", "2", "--seed", "5", "--out", str(tmp_path)]
+    words = ["--groups", "2", "--num-generations", "2", "--seed", "5", "--out", str(tmp_path)]
     assert main(["rollout", ENV, *TINY, "--option", "reward=outcome", *words]) == 0
 
     episodes = list(read_episodes(tmp_path / "episodes.jsonl"))
@@ -245,13 +245,13 @@ def test_rollout_writes_episodes_that_read_back(
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("command", ["rollout", "eval"])
+@pytest.mark.parametrize(("command", "option"), [("rollout", "--groups"), ("eval", "--episodes")])
 def test_episodes_that_are_there_are_never_overwritten(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = tmp_path / "episodes.jsonl"
     kept.write_text("the work of a week\n")
-    assert main([command, ENV, *TINY, "--episodes", "1", "--out", str(tmp_path)]) == 1
+    assert main([command, ENV, *TINY, option, "1", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr()
     assert f"{kept} contains the episodes of an earlier run" in said.err
     assert said.out == ""
@@ -328,13 +328,13 @@ def test_rollouts_of_neighboring_seeds_share_no_scene(tmp_path: Path) -> None:
     scenes: list[set[tuple[str, int]]] = []
     for seed in ("0", "1"):
         out = tmp_path / seed
-        words = ["--episodes", "3", "--seed", seed, "--out", str(out)]
+        words = ["--groups", "3", "--seed", seed, "--out", str(out)]
         assert main(["rollout", ENV, *TINY, *words]) == 0
         episodes = read_episodes(out / "episodes.jsonl")
         scenes.append({(each.sample_id, each.seed) for each in episodes})
     assert len(scenes[0] | scenes[1]) == 6
-    # A smaller number of episodes of the same seed gives the first ones of the larger number.
-    words = ["--episodes", "2", "--seed", "1", "--out", str(tmp_path / "fewer")]
+    # A smaller number of groups of the same seed gives the first ones of the larger number.
+    words = ["--groups", "2", "--seed", "1", "--out", str(tmp_path / "fewer")]
     assert main(["rollout", ENV, *TINY, *words]) == 0
     fewer = read_episodes(tmp_path / "fewer" / "episodes.jsonl")
     assert {(each.sample_id, each.seed) for each in fewer} < scenes[1]

@@ -32,7 +32,7 @@ def sorted_episodes(folder: Path) -> list[Episode]:
 
 
 def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
-    words = [*ROLLOUT, "--episodes", "60", "--num-generations", "2", "--concurrency", "4", "--out"]
+    words = [*ROLLOUT, "--groups", "60", "--num-generations", "2", "--concurrency", "4", "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     command = [sys.executable, "-c", "import sys; from visenv.cli import main; main(sys.argv[1:])"]
     process = subprocess.Popen([*command, *words, str(killed)], stdout=subprocess.DEVNULL)
@@ -69,7 +69,7 @@ def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None
 def test_settings_that_differ_are_refused_with_their_difference(
     change: list[str], difference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [*ROLLOUT, "--episodes", "1", "--out", str(tmp_path)]
+    words = [*ROLLOUT, "--groups", "1", "--out", str(tmp_path)]
     assert main(words) == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     capsys.readouterr()
@@ -96,7 +96,7 @@ def test_failed_start_leaves_no_file_and_no_folder(
     command: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "runs" / "new"
-    assert main([command, "ZoomVQA-v0", "--episodes", "2", *words, "--out", str(out)]) == 1
+    assert main([command, "ZoomVQA-v0", *words, "--out", str(out)]) == 1
     assert capsys.readouterr().err.strip().count("\n") == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -168,7 +168,7 @@ def test_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -
 
 
 def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
-    words = ["--episodes", "1", "--seed", "3", "--policy-option", "expert_rate=0.5"]
+    words = ["--groups", "1", "--seed", "3", "--policy-option", "expert_rate=0.5"]
     words += ["--option", "preset=tiny", "--max-tokens", "9", "--out", str(tmp_path)]
     assert main(["rollout", "ZoomVQA-v0", *words]) == 0
     run = json.loads((tmp_path / "run.json").read_text())
@@ -182,7 +182,7 @@ def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
         "temperature": 1.0,
         "max_tokens": 9,
         "seed": 3,
-        "episodes": 1,
+        "groups": 1,
         "num_generations": 1,
         "judge": None,
         "control": None,

@@ -219,6 +219,32 @@ def test_facts_of_a_rollout(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        (
+            {"command": "rollout", "groups": 12, "num_generations": 4},
+            {"command": "rollout", "groups": "12", "num_generations": "4"},
+        ),
+        # An earlier version saved the number of groups as that of episodes.
+        (
+            {"command": "rollout", "episodes": 12, "group_size": 4},
+            {"command": "rollout", "groups": "12", "num_generations": "4"},
+        ),
+        (
+            {"command": "eval", "episodes": 12, "repeats": 4},
+            {"command": "eval", "samples": "12", "repeats": "4"},
+        ),
+    ],
+)
+def test_facts_count_groups_or_samples(
+    settings: dict[str, Any], facts: dict[str, str], tmp_path: Path
+) -> None:
+    run = {"format": 1, "settings": settings, "sessions": []}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert run_facts(tmp_path, [])["chief"] == facts
+
+
 @pytest.mark.parametrize("content", ["{", "[]", "3", '{"sessions": 4, "settings": []}', "[" * 9999])
 def test_facts_of_a_broken_file_are_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content)

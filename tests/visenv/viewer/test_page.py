@@ -601,9 +601,8 @@ def test_aborted_episodes_count_in_no_comparison(
     means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
     assert means[1] == ["reward", "1", "0.750", "−0.250"]  # (1 + 0.5) / 2
     said = page.locator("#compare h2 small").all_inner_texts()
-    assert said == [
-        "3 samples in both: 0 better, 1 worse, 1 alike, 1 without a difference of rewards"
-    ]
+    counts = "3 pairs of episodes (3 samples): 0 better, 1 worse, 1 equal"
+    assert said == [f"{counts}, 1 without a difference of rewards"]
     assert page.locator("#pair-list td:first-child").all_inner_texts() == ["−0.500", "0", "–"]
     assert_quiet(found)
     page.close()
@@ -626,15 +625,93 @@ def test_runs_are_compared_sample_by_sample(
     means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
     # (0 + 1 + 1) / 3 = 0.667 and (1 + 1 + 0.5) / 3 = 0.833.
     assert means[:2] == [["episodes", "3", "3", ""], ["reward", "0.667", "0.833", "+0.167"]]
-    assert "3 samples in both: 1 better, 1 worse, 1 alike" in page.locator("#compare").inner_text()
+    said = page.locator("#compare").inner_text()
+    assert "3 pairs of episodes (3 samples): 1 better, 1 worse, 1 equal" in said
     assert page.locator("#settings tbody tr").all_inner_texts() == ["policy\tone\ttwo"]
     changes = page.locator("#pair-list td:first-child").all_inner_texts()
     assert changes == ["+1", "−0.500", "0"]
     page.locator("#pair-list .row").first.click()
     page.locator(".side-by-side").wait_for()
-    assert page.locator(".member-head a").all_inner_texts() == ["A: episodes", "B: two: episodes"]
+    labels = ["A: one: episodes", "B: two: episodes"]
+    assert page.locator(".member-head a").all_inner_texts() == labels
+    # The policies differ, so the page shows the difference and no advantage.
+    assert page.locator(".member-table th").all_inner_texts()[:4] == ["", *labels, "B − A"]
+    rows = [row.locator("th, td").all_inner_texts() for row in member_rows(page)]
+    assert rows == [
+        ["reward", "0", "1", "+1"],
+        ["answer", "by one", "by two", ""],
+        ["vqa", "0", "1", "+1"],
+    ]
+    assert "Equal for both episodes: outcome = right" in page.locator(".members").inner_text()
+    first = page.locator(".opening summary").inner_text()
+    assert first == "First messages (the same for both episodes)"
+    visit(page, "#/episode/episodes/2")  # a link of the report before the comparison
+    page.locator("#detail .crumbs", has_text="one: episodes, line 3").wait_for()
+    visit(page, "#/group/episodes%2F0")
+    page.locator(".side-by-side").wait_for()
     assert_quiet(found)
     page.close()
+
+
+def test_pairs_of_repeats_are_counted_apart_from_samples(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    for run in ("a", "b"):  # two runs in folders of one name
+        episodes = [
+            make_episode(seed=seed, group=seed, member=member, reward=float(run == "b"))
+            for seed in range(2)
+            for member in range(3)
+        ]
+        write_episodes(tmp_path / run / "zoom" / "episodes.jsonl", episodes)
+    found = opened(write_report(tmp_path / "a" / "zoom", tmp_path / "b" / "zoom"), "#/compare")
+    page = found.page
+    said = page.locator("#compare h2 small").all_inner_texts()
+    assert said == ["6 pairs of episodes (2 samples): 6 better, 0 worse, 0 equal"]
+    files = page.locator("#compare label").first.locator("option").all_inner_texts()
+    assert files == ["zoom: episodes", "zoom (2): episodes"]
+    assert page.locator("#name").inner_text() == "zoom and zoom (2)"
+    page.locator("#pair-list .row").first.click()
+    page.locator(".side-by-side").wait_for()
+    rows = [row.locator("th, td").all_inner_texts() for row in member_rows(page)]
+    assert rows[0] == ["reward", "0", "1", "+1"]
+    assert_quiet(found)
+    page.close()
+
+
+def member_rows(page: Page) -> list[Locator]:
+    rows: list[Locator] = page.locator(".member-table tbody tr").all()
+    return rows
+
+
+def test_filters_by_kind_tool_and_event(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    failed = ToolCalled(0, "measure", {}, False, "no ruler", (), {}, 0)
+    first, last = make_episode().turns
+    turns = (replace(first, events=(failed,)), last)
+    page = page_of(
+        make_episode(kind="text", sample_id="zoomed"),
+        replace(make_episode(kind="colour", sample_id="measured"), turns=turns),
+        make_episode(kind="colour", sample_id="idle", zoomed=False),
+    )
+    expected = {
+        ("kind", "text"): ["zoomed"],
+        ("kind", "colour"): ["measured", "idle"],
+        ("tool", "zoom"): ["zoomed"],
+        ("tool", "measure"): ["measured"],
+        ("tool", "measure (failed)"): ["measured"],
+        ("event", "ToolCalled"): ["zoomed", "measured"],
+        ("event", "Answered"): ["zoomed", "measured", "idle"],
+    }
+    page.locator("#columns summary").click()
+    page.locator("#columns label", has_text="Sample").locator("input").check()
+    for (name, value), samples in expected.items():
+        choose(page, **{name: value})
+        assert cells(page, "id") == samples
+        page.locator("button[type=reset]").click()
+        page.locator("#list .row").nth(2).wait_for()
+    choose(page, kind="colour", event="ToolCalled")
+    assert cells(page, "id") == ["measured"]
 
 
 def test_images_of_a_compared_run_are_shown_whatever_its_folder_is_called(

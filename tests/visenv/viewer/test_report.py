@@ -323,7 +323,7 @@ def test_runs_are_held_with_the_images_of_both(tmp_path: Path, make_episode: Mak
 
     data = data_of(page)
     assert [run["name"] for run in data["runs"]] == ["one", "other"]
-    assert column(data, "saved_in") == ["episodes", "other: episodes"]
+    assert column(data, "saved_in") == ["one: episodes", "other: episodes"]
     pictures = [each["turns"][0]["messages"][0]["parts"][1]["image"] for each in records_of(page)]
     assert [each.split("/")[:-1] for each in pictures] == [["images"], ["..", "other", "images"]]
     assert all((page.parent / each).is_file() for each in pictures)

@@ -11,8 +11,8 @@ from visenv.simulators.settings import HostLimits, SimulatorSpec
 from ...options import EmbodiedOptions
 from ...presets import EmbodiedPreset
 from ...world.render.renderer import ANTIALIASING
-from .player import TARGET, HabitatWorld
-from .published import REPLICA_TARGET, ReplicaWorld
+from .player import TARGET, HabitatRunner
+from .published import REPLICA_TARGET, ReplicaRunner
 
 _DATASET_FILES = ("../dataset/configs/dataset.yaml", "dataset/configs/dataset.yaml", "dataset.yaml")
 
@@ -31,7 +31,7 @@ class HabitatOptions(NamedTuple):
     interpreter: str
     host_limits: dict[str, Any]
 
-    def house(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> HabitatWorld:
+    def house(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> HabitatRunner:
         """Return habitat-lab over House. It is started by the first reset.
 
         Raises:
@@ -41,11 +41,11 @@ class HabitatOptions(NamedTuple):
             raise ConfigurationError("assets are only for published tasks; House needs none.")
         side = _side(preset, options)
         samples = ANTIALIASING if preset.smoothing == "msaa" else 0
-        return HabitatWorld(self._spec(TARGET, {"side": side, "samples": samples}), side)
+        return HabitatRunner(self._spec(TARGET, {"side": side, "samples": samples}), side)
 
     def replica_cad(
         self, folder: Path, preset: EmbodiedPreset, options: EmbodiedOptions
-    ) -> ReplicaWorld:
+    ) -> ReplicaRunner:
         """Return habitat-lab over habitat-sim with ReplicaCAD.
 
         Args:
@@ -72,7 +72,7 @@ class HabitatOptions(NamedTuple):
             )
         side = _side(preset, options)
         given = {"side": side, "assets": self.assets, "dataset": str(file)}
-        return ReplicaWorld(self._spec(REPLICA_TARGET, given), side)
+        return ReplicaRunner(self._spec(REPLICA_TARGET, given), side)
 
     def _spec(self, target: str, options: dict[str, Any]) -> SimulatorSpec:
         limits = HostLimits.with_changes(self.host_limits)

@@ -28,7 +28,7 @@ CAMERA = "head_rgb"
 """habitat-lab's name of the camera."""
 
 
-class HabitatWorld:
+class HabitatRunner:
     """Runs habitat-lab's `Env` over House.
 
     Args:

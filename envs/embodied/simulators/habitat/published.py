@@ -21,7 +21,7 @@ from ...world.house import Fixture, FurnishedHouse, Item, Room
 from ...world.items import ItemLook
 from ...world.state import HouseState
 from ..published import house_truth
-from .player import HabitatSimulation, HabitatWorld
+from .player import HabitatRunner, HabitatSimulation
 
 REPLICA_TARGET = "visenv.envs.embodied.simulators.habitat.replica_cad:ReplicaCADSimulator"
 
@@ -42,7 +42,7 @@ class EBHabitatScenes(EBHabitat):
     ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
 
 
-class ReplicaWorld(HabitatWorld):
+class ReplicaRunner(HabitatRunner):
     """Runs habitat-lab's `Env` over habitat-sim with ReplicaCAD."""
 
     name = "habitat:replica_cad"

@@ -12,7 +12,7 @@ _CAMERA_HEIGHT = 0.675
 """Height in meters of the camera above ai2thor's agent position."""
 
 
-class Result(NamedTuple):
+class ActionResult(NamedTuple):
     """Holds the result of an action.
 
     Attributes:
@@ -66,13 +66,13 @@ class Body:
         """Return whether an object can be used from the position of the agent."""
         return bool(self.scene.by_id[identity].get("visible"))
 
-    def do(self, action: str, **arguments: Any) -> Result:
+    def do(self, action: str, **arguments: Any) -> ActionResult:
         """Execute one of ai2thor's actions and parse its result."""
         metadata = self.actor.do(action, **arguments)
         self.scene.update(metadata)
         if metadata["lastActionSuccess"]:
-            return Result()
-        return Result("refused", self._readable(str(metadata.get("errorMessage") or action)))
+            return ActionResult()
+        return ActionResult("refused", self._readable(str(metadata.get("errorMessage") or action)))
 
     def _readable(self, message: str) -> str:
         """Return a message with the names of objects instead of their ids."""

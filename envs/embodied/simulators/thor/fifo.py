@@ -21,7 +21,7 @@ _HEADER = struct.Struct("!BI")
 _METADATA, _ACTION, _FRAME, _END = 1, 2, 4, 255
 
 
-class Link:
+class FifoConnection:
     """Connects to ai2thor with two pipes, whose paths are in `os.environ`."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...world.render import HouseRenderer
 from ...world.tasks import TaskOptions, make_task
-from .fifo import Link
+from .fifo import FifoConnection
 from .house_scene import ThorHouse
 
 PROCEDURAL = "Procedural"
@@ -97,16 +97,16 @@ class HousePlayer:
             return np.zeros((self.side, self.side, 3), np.uint8)
         return self._renderer.frame(self.scene.state, self.side, self.smooth)
 
-    def serve(self, link: Link) -> None:
+    def serve(self, connection: FifoConnection) -> None:
         """Reply to actions until ai2thor closes the pipe."""
-        link.send(self.event({"action": "Initialize"}, "", None), self.frame())
-        while (action := link.receive()) is not None:
+        connection.send(self.event({"action": "Initialize"}, "", None), self.frame())
+        while (action := connection.receive()) is not None:
             try:
                 error, result = self.answer(action)
             except (KeyError, TypeError, ValueError):
                 error, result = traceback.format_exc(limit=-1), None
             drawn = action.get("renderImage", True)
-            link.send(self.event(action, error, result), self.frame() if drawn else None)
+            connection.send(self.event(action, error, result), self.frame() if drawn else None)
 
 
 def main(player: type[HousePlayer] = HousePlayer) -> None:
@@ -115,7 +115,7 @@ def main(player: type[HousePlayer] = HousePlayer) -> None:
     parser.add_argument("-screen-width", type=int, default=300)
     parser.add_argument("-screen-quality", type=int, default=_SMOOTH)
     arguments, _ = parser.parse_known_args()
-    player(arguments.screen_width, arguments.screen_quality >= _SMOOTH).serve(Link())
+    player(arguments.screen_width, arguments.screen_quality >= _SMOOTH).serve(FifoConnection())
 
 
 if __name__ == "__main__":

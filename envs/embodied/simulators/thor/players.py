@@ -14,9 +14,9 @@ from visenv.simulators.survey import PLAYER_VARIABLE
 
 from ...options import EmbodiedOptions
 from ...presets import EmbodiedPreset
-from ...simulation import World
-from .published import PublishedWorld
-from .simulation import ThorWorld
+from ...simulation import EpisodeRunner
+from .published import PublishedRunner
+from .simulation import ThorRunner
 
 TARGET = "visenv.envs.embodied.simulators.thor.simulator:ThorSimulator"
 HOUSE = "house"
@@ -45,8 +45,8 @@ class ThorOptions(NamedTuple):
         """Return the name of the simulator and its player."""
         return f"thor:{Path(self.player).name}"
 
-    def world(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> World:
-        """Return the world that runs the episodes.
+    def runner(self, preset: EmbodiedPreset, options: EmbodiedOptions) -> EpisodeRunner:
+        """Return the runner of the episodes.
 
         Raises:
             ConfigurationError: If OpenGL or a display is missing, or the value of an option is
@@ -54,10 +54,10 @@ class ThorOptions(NamedTuple):
         """
         forgets = options.compat is not None
         if self.player == HOUSE:
-            return ThorWorld(self._spec_of_house(preset), self.name, forgets)
+            return ThorRunner(self._spec_of_house(preset), self.name, forgets)
         if options.boxes:
             raise ConfigurationError("boxes=True needs House: a Unity player's ids are not read.")
-        return PublishedWorld(self._spec_of_unity(preset), self.name, forgets)
+        return PublishedRunner(self._spec_of_unity(preset), self.name, forgets)
 
     def _spec_of_house(self, preset: EmbodiedPreset) -> SimulatorSpec:
         """Return the simulator with the player of House, which runs in this interpreter."""

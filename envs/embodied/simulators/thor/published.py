@@ -21,7 +21,7 @@ from ...world.state import HouseState, ItemPlace
 from ..published import house_truth
 from .alfred_goals import alfred_goal, planned_goal
 from .scene_house import scene_house
-from .simulation import ThorSimulation, ThorWorld, with_facts
+from .simulation import ThorRunner, ThorSimulation, with_facts
 
 
 class EBAlfredScenes(EBAlfred):
@@ -30,7 +30,7 @@ class EBAlfredScenes(EBAlfred):
     ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
 
 
-class PublishedWorld(ThorWorld):
+class PublishedRunner(ThorRunner):
     """Runs published tasks with ai2thor and a Unity player."""
 
     @override
@@ -54,7 +54,7 @@ class PublishedSimulation(ThorSimulation):
     Args:
         published: The task.
         session: The connection to the simulator.
-        forgets: See `ThorWorld`.
+        forgets: See `ThorRunner`.
 
     Raises:
         DataError: If the annotation does not match the scene.

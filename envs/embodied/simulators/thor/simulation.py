@@ -51,7 +51,7 @@ class ThorDialect(AlfredDialect):
         return [Action(*parse_action(name)) for name in self._listed]
 
 
-class ThorWorld:
+class ThorRunner:
     """Runs tasks of House with ai2thor in a child process.
 
     Args:
@@ -86,7 +86,7 @@ class ThorSimulation(HouseSimulation):
     Args:
         truth: The task.
         session: The connection to the simulator.
-        forgets: See `ThorWorld`.
+        forgets: See `ThorRunner`.
     """
 
     def __init__(self, truth: HouseTruth, session: SimulatorSession, forgets: bool) -> None:
@@ -130,7 +130,7 @@ def explain(dialect: Dialect, state: HouseState, action_id: int, code: str, mess
         dialect: The actions.
         state: The state after the action.
         action_id: The action.
-        code: Its result, see `Result`.
+        code: Its result, see `ActionResult`.
         message: The message of ai2thor.
     """
     action = dialect.actions[action_id]

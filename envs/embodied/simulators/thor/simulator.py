@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from .actions import all_actions, parse_action
-from .body import Result
+from .body import ActionResult
 from .controller import PlayerProcess
 from .scene import Point, Scene
 from .skills import Skills
@@ -59,8 +59,8 @@ class ThorSimulator:
             request: ``action_id``.
 
         Returns:
-            ``code`` and ``message`` of the `Result`, and ``state``: the objects by name, the held,
-            hot, cold, clean and delivered objects, and the position of the agent.
+            ``code`` and ``message`` of the `ActionResult`, and ``state``: the objects by name, the
+            held, hot, cold, clean and delivered objects, and the position of the agent.
         """
         result = self._perform(int(request["action_id"]))
         return {"code": result.code, "message": result.message, "state": self._state()}
@@ -75,7 +75,7 @@ class ThorSimulator:
 
     def restore(self, snapshot: bytes) -> dict[str, Any]:
         """Take the actions of a snapshot again."""
-        result = Result()
+        result = ActionResult()
         for action_id in json.loads(snapshot):
             result = self._perform(action_id)
         return {"code": result.code, "message": result.message, "state": self._state()}
@@ -84,7 +84,7 @@ class ThorSimulator:
         """End the player."""
         self.player.close()
 
-    def _perform(self, action_id: int) -> Result:
+    def _perform(self, action_id: int) -> ActionResult:
         self.taken.append(action_id)
         return self.skills.perform(parse_action(self.actions[action_id]))
 

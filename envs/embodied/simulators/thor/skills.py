@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .actions import Skill
-from .body import ActionExecutor, Body, Result
+from .body import ActionExecutor, ActionResult, Body
 from .scene import Point, Scene
 from .tracker import Tracker
 
@@ -46,7 +46,7 @@ class Skills(Body):
         self.tracker = Tracker(scene)
         self.found = self.focus = self.target = ""
 
-    def perform(self, skill: Skill) -> Result:
+    def perform(self, skill: Skill) -> ActionResult:
         """Execute one of the numbered actions."""
         method = {
             "go_to": self.go_to,
@@ -66,16 +66,16 @@ class Skills(Body):
 
     # ------------------------------------------------------------------ finding
 
-    def go_to(self, name: str) -> Result:
+    def go_to(self, name: str) -> ActionResult:
         """Go to the nearest reachable pose from which an object is visible.
 
         For an object inside a closed receptacle, the receptacle must be visible.
         """
         identity = self.scene.id_of(name)
         if not identity:
-            return Result("not_found")
+            return ActionResult("not_found")
         if identity == self.scene.held:
-            return Result("holding")
+            return ActionResult("holding")
         seen = self.scene.shut_holder(identity) or identity
         at = self.scene.position(identity)
         nearest = sorted(
@@ -90,23 +90,23 @@ class Skills(Body):
                 break
         else:
             if first is None or not self.teleport(first, at):
-                return Result("unreachable")
+                return ActionResult("unreachable")
         self.found = self.focus = name
         if self.scene.is_receptacle(identity):
             self.target = name
-        return Result()
+        return ActionResult()
 
     # ------------------------------------------------------------------ the hand
 
-    def pick(self, kind: str) -> Result:
+    def pick(self, kind: str) -> ActionResult:
         """Take the object of a type that was found, or the first one within reach."""
         identity = self._meant(kind)
         if not identity:
-            return Result("not_here")
+            return ActionResult("not_here")
         if self.scene.held:
-            return Result("hand_full")
+            return ActionResult("hand_full")
         if not self.is_visible(identity):
-            return Result("shut_in")
+            return ActionResult("shut_in")
         return self.do("PickupObject", objectId=identity)
 
     def _meant(self, kind: str) -> str:
@@ -126,26 +126,26 @@ class Skills(Body):
         hidden = found and found != scene.held and scene.kind_of(found) == kind
         return found if hidden and scene.shut_holder(found) else ""
 
-    def put(self) -> Result:
+    def put(self) -> ActionResult:
         """Put the object in hand into the receptacle that was found or opened last."""
         scene, held = self.scene, self.scene.held
         if not held:
-            return Result("hand_empty")
+            return ActionResult("hand_empty")
         receptacle = scene.id_of(self.target)
         if not receptacle or receptacle == held:
-            return Result("no_receptacle")
+            return ActionResult("no_receptacle")
         hider = scene.shut_holder(receptacle)
         if not self.is_visible(hider or receptacle):
-            return Result("no_receptacle")
+            return ActionResult("no_receptacle")
         if hider or scene.is_shut(receptacle):
-            return Result("closed")
+            return ActionResult("closed")
         is_carried = bool(scene.by_id[receptacle].get("pickupable"))
         if is_carried and scene.contents(held):
-            return Result("no_receptacle")
+            return ActionResult("no_receptacle")
         if not self._put_into(held, scene.basin_of(receptacle)):
-            return Result("full")
+            return ActionResult("full")
         self._release(held)
-        return Result()
+        return ActionResult()
 
     def _put_into(self, held: str, receptacle: str) -> bool:
         """Put an object down, turning a little if it fails; return whether it succeeded."""
@@ -167,15 +167,15 @@ class Skills(Body):
         self.pose(position, turn, down)
         return False
 
-    def drop(self) -> Result:
+    def drop(self) -> ActionResult:
         """Drop the object in hand."""
         held = self.scene.held
         if not held:
-            return Result("hand_empty")
+            return ActionResult("hand_empty")
         if self.do("DropHandObject", forceAction=True).code:
-            return Result("full")
+            return ActionResult("full")
         self._release(held)
-        return Result()
+        return ActionResult()
 
     def _release(self, identity: str) -> None:
         self.focus = self.scene.name_of(identity)
@@ -183,16 +183,16 @@ class Skills(Body):
 
     # ------------------------------------------------------------------ doors, switches, knives
 
-    def open_up(self, name: str) -> Result:
+    def open_up(self, name: str) -> ActionResult:
         """Open a receptacle, which becomes the `target` for the object in hand."""
         each = self.scene.find(name)
         reason = self._unusable(each, "openable", "not_openable")
         if each is None or reason:
-            return Result(reason)
+            return ActionResult(reason)
         if each["isOpen"]:
-            return Result("already_open")
+            return ActionResult("already_open")
         if each.get("toggleable") and each.get("isToggled"):
-            return Result("is_on")
+            return ActionResult("is_on")
         result = self.do("OpenObject", objectId=each["objectId"])
         if not result.code:
             self.target = name
@@ -200,30 +200,30 @@ class Skills(Body):
             self.focus = self.found if each["objectId"] in inside else name
         return result
 
-    def close_up(self, name: str) -> Result:
+    def close_up(self, name: str) -> ActionResult:
         """Close a receptacle."""
         each = self.scene.find(name)
         reason = self._unusable(each, "openable", "not_openable")
         if each is None or reason:
-            return Result(reason)
+            return ActionResult(reason)
         if not each["isOpen"]:
-            return Result("already_closed")
+            return ActionResult("already_closed")
         result = self.do("CloseObject", objectId=each["objectId"])
         if not result.code:
             self.focus = name
             self.tracker.closed(each["objectId"])
         return result
 
-    def turn(self, name: str, on: bool) -> Result:
+    def turn(self, name: str, on: bool) -> ActionResult:
         """Turn an appliance or a lamp on or off."""
         each = self.scene.find(name)
         reason = self._unusable(each, "toggleable", "no_switch")
         if each is None or reason:
-            return Result(reason)
+            return ActionResult(reason)
         if bool(each["isToggled"]) == on:
-            return Result("already_on" if on else "already_off")
+            return ActionResult("already_on" if on else "already_off")
         if on and each.get("openable") and each.get("isOpen"):
-            return Result("is_open")
+            return ActionResult("is_open")
         result = self.do("ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"])
         if not result.code:
             self.focus = name
@@ -231,21 +231,21 @@ class Skills(Body):
                 self.tracker.turned_on(each["objectId"])
         return result
 
-    def slice(self, kind: str) -> Result:
+    def slice(self, kind: str) -> ActionResult:
         """Slice an object with the knife in hand."""
         scene = self.scene
         identity = self._meant(kind)
         if not identity:
-            return Result("not_here")
+            return ActionResult("not_here")
         if not scene.held or scene.kind_of(scene.held) not in _KNIVES:
-            return Result("no_knife")
+            return ActionResult("no_knife")
         each = scene.by_id[identity]
         if not each.get("sliceable") and not each.get("isSliced"):
-            return Result("not_sliceable")
+            return ActionResult("not_sliceable")
         if not self.is_visible(identity):
-            return Result("shut_in")
+            return ActionResult("shut_in")
         if each.get("isSliced"):
-            return Result("already_sliced")
+            return ActionResult("already_sliced")
         name = scene.name_of(identity)
         result = self.do("SliceObject", objectId=identity)
         if not result.code:

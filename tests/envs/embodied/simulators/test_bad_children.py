@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 from visenv.envs.embodied import EBHabitat
-from visenv.envs.embodied.simulators.habitat.player import HabitatWorld
+from visenv.envs.embodied.simulators.habitat.player import HabitatRunner
 from visenv.errors import ServiceError
 from visenv.grammar.plan import TEXT_KEYS
 from visenv.simulators.settings import HostLimits, SimulatorSpec
@@ -91,7 +91,7 @@ def make(target: str, **options: Any) -> EBHabitat:
     given = {"do": "", "side": 96, "camera": "head_rgb", **options}
     limits = HostLimits(call_s=10)
     spec = SimulatorSpec.of(target, given, interpreter=sys.executable, limits=limits)
-    env.act.world = HabitatWorld(spec, 96)
+    env.act.runner = HabitatRunner(spec, 96)
     return env
 
 

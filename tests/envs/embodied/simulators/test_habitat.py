@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.embodied import EBHabitat
-from visenv.envs.embodied.simulators.habitat.player import HabitatWorld, write_goal
+from visenv.envs.embodied.simulators.habitat.player import HabitatRunner, write_goal
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal
 from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.errors import ConfigurationError
@@ -56,9 +56,9 @@ def habitat_of(env: Any) -> EBHabitat:
 
 
 def host_of(env: Any) -> ChildHost:
-    world = habitat_of(env).act.world
-    assert isinstance(world, HabitatWorld)
-    host = world.session.host
+    runner = habitat_of(env).act.runner
+    assert isinstance(runner, HabitatRunner)
+    host = runner.session.host
     assert isinstance(host, ChildHost)
     return host
 

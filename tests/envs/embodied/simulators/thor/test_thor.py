@@ -238,8 +238,8 @@ def test_keeps_the_contract(check: Any) -> None:
 
 def spec_of(*behavior: str, **limits: Any) -> SimulatorSpec:
     """Return the simulator with the player of House, or with one that misbehaves."""
-    world = ThorOptions("house", "fifo", "", limits).world(PRESETS["tiny"], EmbodiedOptions())
-    spec: SimulatorSpec = world.session.spec  # type: ignore[attr-defined]
+    runner = ThorOptions("house", "fifo", "", limits).runner(PRESETS["tiny"], EmbodiedOptions())
+    spec: SimulatorSpec = runner.session.spec  # type: ignore[attr-defined]
     if not behavior:
         return spec
     options = json.loads(spec.options)

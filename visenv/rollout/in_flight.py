@@ -3,7 +3,7 @@
 The time at which the result of a scorer arrives differs between runs. If the batches of the sampler
 or the start of further episodes depended on that time, two runs would differ. In deterministic
 mode, an episode that waited for a scorer is therefore returned only when all other episodes in
-flight have ended or are held back too. These episodes are a wave.
+flight have ended or are held back too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Order = tuple[int, int]
 """The group and the member of an episode."""
 
 
-class Wave:
+class InFlightBarrier:
     """Counts the episodes that are being played, and releases held episodes in a fixed order.
 
     An episode enters the count once, however many attempts it needs. It leaves the count while it

@@ -1,4 +1,4 @@
-"""Tests deterministic mode: an episode that is repeated before its verdict holds its wave."""
+"""Tests deterministic mode: an episode that is repeated holds the others back."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FailsOnce(gym.Wrapper[Any, str, Any, str]):
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_retry_is_part_of_the_wave_whenever_the_verdict_of_another_arrives(
+def test_retry_holds_back_others_whenever_their_verdicts_arrive(
     delay: float,
 ) -> None:
     ended: list[str] = []

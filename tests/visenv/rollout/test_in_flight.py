@@ -1,4 +1,4 @@
-"""Tests `Wave`: the order of verdicts changes neither the released episodes nor the time."""
+"""Tests `InFlightBarrier`: the order of verdicts does not change when episodes are released."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 
 import pytest
 
-from visenv.rollout.wave import Order, Wave
+from visenv.rollout.in_flight import InFlightBarrier, Order
 
 
 class Played:
-    """Plays episodes on a wave; the test sets their verdicts."""
+    """Plays episodes with a barrier; the test sets their verdicts."""
 
     def __init__(self) -> None:
-        self.wave = Wave()
+        self.barrier = InFlightBarrier()
         self.released: list[Order] = []
         self.verdicts: dict[Order, asyncio.Event] = {}
         self.retries: dict[Order, asyncio.Event] = {}
@@ -24,15 +24,15 @@ class Played:
         return {order: asyncio.create_task(self._play(order)) for order in orders}
 
     async def _play(self, order: Order) -> None:
-        self.wave.enter()
+        self.barrier.enter()
         try:
             await self.verdicts[order].wait()
-            await self.wave.hold(order)
+            await self.barrier.hold(order)
             self.released.append(order)
-            if order in self.retries:  # repeats the episode without leaving the wave
+            if order in self.retries:  # repeats the episode without leaving the count
                 await self.retries[order].wait()
         finally:
-            self.wave.leave()
+            self.barrier.leave()
 
 
 async def settled() -> None:
@@ -59,7 +59,7 @@ def test_held_episodes_are_released_together_in_order(arrival: tuple[Order, ...]
     asyncio.run(run())
 
 
-def test_episode_that_is_played_again_keeps_the_wave_of_the_next() -> None:
+def test_episode_that_is_played_again_holds_the_next_back() -> None:
     async def run() -> None:
         played = Played()
         again = played.retries[0, 0] = asyncio.Event()
@@ -91,9 +91,9 @@ def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
             await settled()
         if moment == "once released":
             # The task was released in this turn of the event loop, and has not resumed yet.
-            played.wave.leave()
+            played.barrier.leave()
             tasks[0, 0].cancel()
-            played.wave.enter()
+            played.barrier.enter()
         else:
             tasks[0, 0].cancel()
         await settled()
@@ -102,7 +102,7 @@ def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
         played.verdicts[0, 1].set()
         await settled()
         assert played.released == [(0, 1)]
-        third = played.start((0, 2))  # the count is right: a later wave works
+        third = played.start((0, 2))  # the count is right: later episodes are released
         await settled()
         played.verdicts[0, 2].set()
         await settled()
