@@ -1,7 +1,7 @@
 r"""Prints table 1 of the paper from saved episodes.
 
     python -m visenv.envs.mags.evaluation.table \
-        --judge "openai:gpt-4o-mini?base_url=https://api.openai.com/v1&key_variable=OPENAI_API_KEY" \
+      --judge "openai:gpt-4o-mini?base_url=https://api.openai.com/v1&key_variable=OPENAI_API_KEY" \
       --methods "Direct Query=direct/episodes.jsonl" "Ours=mags/episodes.jsonl" \
       --extract "Direct Query"
 
