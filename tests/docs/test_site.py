@@ -127,7 +127,7 @@ def test_site_search_finds_a_page_if_the_site_is_opened_from_a_folder(
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.goto((site / "environments/index.html").as_uri())
         tab.locator(".md-search__input").first.click()
-        tab.keyboard.type("staleness")
+        tab.keyboard.type("glossary")
         found = tab.locator(".md-search-result__link[href*='glossary.html']").first
         found.wait_for(state="attached", timeout=30_000)
         browser.close()
@@ -150,7 +150,7 @@ def test_site_wraps_transcripts_and_breaks_no_identifier_in_a_table(
         browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
         tab = browser.new_page(viewport={"width": width, "height": 900})
         tab.goto((site / "environments/House-v0.html").as_uri())
-        assert tab.locator(".language-text code").count() >= 3
+        assert tab.locator(".language-text code").count() >= 2  # the prompt, and a turn
         assert tab.evaluate(clipped) == 0
         tab.goto((site / "glossary.html").as_uri())
         assert tab.locator("td code").count() > 20
