@@ -179,8 +179,9 @@ format: .venv
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-# VISENV_DOCS_EPISODES sets the episodes of each player in the tables of the environments (16 by default).
-docs: .venv osmesa
+# VISENV_DOCS_EPISODES sets the episodes of each player in the tables of the environments (16 by default). The page of Libero needs
+# its simulator.
+docs: .venv .venv-simulators osmesa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv

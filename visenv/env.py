@@ -111,6 +111,9 @@ class VisEnv(gym.Env[Observation, str]):
             mixture.
         presets: The named presets of the task, which are instances of one frozen dataclass
             (`visenv.presets`); the card shows them as a table.
+        blind_player: A sentence in Markdown that describes the player ``blind`` of the card, which
+            takes `direct_turn` with `random_answer`. A task that overrides `direct_turn` with a
+            turn that calls tools also sets this text.
         change_result: A function of a tool's name and result that changes the result before it is
             shown and logged; set by a control. None changes nothing.
 
@@ -129,6 +132,10 @@ class VisEnv(gym.Env[Observation, str]):
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     presets: ClassVar[Mapping[str, object]] = MappingProxyType({})
+    blind_player: ClassVar[str] = (
+        "`blind` sees no image and calls no tool: it gives a random one of the possible answers "
+        "in the first turn that can contain an answer."
+    )
 
     def __init__(
         self,

@@ -22,7 +22,9 @@ GROUPS = {
     "policies": "visenv.policies",
     "algos": "visenv.algos",
 }
-LEFT_OUT = {"cli", "viewer", "envs", "policies", "algos", "recipes"}
+INTERNAL = {"files", "old_names", "private_names", "words"}
+"""Modules of the core that are internal."""
+LEFT_OUT = {"cli", "viewer", "envs", "policies", "algos", "recipes", *INTERNAL}
 """Modules without a page in the group of the core.
 
 `--help` describes the commands. The packages envs, policies and algos have groups of their own.
@@ -40,7 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the pages to the files of the site."""
     index = ["# API reference", "Generated from the docstrings of the code."]
     for folder, title in GROUPS.items():
-        rows = ["| module | what it is for |", "|---|---|"]
+        rows = ["| module | purpose |", "|---|---|"]
         for name, path in _modules(folder):
             files.append(File.generated(config, f"api/{name}.md", content=_page(name, path)))
             rows.append(f"| [`{name}`]({name}.md) | {_summary(path).replace('|', chr(92) + '|')} |")
@@ -65,9 +67,16 @@ def _page(name: str, path: Path) -> str:
     if path.name == "__init__.py":
         for module in sorted(path.parent.rglob("*.py")):
             inner = module.relative_to(path.parent).with_suffix("")
-            if module != path and not any(part.startswith("_") for part in inner.parts):
+            if module != path and not _is_internal(name, inner):
                 parts.append(f"::: {name}.{'.'.join(inner.parts)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _is_internal(package: str, module: Path) -> bool:
+    """Return whether a module is private, or holds the words of the tiny model of a family."""
+    if any(part.startswith("_") for part in module.parts) or module.name == "private_names":
+        return True
+    return module.name == "words" and package.startswith("visenv.envs.")
 
 
 def _summary(path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.registration import ENVIRONMENTS
@@ -44,6 +45,12 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     files.append(gallery)
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark the content of the generated pages, so that the style sheet wraps their transcripts."""
+    is_generated = page.file.src_uri.startswith("environments/")
+    return f'<div class="environment">\n{html}\n</div>' if is_generated else html
+
+
 def _page(card: EnvCard) -> Iterator[tuple[str, str | bytes]]:
     """Yield the files of a page: the text, the animated picture and the picture of the gallery."""
     name, picture = _short(card.env_id), ""
@@ -61,7 +68,7 @@ def _gallery(cards: list[EnvCard]) -> str:
         "---\nhide: [toc]\n---\n\n# Environments\n\n"
         "Each page is generated from the code when this site is built: the card, the spaces, the "
         "presets, the reward terms, an episode that the oracle played, and a table of the oracle, "
-        "a random player and a blind player. `visenv card NAME` prints the same.\n\n"
+        "a random player and a blind player. `visenv card NAME` prints the same content.\n\n"
         f'<div class="gallery" markdown>\n\n{items}\n\n</div>\n'
     )
 

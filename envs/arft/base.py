@@ -32,8 +32,8 @@ class ArftEnv(VisEnv):
     Args:
         source: The samples.
         preset: The preset.
-        render_mode: See `VisEnv`.
-        on_abort: See `VisEnv`.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
 
     actions: ClassVar[tuple[str, ...]]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from typing_extensions import TypedDict
 
 from visenv.errors import ConfigurationError
 from visenv.images import QWEN_PIXELS

@@ -65,7 +65,9 @@ class ArgosSettings(TypedDict, total=False):
 
     Args:
         data: ``"procedural"``, a data set such as ``"blink:<folder>"``, or a `Source`.
-        preset: A key of `PRESETS`.
+        preset: ``"default"``, ``"train"`` (at most 4.2 megapixels for an image), ``"direct"`` or
+            ``"cot"`` (prompts of baselines without grounding), ``"qwen3"`` (points from 0 to 1000)
+            or ``"tiny"`` (for a very small model on a CPU).
         reward: ``"argos"``, ``"no_reasoning"``, ``"no_grounding"`` or ``"outcome"``; by default
             ``"argos"``, and ``"outcome"`` for a data set if no teachers are given.
         teachers: ``"oracle"`` (exact, for procedural samples), scorers by the names of teachers,
@@ -85,13 +87,15 @@ class ArgosSettings(TypedDict, total=False):
         kinds: Kinds of procedural questions; all by default.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        prompt: See `ArgosPreset`.
-        coordinates: See `ArgosPreset`.
-        view_side: See `ArgosPreset`.
-        image_pixels: See `ArgosPreset`.
-        observation_pixels: See `ArgosPreset`.
-        world: See `ArgosPreset`.
-        split: See `ArgosPreset`.
+        prompt: The style of the prompt: ``"grounded"``, ``"direct"``, ``"cot"`` or ``"brief"``.
+            This and the following arguments change fields of the preset.
+        coordinates: The unit of points in turns: ``"pixels"`` of the image as shown, or
+            ``"relative1000"``, from 0 to 1000.
+        view_side: The longest side of a shown image in pixels; None shows it at native size.
+        image_pixels: The maximum number of pixels of a shown image.
+        observation_pixels: The maximum number of pixels of all images together; None sets no limit.
+        world: The preset of the procedural world: ``"default"`` or ``"tiny"``.
+        split: ``"train"``, where the tint of the background is a shortcut, or ``"ood"``.
     """
 
     data: str | Source

@@ -54,8 +54,9 @@ def make_zoom(
         data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set in a local
             folder such as ``"armbench:<folder>"``, or a `Source`.
         candidates: Number of responses in a procedural sample: 1, 2 or 4.
-        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
-        **settings: See `ArmSettings`.
+        dialect: The arguments and sizes of the zoom tool: ``"qwen2.5"`` or ``"qwen3"``
+            (`CropZoom`).
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
@@ -96,7 +97,7 @@ def make_doc(
         ranker: The ranking of pages for a query: ``"bm25"`` over their text, ``"text:<index>"`` or
             ``"clip:<index>"`` by meaning (``visenv index`` builds the index), or a `PageRanker`.
         zoom: Whether shown pages can be enlarged, with the tool of ArmZoom.
-        **settings: See `ArmSettings`.
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
@@ -135,7 +136,7 @@ def make_if(
             data set in a local folder such as ``"armbench:<folder>"``, or a `Source`.
         dialect: How the text checks parse a text, see `visenv.checks`; it also determines the
             verdicts of procedural texts.
-        **settings: See `ArmSettings`.
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
@@ -167,8 +168,9 @@ def make_preference(
         data: ``"procedural"`` (responses of graded quality), ``"vl_rewardbench:<folder>"``,
             ``"rewardbench2:<folder>"``, ``"llava_critic:<folder>"``, or a `Source`.
         candidates: Number of responses in a procedural sample: 1, 2 or 4.
-        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
-        **settings: See `ArmSettings`.
+        dialect: The arguments and sizes of the zoom tool: ``"qwen2.5"`` or ``"qwen3"``
+            (`CropZoom`).
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
@@ -200,10 +202,11 @@ def make_vqa(
         data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set of questions
             about images such as ``"vstar:<folder>"``, ``"hrbench:<folder>?size=8k"``,
             ``"deepeyes:<folder>"`` or ``"mme_realworld:<folder>"``, or a `Source`.
-        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
+        dialect: The arguments and sizes of the zoom tool: ``"qwen2.5"`` or ``"qwen3"``
+            (`CropZoom`).
         judge: Scores answers: ``"rules"`` (only the data set's own rule), or a scorer such as
             ``"openai:gpt-4o-mini"``, for answers that the rule does not accept.
-        **settings: See `ArmSettings`.
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
@@ -240,7 +243,7 @@ def make_doc_vqa(
         zoom: Whether shown pages can be enlarged, with the tool of ArmVQA.
         judge: Scores answers: ``"rules"`` (only the data set's own rule), or a scorer such as
             ``"openai:gpt-4o-mini"``, for answers that the rule does not accept.
-        **settings: See `ArmSettings`.
+        **settings: The arguments that `ArmSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.

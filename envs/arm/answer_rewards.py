@@ -18,7 +18,6 @@ Under the published rule, a call can count for ``R_try`` and not for ``R_succ``;
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from visenv.rewards import RewardTerm, of_log
@@ -26,10 +25,12 @@ from visenv.types import EventLog, Sample
 
 from .answers import AnswerScore, score_of
 from .rewards import (
+    FORMAT_SUMMARY,
     R_ACCURACY,
     R_FORMAT,
     R_SUCCESS,
     R_TRY,
+    TRIED_SUMMARY,
     EpisodeReading,
     format_share,
     succeeded,
@@ -51,19 +52,31 @@ class AnswerRewards:
 
     def terms(self, reward: str) -> list[RewardTerm]:
         """Return the terms of a reward of `visenv.envs.arm.rewards.REWARDS`."""
-        answer = ("answer", R_ACCURACY, self.score)
-        listed: dict[str, tuple[tuple[str, float, Callable[[EventLog, Sample], float]], ...]] = {
-            "stage1": (("try", R_TRY, self.tried),),
-            "stage2": (
-                answer,
-                ("try", R_TRY, self.tried_in_vain),
-                ("success", R_SUCCESS, self.score_with_success),
-            ),
-            "accuracy_format": (answer,),
-            "fixed_bonus": (answer, ("bonus", R_SUCCESS, self.tried)),
+        form = RewardTerm("format", R_FORMAT, of_log(self.form), FORMAT_SUMMARY)
+        answer = RewardTerm(
+            "answer", R_ACCURACY, of_log(self.score), "Score of the answer, 0 to 1."
+        )
+        tried = RewardTerm("try", R_TRY, of_log(self.tried), TRIED_SUMMARY)
+        in_vain = RewardTerm(
+            "try",
+            R_TRY,
+            of_log(self.tried_in_vain),
+            "1 minus the score of the answer if a tool call counts (`call_rule`), else 0.",
+        )
+        success = RewardTerm(
+            "success",
+            R_SUCCESS,
+            of_log(self.score_with_success),
+            "Score of the answer if a tool call with a result counts, else 0.",
+        )
+        bonus = RewardTerm("bonus", R_SUCCESS, of_log(self.tried), TRIED_SUMMARY)
+        listed = {
+            "stage1": [form, tried],
+            "stage2": [form, answer, in_vain, success],
+            "accuracy_format": [form, answer],
+            "fixed_bonus": [form, answer, bonus],
         }
-        named = (("format", R_FORMAT, self.form), *listed[reward])
-        return [RewardTerm(name, weight, of_log(value)) for name, weight, value in named]
+        return listed[reward]
 
     def form(self, log: EventLog, sample: Sample) -> float:
         """Return the share of well-formed turns."""

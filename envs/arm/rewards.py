@@ -85,8 +85,8 @@ def terms(reward: str, reading: EpisodeReading) -> list[RewardTerm]:
     if reward not in REWARDS:
         raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
     return [
-        RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)))
-        for name, weight, score in REWARDS[reward]
+        RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)), summary)
+        for name, weight, score, summary in REWARDS[reward]
     ]
 
 
@@ -184,21 +184,29 @@ def _succeeded_and_right(
     return float(succeeded(log, sample, reading) and right(log, sample, reading.compat))
 
 
-_FORMAT = ("format", R_FORMAT, _format)
-_ACCURACY = ("verdict", R_ACCURACY, _right)
+FORMAT_SUMMARY = (
+    "Share of the turns that are well-formed; this and every other term is 0 if the last turn is "
+    "not a well-formed answer."
+)
+TRIED_SUMMARY = "1 if a tool call counts (`call_rule`), else 0."
 
-REWARDS: dict[str, tuple[tuple[str, float, Score], ...]] = {
-    "stage1": (_FORMAT, ("try", R_TRY, _tried)),
+_FORMAT = ("format", R_FORMAT, _format, FORMAT_SUMMARY)
+_ACCURACY = ("verdict", R_ACCURACY, _right, "1 if the verdict is right, else 0.")
+_IN_VAIN = "1 if a tool call counts (`call_rule`) but the verdict is wrong, else 0."
+_SUCCESS = "1 if the verdict is right and a tool call with a result counts, else 0."
+
+REWARDS: dict[str, tuple[tuple[str, float, Score, str], ...]] = {
+    "stage1": (_FORMAT, ("try", R_TRY, _tried, TRIED_SUMMARY)),
     "stage2": (
         _FORMAT,
         _ACCURACY,
-        ("try", R_TRY, _tried_in_vain),
-        ("success", R_SUCCESS, _succeeded_and_right),
+        ("try", R_TRY, _tried_in_vain, _IN_VAIN),
+        ("success", R_SUCCESS, _succeeded_and_right, _SUCCESS),
     ),
     "accuracy_format": (_FORMAT, _ACCURACY),
-    "fixed_bonus": (_FORMAT, _ACCURACY, ("bonus", R_SUCCESS, _tried)),
+    "fixed_bonus": (_FORMAT, _ACCURACY, ("bonus", R_SUCCESS, _tried, TRIED_SUMMARY)),
 }
-"""The terms of each reward by name: name, weight, and the score in a well-formed episode."""
+"""The terms of each reward by name: name, weight, score in a well-formed episode, and summary."""
 
 TOP = {"stage1": 0.4, "stage2": 1.5, "accuracy_format": 1.0, "fixed_bonus": 1.5}
 """The maximum of each reward by name, the largest cell in its column."""

@@ -77,17 +77,20 @@ def make_house(
         subset: ``"base"``, ``"common_sense"``, ``"complex_instruction"``, ``"spatial"``,
             ``"visual_appearance"``, ``"long_horizon"``, or ``"all"`` for equal shares.
         split: ``"train"`` or ``"eval"``, which share no house, appearance or phrase.
-        preset: ``"house"``, ``"embodiedbench"`` (500 px) or ``"tiny"``.
-        reward: ``"default"``, ``"habitat"`` or ``"outcome"``.
-        n_shots: See `EmbodiedOptions`, like the arguments up to `compat`.
-        examples: See `EmbodiedOptions`.
-        feedback: See `EmbodiedOptions`.
-        chat_history: See `EmbodiedOptions`.
-        past_images: See `EmbodiedOptions`.
-        language_only: See `EmbodiedOptions`.
-        boxes: See `EmbodiedOptions`.
-        blind: See `EmbodiedOptions`.
-        compat: See `EmbodiedOptions`; ``"embodiedbench"`` or None.
+        preset: ``"house"`` (frames of 224 px), ``"embodiedbench"`` (500 px) or ``"tiny"``.
+        reward: ``"default"``, ``"habitat"`` (the constants of EB-Habitat) or ``"outcome"`` (the
+            success alone).
+        n_shots: The number of examples in the prompt, 0 to 10 (EmbodiedBench uses 10).
+        examples: A file of examples, a JSON list of texts; None lets the planner write them.
+        feedback: Whether the history contains the result of each action.
+        chat_history: Whether the conversation is continued instead of rebuilt every turn.
+        past_images: The number of earlier frames that are shown with the current one.
+        language_only: Whether no frame is shown, and turns contain no description of one.
+        boxes: Whether frames have boxes with names around all visible objects.
+        blind: Whether frames are gray, as a control.
+        compat: ``"embodiedbench"`` puts the image first, ignores names of actions, hides errors of
+            replies from the policy, and records progress 0 if an invalid or empty plan ends the
+            episode.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `EmbodiedPreset` to change, for example ``side=300``.
@@ -118,8 +121,9 @@ def make_eb_alfred(
     """Create ``visenv/EBAlfred-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_alfred:<folder>"`` selects the published tasks, which need
-            ``simulator="thor"`` and a Unity player.
+        data: ``"procedural"``, a `Source` of samples with a `HouseTruth`, or
+            ``"eb_alfred:<folder>"`` for the published tasks, which need ``simulator="thor"`` and a
+            Unity player.
         simulator: ``"house"``, or ``"thor"`` for ai2thor's `Controller` in a child process.
         player: The program that ai2thor controls: ``"house"``, our program that serves House, or
             the path of a Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
@@ -130,8 +134,9 @@ def make_eb_alfred(
             simulators``. Only with ``simulator="thor"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
             ``simulator="thor"``.
-        preset: See `make_house`.
-        **settings: Further arguments of `make_house`, apart from `dialect`.
+        preset: ``"house"`` (frames of 224 px), ``"embodiedbench"`` (500 px) or ``"tiny"``.
+        **settings: All other arguments of `make_house` (``visenv/House-v0``), apart from
+            `dialect`.
 
     Raises:
         ConfigurationError: If the value of an option is invalid, or the published tasks are
@@ -173,8 +178,9 @@ def make_eb_habitat(
     """Create ``visenv/EBHabitat-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_habitat:<folder>"`` selects the published tasks, which need
-            ``simulator="habitat"``, habitat-sim and ReplicaCAD.
+        data: ``"procedural"``, a `Source` of samples with a `HouseTruth`, or
+            ``"eb_habitat:<folder>"`` for the published tasks, which need ``simulator="habitat"``,
+            habitat-sim and ReplicaCAD.
         simulator: ``"house"``, or ``"habitat"`` for habitat-lab in a child process.
         skills: The numbered actions: ``"house"``, for all receptacles and types of objects of the
             house, or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its
@@ -186,8 +192,9 @@ def make_eb_habitat(
             simulators``. Only with ``simulator="habitat"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
             ``simulator="habitat"``.
-        preset: See `make_house`.
-        **settings: Further arguments of `make_house`, apart from `dialect`.
+        preset: ``"house"`` (frames of 224 px), ``"embodiedbench"`` (500 px) or ``"tiny"``.
+        **settings: All other arguments of `make_house` (``visenv/House-v0``), apart from
+            `dialect`.
 
     Raises:
         ConfigurationError: If the value of an option is invalid, or the published tasks are

@@ -83,6 +83,11 @@ class HouseEnv(RebuiltPrompt):
         {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
     )
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "progress", "invalid_ratio")
+    blind_player: ClassVar[str] = (
+        "`blind` sees no image, but executes plans that the planner makes with the ground truth. "
+        "It knows the house and the goal, but not which of the look-alike objects the instruction "
+        "means: each plan takes a random one. It therefore solves every task without look-alikes."
+    )
 
     def __init__(
         self,

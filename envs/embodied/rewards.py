@@ -31,9 +31,21 @@ def reward_terms(name: str) -> list[RewardTerm]:
     """Return the three terms of a reward by name."""
     success, progress, invalid = WEIGHTS[name]
     return [
-        RewardTerm("success", success, of_log(success_score)),
-        RewardTerm("progress", progress, of_log(progress_score)),
-        RewardTerm("invalid", invalid, of_log(invalid_score)),
+        RewardTerm(
+            "success", success, of_log(success_score), "1 if an action reached the goal, else 0."
+        ),
+        RewardTerm(
+            "progress",
+            progress,
+            of_log(progress_score),
+            "Share of the conditions of the goal that were met at some time, 0 to 1.",
+        ),
+        RewardTerm(
+            "invalid",
+            invalid,
+            of_log(invalid_score),
+            "Number of invalid actions and of replies that could not be used.",
+        ),
     ]
 
 

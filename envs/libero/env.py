@@ -67,6 +67,10 @@ class Libero(VisEnv):
     ground_truths: ClassVar[tuple[type, ...]] = (LiberoTruth,)
     presets: ClassVar[Mapping[str, object]] = PRESETS
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "goal_share", "env_steps")
+    blind_player: ClassVar[str] = (
+        "`blind` sees no image: each of its turns is a chunk of actions that does not move the "
+        "arm, because no turn can contain an answer."
+    )
 
     def __init__(
         self,

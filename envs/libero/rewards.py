@@ -15,7 +15,8 @@ from visenv.types import EventLog, Sample
 
 def reward_terms() -> list[RewardTerm]:
     """Return the only term of the reward."""
-    return [RewardTerm("success", 1.0, of_log(success_score))]
+    summary = "1 if the goal holds at the end of the last executed chunk, else 0."
+    return [RewardTerm("success", 1.0, of_log(success_score), summary)]
 
 
 def success_score(log: EventLog, sample: Sample | None = None) -> float:

@@ -102,15 +102,56 @@ def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
     compat = settings.compat
     zoom = partial(_zoom, stage=settings.stage, compat=compat)
     terms = [
-        RewardTerm("answer_format", 0.1, of_log(answer_format)),
-        RewardTerm("think_format", 0.1, of_log(partial(_tags, turn=0, name="think"))),
-        RewardTerm("rethink_format", 0.1, of_log(partial(_tags, turn=1, name="rethink"))),
-        RewardTerm("zoom_format", 0.5, of_log(partial(_zoom_format, compat=compat))),
-        RewardTerm("answer", 2.0, answer_term(settings.judge)),
-        RewardTerm("zoom", 1.0, of_log(zoom)),
+        RewardTerm(
+            "answer_format",
+            0.1,
+            of_log(answer_format),
+            "1 if round 2 contains one answer, else 0.",
+        ),
+        RewardTerm(
+            "think_format",
+            0.1,
+            of_log(partial(_tags, turn=0, name="think")),
+            "0.25 for `<think>` in round 1, and 0.25 for `</think>` after it.",
+        ),
+        RewardTerm(
+            "rethink_format",
+            0.1,
+            of_log(partial(_tags, turn=1, name="rethink")),
+            "0.25 for `<rethink>` in round 2, and 0.25 for `</rethink>` after it.",
+        ),
+        RewardTerm(
+            "zoom_format",
+            0.5,
+            of_log(partial(_zoom_format, compat=compat)),
+            "Value of the first thought if it contains one zoom block with a box, 0 to 1; it grows "
+            "with the number of different words, and is 0.1 if the thought is repetitive.",
+        ),
+        RewardTerm(
+            "answer",
+            2.0,
+            answer_term(settings.judge),
+            "1 if the answer is exact, 0.5 if only the judge accepts it, else 0.",
+        ),
+        RewardTerm(
+            "zoom",
+            1.0,
+            of_log(zoom),
+            "Quality of the boxes, 0 to 1: the share of valid boxes, or for a counting question of "
+            "stage 2 the share of the counted objects that they can show minus a penalty for "
+            "invalid boxes; less for a short or repetitive thought.",
+        ),
     ]
     if settings.rethink:
-        terms.append(RewardTerm("rethink", 0.5, of_log(_rethink)))
+        terms.append(
+            RewardTerm(
+                "rethink",
+                0.5,
+                of_log(_rethink),
+                "Value of the second thought, 0 to 1; it grows with the number of different words, "
+                "and is halved without an answer.",
+            )
+        )
     return terms
 
 

@@ -86,10 +86,32 @@ def paper_terms(
     """
     alpha, beta, gamma, lambda_ = weights
     return [
-        RewardTerm("vqa", alpha * lambda_, of_log(partial(_exact, answer_score=answer_score))),
-        RewardTerm("soft", alpha * (1 - lambda_), of_log(partial(_soft, compat=compat))),
-        RewardTerm("format", beta, of_log(partial(_format, compat=compat, scan_turn=scan_turn))),
-        RewardTerm("tool", gamma, of_log(tool_success)),
+        RewardTerm(
+            "vqa",
+            alpha * lambda_,
+            of_log(partial(_exact, answer_score=answer_score)),
+            "Score of the answer by the rule of the data set, 0 to 1; 1 if the answer is exact.",
+        ),
+        RewardTerm(
+            "soft",
+            alpha * (1 - lambda_),
+            of_log(partial(_soft, compat=compat)),
+            "Mean edit similarity of the answer to the three most similar reference answers, "
+            "0 to 1.",
+        ),
+        RewardTerm(
+            "format",
+            beta,
+            of_log(partial(_format, compat=compat, scan_turn=scan_turn)),
+            "Mean format score of the turns, 0 to 1; a turn of one thought and one action, and "
+            "nothing else, scores 1.",
+        ),
+        RewardTerm(
+            "tool",
+            gamma,
+            of_log(tool_success),
+            "Share of the tool calls that succeeded, 0 to 1; 0 if no tool was called.",
+        ),
     ]
 
 

@@ -50,6 +50,17 @@ def test_site_has_an_api_page_of_each_module_of_the_core(site: Path) -> None:
     assert all(f"visenv.{name}" in index for name in ("rollout", "policies.oracle", "envs.arm"))
 
 
+def test_site_has_no_api_page_of_internal_modules(site: Path) -> None:
+    index = (site / "api/index.html").read_text(encoding="utf-8")
+    internal = ("visenv.files", "visenv.old_names", "visenv.private_names", "visenv.words")
+    assert not [name for name in internal if f"{name}.html" in index]
+    assert 'id="visenv.envs.mags.words' not in (site / "api/visenv.envs.mags.html").read_text()
+    trainer = (site / "api/visenv.algos.trainer.html").read_text(encoding="utf-8")
+    assert 'id="visenv.algos.trainer.private_names' not in trainer
+    search = (site / "api/visenv.search.html").read_text(encoding="utf-8")
+    assert 'id="visenv.search.words' in search  # an engine, not the words of a tiny model
+
+
 def test_site_links_lead_to_files_and_headings_that_exist(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     broken = []
@@ -101,3 +112,47 @@ def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
         browser.close()
     assert problems == []
     assert all(request.startswith(("file:", "data:", "blob:")) for request in requests)
+
+
+@pytest.mark.component("chromium")
+def test_site_search_finds_a_page_if_the_site_is_opened_from_a_folder(
+    site: Path, chromium: Path
+) -> None:
+    from playwright.sync_api import sync_playwright
+
+    problems: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto((site / "environments/index.html").as_uri())
+        tab.locator(".md-search__input").first.click()
+        tab.keyboard.type("glossary")
+        found = tab.locator(".md-search-result__link[href*='glossary.html']").first
+        found.wait_for(state="attached", timeout=30_000)
+        browser.close()
+    assert problems == []
+
+
+@pytest.mark.component("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_site_wraps_transcripts_and_breaks_no_identifier_in_a_table(
+    site: Path, chromium: Path, width: int
+) -> None:
+    from playwright.sync_api import sync_playwright
+
+    clipped = """[...document.querySelectorAll('.language-text code')]
+        .filter(code => code.scrollWidth > code.clientWidth + 1).length"""
+    # An inline element that is broken into lines has a rectangle for each of them.
+    broken = """[...document.querySelectorAll('td code')]
+        .filter(code => /^\\w+$/.test(code.innerText) && code.getClientRects().length > 1).length"""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
+        tab = browser.new_page(viewport={"width": width, "height": 900})
+        tab.goto((site / "environments/House-v0.html").as_uri())
+        assert tab.locator(".language-text code").count() >= 2  # the prompt, and a turn
+        assert tab.evaluate(clipped) == 0
+        tab.goto((site / "glossary.html").as_uri())
+        assert tab.locator("td code").count() > 20
+        assert tab.evaluate(broken) == 0
+        browser.close()

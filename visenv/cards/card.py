@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -17,7 +16,7 @@ from visenv.evaluation.held_out import held_out_seeds
 from visenv.evaluation.summary import SummaryRow, summarize
 from visenv.makers import env_id, env_maker, make_policy
 from visenv.registration import ENVIRONMENTS, load
-from visenv.rewards import RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv
 from visenv.types import Episode, Sampling
 
@@ -28,8 +27,9 @@ PLAYERS: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 """The players in the table of scores: the name and the options of each policy.
 
-``blind`` writes well-formed turns, but looks at no image and calls no tool: it immediately gives a
-random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`).
+``blind`` writes well-formed turns, but looks at no image. In most tasks it calls no tool and gives
+a random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`);
+`VisEnv.blind_player` describes it.
 """
 
 _CONCURRENCY = 8
@@ -41,7 +41,7 @@ class TermFact(NamedTuple):
     Attributes:
         name: The name of the term.
         weight: The weight of the term in the sum.
-        summary: The description of the term; ``""`` if its function has no docstring.
+        summary: The description of the term (`RewardTerm.summary`).
     """
 
     name: str
@@ -65,6 +65,7 @@ class EnvCard:
         episode: An episode of the oracle, or None if none was played.
         problem: The reason why no episode could be played, or ``""``.
         scores: A row of means for each player of `PLAYERS`; empty if no episode was played.
+        blind_player: A sentence that describes the player ``blind`` (`VisEnv.blind_player`).
         metrics: The metrics that the table of scores shows in addition to the reward.
     """
 
@@ -79,6 +80,7 @@ class EnvCard:
     episode: Episode | None
     problem: str
     scores: Mapping[str, SummaryRow]
+    blind_player: str
     metrics: Sequence[str]
 
 
@@ -112,12 +114,13 @@ def make_card(name: str, episodes: int = 16) -> EnvCard:
         description=inspect.cleandoc(type(base).__doc__ or ""),
         facts=facts,
         presets={key: _fields(preset) for key, preset in base.presets.items()},
-        terms=[] if reward is None else [_term(*each) for each in reward.terms],
+        terms=[] if reward is None else [_term(each) for each in reward.terms],
         top=None if reward is None else reward.top,
         maker=load("environment", name),
         episode=shown,
         problem=problem,
         scores=scores,
+        blind_player=base.blind_player,
         metrics=base.headline_metrics,
     )
 
@@ -148,17 +151,8 @@ def _reward_wrapper(env: gym.Env[Any, Any]) -> RewardWrapper | None:
     return None
 
 
-def _term(name: str, weight: float, score: Callable[..., Any]) -> TermFact:
-    doc = inspect.getdoc(_innermost(score)) or ""
-    return TermFact(name, weight, doc.partition("\n\n")[0].replace("\n", " "))
-
-
-def _innermost(score: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function from which a term was made (`functools.partial`, `of_log`)."""
-    while isinstance(score, partial):
-        wrapped = [each for each in score.args if callable(each)]
-        score = wrapped[0] if score.func.__module__ == "visenv.rewards.terms" else score.func
-    return score
+def _term(term: RewardTerm) -> TermFact:
+    return TermFact(term.name, term.weight, term.summary)
 
 
 def _facts(env: VisEnv) -> dict[str, str]:

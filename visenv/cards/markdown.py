@@ -72,10 +72,9 @@ def _scores(card: EnvCard) -> str:
     rows = [(player, *_means(row, names)) for player, row in card.scores.items()]
     episodes = max(row.episodes + row.aborted for row in card.scores.values())
     note = (
-        f"Means over {episodes} held-out episodes with the default options, with 95 % intervals. "
-        "`oracle` knows the ground truth. `random` writes noise and random well-formed turns. "
-        "`blind` sees no image and calls no tool: it immediately gives a random one of the "
-        "possible answers."
+        f"Means over {episodes} held-out episode{'' if episodes == 1 else 's'} with the default "
+        "options, with 95 % intervals. `oracle` knows the ground truth. `random` writes noise and "
+        f"random well-formed turns. {card.blind_player}"
     )
     return f"{note}\n\n{_table(('policy', *(f'`{name}`' for name in names)), rows)}"
 

@@ -27,13 +27,13 @@ class CardCommand:
     def run(self) -> None:
         """Print the card, and write the animation."""
         from rich.console import Console
-        from rich.markdown import Markdown
 
         from visenv.cards import animate, card_markdown, make_card
+        from visenv.cards.terminal import WrappedMarkdown
 
         check_at_least(0, episodes=self.episodes)
         card = make_card(self.env, self.episodes)
-        Console().print(Markdown(card_markdown(card)))
+        Console().print(WrappedMarkdown(card_markdown(card)))
         if self.picture is not None:
             if card.episode is None:
                 raise ConfigurationError("--picture needs an episode that can be played.")

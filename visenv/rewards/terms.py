@@ -25,11 +25,13 @@ class RewardTerm(NamedTuple):
         score: Returns the unweighted value of an episode, or None if the term does not apply. The
             function may be an ``async def``, for example to use a judge (`visenv.scorers`); each
             verdict is then logged with the episode.
+        summary: One sentence that describes the value, for the card (`visenv.cards`).
     """
 
     name: str
     weight: float
     score: TermFunction
+    summary: str = ""
 
     @property
     def is_async(self) -> bool:

@@ -137,9 +137,9 @@ def make(
         latency: Seconds that each tool call sleeps.
         trouble: Whether to add the tool `FaultyTool`, which fails as the policy requests.
         turns: Most turns of an episode.
-        invalid_actions: See `EpisodeLimits`.
-        render_mode: See `VisEnv`.
-        on_abort: See `VisEnv`.
+        invalid_actions: The number of invalid actions that ends an episode; None sets no limit.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
     tools: list[Tool[Any]] = [Add(latency)]
     if trouble:
@@ -153,8 +153,8 @@ def make(
         on_abort=on_abort,
     )
     terms = (
-        RewardTerm("correct", 0.8, of_log(_correct)),
-        RewardTerm("tool", 0.2, of_log(_tool_used)),
+        RewardTerm("correct", 0.8, of_log(_correct), "1 if the answer is right, else 0."),
+        RewardTerm("tool", 0.2, of_log(_tool_used), "1 if a tool call succeeded, else 0."),
     )
     return RewardWrapper(env, terms)
 

@@ -22,6 +22,16 @@ GROUNDING = ("spatial", "temporal")
 TERMS = (ACCURACY, *GROUNDING, "reasoning")
 """The terms in the order in which they are computed."""
 
+SUMMARIES: Mapping[str, str] = {
+    ACCURACY: "1 if the answer is right, else 0; or the score of the data set, 0 to 1.",
+    "spatial": "Share of the points in the response that lie on the object of their label.",
+    "temporal": "Mean score of the points, the descriptions of frames and the descriptions of "
+    "time spans in the response, 0 to 1.",
+    "reasoning": "Probability of the answer after the question and the reasoning, 0 to 1, under "
+    "the reasoner.",
+}
+"""The description of each term, for cards."""
+
 OutcomeScore = Callable[[str, Sample], float]
 
 
@@ -98,7 +108,9 @@ class Verifier:
         """Return the terms for a `RewardWrapper` whose ``combine`` is `gate`."""
         names = (ACCURACY, *self.others)
         weights = self.gate.weights
-        return [RewardTerm(name, weights[name], self._term(name)) for name in names]
+        return [
+            RewardTerm(name, weights[name], self._term(name), SUMMARIES[name]) for name in names
+        ]
 
     def _term(self, name: str) -> Callable[[RewardContext], float | Awaitable[float | None] | None]:
         score = partial(_term_of_episode, self, name)

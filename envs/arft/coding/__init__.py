@@ -40,7 +40,7 @@ def make_coding(
             "rotation90+noise"]``; by default those of the paper's training set. Not allowed for
             samples that are already distorted.
         seed: The seed of the distortions of a data set's images.
-        **settings: See `ArftSettings`.
+        **settings: The arguments that `ArftSettings` lists.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.

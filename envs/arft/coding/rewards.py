@@ -26,7 +26,13 @@ from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import Answered, Event, EventLog, Sample, ToolCalled
 
-from ..compat.scores import TOP, accuracy_term, format_term
+from ..compat.scores import (
+    PUBLISHED_FORMAT_SUMMARY,
+    PUBLISHED_STEPS_SUMMARY,
+    TOP,
+    accuracy_term,
+    format_term,
+)
 from ..rewards.qa import Compat, exact_match, token_f1
 from ..rewards.steps import ANSWER, ReferenceStep, StepRewardWrapper, StepTerms, reference_steps
 from .env import ArftCoding
@@ -36,8 +42,11 @@ from .ground_truth import CodingTruth
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
     """Wrap the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
-        steps = RewardTerm("steps", 1.0, of_log(partial(accuracy_term, reward=reward)))
-        terms = [steps, RewardTerm("format", 1.0, of_log(format_term))]
+        steps = of_log(partial(accuracy_term, reward=reward))
+        terms = [
+            RewardTerm("steps", 1.0, steps, PUBLISHED_STEPS_SUMMARY),
+            RewardTerm("format", 1.0, of_log(format_term), PUBLISHED_FORMAT_SUMMARY),
+        ]
         return StepRewardWrapper(env, terms, TOP)
     return StepRewardWrapper(env, coding_terms(env.tags, reward).terms())
 

@@ -32,6 +32,9 @@ CODE_ACCURACY = 0.9
 TOP = 5.9
 """The largest possible reward."""
 
+PUBLISHED_STEPS_SUMMARY = "Sum of the accuracies of the turns; turn i is compared with step i."
+PUBLISHED_FORMAT_SUMMARY = "Number of turns that have the form of the step with the same index."
+
 _STEPS = ("problem", "code", "answer")
 _LABEL = r"'[^']+'"
 _SET = re.compile(rf"\{{\s*{_LABEL}\s*(?:,\s*{_LABEL}\s*)*\}}")

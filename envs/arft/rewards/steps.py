@@ -99,8 +99,19 @@ class StepTerms(NamedTuple):
     def terms(self) -> list[RewardTerm]:
         """Return both terms, each with weight 1."""
         return [
-            RewardTerm("steps", 1.0, of_log(self._steps_term)),
-            RewardTerm("format", 1.0, of_log(self._format_term)),
+            RewardTerm(
+                "steps",
+                1.0,
+                of_log(self._steps_term),
+                "Weighted mean of the accuracies of the steps of the task, 0 to 1; a step that no "
+                "turn does counts 0.",
+            ),
+            RewardTerm(
+                "format",
+                1.0,
+                of_log(self._format_term),
+                "Weighted share of the steps of the task that a well-formed turn does, 0 to 1.",
+            ),
         ]
 
     def worth(self, log: EventLog, sample: Sample) -> StepScore:

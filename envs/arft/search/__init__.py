@@ -49,7 +49,7 @@ def make_search(
             all numbers of the world. Only for procedural questions.
         worlds: The range of seeds of the procedural worlds, as (first, last + 1). Worlds with
             different seeds share no fact, so that held-out worlds contain only unseen facts.
-        **settings: See `ArftSearchSettings` and `ArftSettings`.
+        **settings: The arguments that `ArftSearchSettings` and `ArftSettings` list.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.

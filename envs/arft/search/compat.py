@@ -29,7 +29,13 @@ from visenv.tools import Tool
 from visenv.types import EventLog, Image, Sample, ToolCalled
 
 from ..compat.loop import RebuiltArftPrompt
-from ..compat.scores import answer_score, body_of, has_form
+from ..compat.scores import (
+    PUBLISHED_FORMAT_SUMMARY,
+    PUBLISHED_STEPS_SUMMARY,
+    answer_score,
+    body_of,
+    has_form,
+)
 from .env import ArftSearch
 from .ground_truth import SearchTruth
 from .similarity import QuerySimilarity
@@ -69,7 +75,10 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
 def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm]:
     """Return the terms ``steps`` and ``format``, summed over turns; turn i belongs to step i."""
     steps = partial(_accuracies, similarity=similarity, reward=reward)
-    return [RewardTerm("steps", 1.0, of_log(steps)), RewardTerm("format", 1.0, of_log(_forms))]
+    return [
+        RewardTerm("steps", 1.0, of_log(steps), PUBLISHED_STEPS_SUMMARY),
+        RewardTerm("format", 1.0, of_log(_forms), PUBLISHED_FORMAT_SUMMARY),
+    ]
 
 
 def accuracy(

@@ -35,8 +35,8 @@ class ArgosEnv(VisEnv):
         selector: Chooses the scoring functions of a response; by default rules do.
         extractor: Extracts the references of a trace; by default rules do.
         outcome: The official score of a data set; None compares by rules.
-        render_mode: See `VisEnv`.
-        on_abort: See `VisEnv`.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
 
     presets: ClassVar[Mapping[str, object]] = PRESETS

@@ -30,8 +30,8 @@ class ArmEnv(VisEnv):
         preset: The settings of images, prompt and limits.
         tools: The tools of the policy; without tools, an episode has one turn.
         compat: ``"arm"`` parses turns as the public code does.
-        render_mode: See `VisEnv`.
-        on_abort: See `VisEnv`.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
 
     Attributes:
         last_turn_notice: The notice before the last turn.

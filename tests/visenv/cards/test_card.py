@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,15 @@ from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
 from visenv.cards.arguments import arguments_of
 from visenv.cards.transcript import transcript
+from visenv.env import VisEnv
+from visenv.envs.arm.rewards import TOP
+from visenv.makers import env_maker
+from visenv.registration import ENVIRONMENTS, load
+from visenv.rewards import RewardWrapper
+from visenv.wrappers import layers
+
+CALL_TOOLS = {"House-v0", "EBAlfred-v0", "EBHabitat-v0", "Libero-v0"}
+"""The environments in which no turn can contain an answer, so that ``blind`` calls a tool."""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +65,64 @@ def test_card_scores_the_oracle_above_the_blind_and_the_random_player(zoom: EnvC
 def test_blind_player_never_calls_a_tool(zoom: EnvCard) -> None:
     assert zoom.scores["blind"].means["zoomed"].value == 0
     assert zoom.scores["oracle"].means["zoomed"].value == 1
+
+
+def test_card_describes_the_blind_player_of_a_task_without_tools_in_its_direct_turn(
+    zoom: EnvCard,
+) -> None:
+    scores = section(card_markdown(zoom), "Scores")
+    assert "`blind` sees no image and calls no tool: it gives a random one" in scores
+    assert "Means over 3 held-out episodes with" in scores
+
+
+def test_card_of_house_says_that_its_blind_player_executes_plans() -> None:
+    house = make_card("House-v0", episodes=1)
+    scores = section(card_markdown(house), "Scores")
+    assert "`blind` sees no image, but executes plans" in scores
+    assert "calls no tool" not in scores
+    assert house.scores["blind"].means["steps"].value > 0
+    assert "Means over 1 held-out episode with" in scores
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_tool(
+    env_id: str,
+) -> None:
+    with closing(env_maker(env_id)()) as env:
+        task = type(env.unwrapped)
+    assert issubclass(task, VisEnv)
+    calls_tools = env_id.partition("/")[2] in CALL_TOOLS
+    assert ("calls no tool" in task.blind_player) != calls_tools
+    # MagsZoom overrides the turn, but its turn calls no tool either (tests/envs/mags).
+    changed = task.direct_turn is not VisEnv.direct_turn and env_id != "visenv/MagsZoom-v0"
+    assert changed == calls_tools
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_every_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
+    card = make_card(env_id, episodes=0)
+    table = section(card_markdown(card), "Reward terms")
+    assert card.terms
+    for term in card.terms:
+        assert term.summary.endswith("."), term
+        assert f"| {term.summary} |" in table
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        *((name, {"reward": reward}) for name in ("ArmZoom-v0", "ArmVQA-v0") for reward in TOP),
+        *((name, {"compat": "arft"}) for name in ("ArftCoding-v0", "ArftSearch-v0")),
+        ("MagsZoom-v0", {"preset": "stage1"}),
+        ("MagsZoom-v0", {"compat": "paper"}),
+    ],
+)
+def test_reward_terms_of_other_rewards_have_summaries_too(
+    env_id: str, options: dict[str, str]
+) -> None:
+    with closing(env_maker(env_id, options)()) as env:
+        (wrapper,) = (layer for layer in layers(env) if isinstance(layer, RewardWrapper))
+        assert all(term.summary.endswith(".") for term in wrapper.terms)
 
 
 def test_card_without_episodes_has_no_scores_and_no_transcript() -> None:
@@ -121,6 +190,27 @@ def test_arguments_include_those_of_the_shared_settings_class() -> None:
     listed = arguments_of(make_doc)
     assert "- **`ranker`**:" in listed
     assert "- **`mode`**:" in listed
+
+
+def test_arguments_include_those_of_the_class_that_the_settings_class_extends() -> None:
+    from visenv.envs.arft import make_search
+
+    listed = arguments_of(make_search)
+    assert "- **`passages`**:" in listed  # ArftSearchSettings
+    assert "- **`compat`**:" in listed  # ArftSettings
+    assert "settings" not in listed
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_every_argument_has_a_description_and_not_only_a_reference(env_id: str) -> None:
+    listed = arguments_of(load("environment", env_id))
+    entries = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
+    assert entries
+    for entry in entries:
+        _, _, description = entry.partition(":")
+        assert description.strip(), entry
+        assert not description.strip().startswith("See "), entry
+        assert "A key of" not in description, entry
 
 
 def test_picture_measures_no_more_of_a_long_text_than_it_shows(

@@ -202,6 +202,17 @@ def test_card_shows_the_spaces_the_reward_and_the_arguments(
     assert "``" not in said
 
 
+def test_card_truncates_no_cell_of_a_table_in_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["card", "ArgosImage-v0", "--episodes", "0"]) == 0
+    said = capsys.readouterr().out
+    tables = said.partition("Presets")[2].partition("Arguments of gym.make")[0]
+    assert "observati" in tables  # a field whose name is wider than its column
+    assert "\N{HORIZONTAL ELLIPSIS}" not in tables
+
+
 def test_card_shows_scores_a_transcript_and_writes_the_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
