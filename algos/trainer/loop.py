@@ -178,7 +178,8 @@ class TrainingLoop:
             RunError: If every episode of a step was aborted, or the sampling engine or another
                 process was lost.
             DivergedError: If a loss or gradient cannot be used; the step is saved.
-            SamplerError: If the sampler holds other weights than the trainer; the step is saved.
+            SamplerError: If the sampler has weights that differ from the trainer's; the step is
+                saved.
             EpisodeError: If a reward is not finite; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """

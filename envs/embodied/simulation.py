@@ -159,7 +159,6 @@ class ActTool(Tool[ActArguments]):
 
     @override
     def close(self) -> None:
-        """Close the world."""
         self.world.close()
 
     @override

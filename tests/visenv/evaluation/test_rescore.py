@@ -140,8 +140,8 @@ def test_rescore_pays_another_reward(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"media": {"image_0": "0" * 64}}, "another image_0"),
-        ({"answers": ("forty",)}, "another ground truth"),
+        ({"media": {"image_0": "0" * 64}}, "image_0 differs"),
+        ({"answers": ("forty",)}, "ground truth differ"),
         ({"sample_id": "scene-0"}, "not in this data source"),
     ],
 )
@@ -175,7 +175,7 @@ def test_rescore_refuses_a_document_with_other_content(tmp_path: Path) -> None:
     assert set(episode.media) == {"document"}
     assert paid(Rescorer().rescore(episode)) == paid(episode)
     write_document(folder, "It is blue.")
-    with pytest.raises(DataError, match="has another document than"):
+    with pytest.raises(DataError, match="document differs from that"):
         Rescorer().rescore(episode)
 
 
@@ -251,7 +251,7 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     printed, problem = rescored()
     assert printed == ""
     assert "DataError" in problem
-    assert "has another image_0 than in the episode." in problem
+    assert "image_0 differs from that in the episode." in problem
     photo.unlink()
     printed, problem = rescored()
     assert printed == ""
