@@ -314,7 +314,7 @@ class TrainingLoop:
     # ------------------------------------------------------------------------- saving
 
     def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
-        """Save what is due after this step; after the last step, everything is due."""
+        """Save the episodes and the checkpoint if they are due; both are after the last step."""
         saving, last = self._config.saving, self.step == self._config.steps
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)
