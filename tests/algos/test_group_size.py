@@ -177,6 +177,6 @@ def test_sigma_is_found_again() -> None:
         lambda: plan_group_size([[1.0], [0.0]], sigma=1.0, delta=1.0, trials=0),
     ],
 )
-def test_bad_arguments_are_named(call: object) -> None:
+def test_functions_refuse_invalid_arguments(call: object) -> None:
     with pytest.raises(ConfigurationError):
         call()  # type: ignore[operator]

@@ -53,7 +53,7 @@ def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_rescore_reproduces_the_paid_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
+def test_rescore_reproduces_the_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
     env = gym.make(env_id, preset="tiny")
     episodes = [
         played(env, seed, policy) for policy in (OraclePolicy(), RandomPolicy()) for seed in (1, 2)
@@ -129,7 +129,7 @@ def test_rescore_notes_why_a_term_does_not_apply(tmp_path: Path) -> None:
     assert (again.terms, again.term_notes) == (episode.terms, episode.term_notes)
 
 
-def test_rescore_pays_another_reward(tmp_path: Path) -> None:
+def test_rescore_computes_another_reward(tmp_path: Path) -> None:
     env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
     (episode,) = saved(tmp_path, played(env))
     assert episode.reward == pytest.approx(2.1)
@@ -258,7 +258,7 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     assert "sa_1.png" in problem.splitlines()[-1]
 
 
-def test_rescore_pays_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
+def test_rescore_computes_the_reward_of_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
     env = gym.make(toy.register(), max_episode_steps=1)
     (episode,) = saved(tmp_path, played(env))
     assert (episode.status, episode.reason) == ("truncated", "wrapper")
