@@ -66,7 +66,9 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def remote() -> Iterator[Sandbox]:
     """Yield a sandbox whose programs run in the documented backend."""
-    (source,) = re.findall(r"```python\n(class RemoteBackend:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (source,) = re.findall(
+        r"```python\n(class RemoteBackend:.*?)```", DOCUMENT.read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     exec(compile(IMPORTS + source, "docs/sandbox.md", "exec"), names)  # noqa: S102  our own text
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
