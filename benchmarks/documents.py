@@ -56,7 +56,7 @@ WORDS = [f"word{number}" for number in range(3000)]
 
 @dataclass(frozen=True)
 class Args:
-    """Sets what is measured."""
+    """Sets the options of the measurement."""
 
     pages: tuple[int, ...] = (1_000, 100_000)
     """Numbers of pages of the stores."""

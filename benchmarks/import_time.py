@@ -18,7 +18,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Args:
-    """Sets what is measured."""
+    """Sets the options of the measurement."""
 
     runs: int = 15
     """Number of interpreters that are started for each import."""

@@ -58,7 +58,7 @@ class Options:
     Attributes:
         episodes: Episodes of the memory test.
         kills: Simulators that are killed.
-        torchrl: A folder in which torchrl and what it needs are installed; empty to leave it out.
+        torchrl: A folder in which torchrl and its dependencies are installed; empty to skip it.
     """
 
     episodes: int = 0

@@ -1,8 +1,8 @@
 """Measures scenes per second on one core, against simple baselines of the same size.
 
-The baselines draw what a short script would: a field of noise (Pillow's ``effect_noise``, or
+The baselines are short scripts. They draw a field of noise (Pillow's ``effect_noise``, or
 scikit-image's ``random_noise`` over a gradient) with the same number of shapes, plates and words.
-Neither hides the detail from the view.
+The detail of their scenes can be seen in the view.
 
     python benchmarks/scenes.py
 """

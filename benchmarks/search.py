@@ -65,7 +65,7 @@ Ask = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class Args:
-    """Sets what is measured."""
+    """Sets the options of the measurement."""
 
     passages: int = 100_000
     """Number of passages of the corpus."""

@@ -4,8 +4,8 @@
 #   docker run --rm visenv:cpu visenv rollout ZoomVQA-v0 --groups 2 --out /tmp/rollout
 #   mkdir -p runs && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD/runs:/visenv/runs" visenv:cpu visenv train
 #
-# Docker's default profile refuses user namespaces, so the sandbox of ArftCoding uses Landlock alone (docs/sandbox.md);
-# `visenv doctor` in the container says what is there.
+# Docker's default profile refuses user namespaces, so the sandbox of ArftCoding uses only Landlock (docs/sandbox.md).
+# `visenv doctor` in the container lists the available layers.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update -qq \
@@ -14,7 +14,7 @@ RUN apt-get update -qq \
 
 WORKDIR /visenv
 COPY constraints constraints
-# PyTorch comes first and alone. Without TORCH_INDEX, pip takes the CUDA build, which is larger by gigabytes.
+# PyTorch is installed first and separately. Without TORCH_INDEX, pip installs the CUDA build, which is gigabytes larger.
 ARG TORCH_INDEX=
 RUN pip install --no-cache-dir --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} \
     --constraint constraints/cpu.txt torch

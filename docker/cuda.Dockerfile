@@ -3,8 +3,9 @@
 #   docker build --file docker/cuda.Dockerfile --tag visenv:cuda .
 #   mkdir -p runs && docker run --rm --gpus all --ipc host --user "$(id -u):$(id -g)" -v "$PWD/runs:/visenv/runs" visenv:cuda visenv train
 #
-# constraints/gpu.txt holds the versions for GPUs. The CUDA libraries come with PyTorch's wheels; the development image
-# is needed because DeepSpeed compiles its operators when they are first used, and is of the same major version (13).
+# constraints/gpu.txt contains the versions for GPUs. The wheels of PyTorch contain the CUDA libraries. The base image is a
+# development image, because DeepSpeed compiles its operators when they are first used. Its CUDA has the same major
+# version (13) as PyTorch's.
 FROM nvidia/cuda:13.0.1-devel-ubuntu22.04
 
 ENV DEBIAN_FRONTEND=noninteractive

@@ -60,7 +60,7 @@ def test_list_names_what_ran_and_what_did_not(tmp_path: Path) -> None:
     assert "gone" in row(output, "missing")
 
 
-def test_whole_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) -> None:
+def test_full_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) -> None:
     code, output = run(tmp_path, SUITE, ci=True)
     assert code == 1, output
     absent = row(output, "FAILED")
@@ -74,7 +74,7 @@ def test_narrowed_run_in_ci_does_not_fail(tmp_path: Path) -> None:
     assert code == 0, output
 
 
-def test_whole_run_in_ci_passes_when_all_ran(tmp_path: Path) -> None:
+def test_full_run_in_ci_passes_when_all_components_ran(tmp_path: Path) -> None:
     only = "COMPONENTS.clear()\nCOMPONENTS['torch'] = lambda: '1.0'\n"
     suite = "import pytest\n\n@pytest.mark.component('torch')\ndef test_it(): pass\n"
     code, output = run(tmp_path, suite, ci=True, more=only)

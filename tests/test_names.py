@@ -1,4 +1,4 @@
-"""Tests names: those of public classes are unique, and identifiers use American spelling."""
+"""Tests names: public classes are unique, identifiers are American, tests name a component."""
 
 from __future__ import annotations
 
@@ -48,6 +48,26 @@ NOUNS_FOLLOW = {
 }
 """Words with which a docstring must not begin; the card of an environment begins "The policy"."""
 
+NOT_UNDER_TEST = (
+    *("a", "an", "the", "what", "whether", "why", "how", "wherever", "every", "any", "one", "two"),
+    *("half", "our", "ours", "never", "without", "before", "at", "too", "asleep", "wrong", "bad"),
+)
+"""Words with which the name of a test must not begin, because they do not name a component."""
+EXEMPT = (
+    "test_bad_child_costs_one_episode",
+    "test_every_reason_for_which_a_skill_is_invalid_is_found_by_both",
+    "test_half_a_line_of_a_run_that_is_going_on_is_no_problem",
+    "test_one_command_plays_the_table_in_published_scenes",
+    "test_one_command_prints_every_policy_with_and_without_vision",
+    "test_two_objects_count_only_in_one_receptacle",
+    "test_what_ai2thor_says_is_told_with_names_instead_of_ids",
+    "test_what_is_missing_is_said",
+    "test_what_the_child_imports_is_written_for_python_3_9",
+    "test_without_habitat_sim_the_first_reset_says_what_to_install",
+    "test_wrong_look_alike_at_the_destination_makes_success_impossible",
+)
+"""Names in tests/envs/embodied and tests/visenv/viewer that are older than this rule."""
+
 
 def files(*folders: str) -> list[Path]:
     """Return the Python files of folders, each once: the links in ``visenv/`` are left out."""
@@ -80,6 +100,14 @@ def verbless_docstrings(text: str) -> list[str]:
     return found
 
 
+def nameless_tests(text: str) -> list[str]:
+    """Return the names of tests that do not begin with the component under test."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    names = [each.name for each in ast.walk(ast.parse(text)) if isinstance(each, functions)]
+    tests = [name for name in names if name.startswith("test_")]
+    return [name for name in tests if name.split("_")[1] in NOT_UNDER_TEST]
+
+
 def test_public_classes_have_names_of_their_own() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in files(*LIBRARY):
@@ -103,6 +131,20 @@ def test_docstrings_begin_with_a_verb() -> None:
         if verbless := verbless_docstrings(path.read_text(encoding="utf-8")):
             found[str(path.relative_to(ROOT))] = verbless
     assert found == {}
+
+
+def test_tests_begin_with_the_component_under_test() -> None:
+    found = {}
+    for path in files("tests", "examples"):
+        names = set(nameless_tests(path.read_text(encoding="utf-8"))) - set(EXEMPT)
+        if names:
+            found[str(path.relative_to(ROOT))] = names
+    assert found == {}
+
+
+def test_nameless_tests_reads_the_first_word() -> None:
+    text = "def test_the_parser(): ...\ndef test_parser(): ...\nasync def test_bad(): ...\n"
+    assert nameless_tests(text) == ["test_the_parser", "test_bad"]
 
 
 def test_verbless_docstrings_reads_first_words() -> None:

@@ -123,5 +123,5 @@ def cut(image: Image, window: Window) -> PIL.Image.Image:
     stride = 3 * image.size[0]
     first, last = 3 * window.left, (len(rows) - 1) * stride + 3 * window.right
     # Pillow's raw decoder skips the pixels between two rows of the window.
-    data = rows.reshape(-1)[first:last]
+    data = rows.reshape(-1)[first:last]  # [bytes]
     return PIL.Image.frombuffer("RGB", window.size, data, "raw", "RGB", stride, 1)

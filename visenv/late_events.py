@@ -1,4 +1,4 @@
-"""Holds the events of a turn that are computed while the episode goes on."""
+"""Holds the events of a turn that are computed while the episode continues."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ class SilentResults:
     """Makes a grammar show no results and no errors, because the next prompt contains both."""
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Return no content."""
+        """Return an empty tuple, because the next prompt contains the results."""
         return ()
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """Return no content."""
+        """Return an empty tuple, because the next prompt contains the error message."""
         return ()
 
 

@@ -199,7 +199,7 @@ CURATION: dict[str, str] = {
     "clear": "visenv.envs.mags.curation:DropUnclear",
     "stratify": "visenv.envs.mags.curation:Stratify",
     "mags-train": "visenv.envs.mags.curation:MagsTrain",
-    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: writes a corpus
+    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # not a step: writes a corpus
     "writer": "visenv.envs.arm.curation:Writer",  # not a step: the writer of negatives and armbench
 }
 

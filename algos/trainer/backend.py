@@ -108,7 +108,7 @@ class TrainingBackend(ABC):
         """
         return nullcontext()
 
-    def hold(self, reference: TrainablePolicy[Any]) -> None:  # noqa: B027 - as it is found
+    def hold(self, reference: TrainablePolicy[Any]) -> None:  # noqa: B027 - the default does nothing
         """Hold the weights of a frozen policy like the trained weights, until `close`.
 
         If the weights are partitioned, all processes must call `refer` equally often.

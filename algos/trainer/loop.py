@@ -178,7 +178,8 @@ class TrainingLoop:
             RunError: If every episode of a step was aborted, or the sampling engine or another
                 process was lost.
             DivergedError: If a loss or gradient cannot be used; the step is saved.
-            SamplerError: If the sampler holds other weights than the trainer; the step is saved.
+            SamplerError: If the sampler has weights that differ from the trainer's; the step is
+                saved.
             EpisodeError: If a reward is not finite; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
@@ -313,7 +314,7 @@ class TrainingLoop:
     # ------------------------------------------------------------------------- saving
 
     def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
-        """Save what is due after this step; after the last step, everything is due."""
+        """Save the episodes and the checkpoint if they are due; both are after the last step."""
         saving, last = self._config.saving, self.step == self._config.steps
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)

@@ -45,7 +45,8 @@ class Slot(NamedTuple):
 
     def values_in(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the elements in a tensor of the shape of `master`, as a view ``[length]``."""
-        return tensor.detach().view(-1)[self.offset : self.offset + self.length]
+        flat = tensor.detach().view(-1)  # [elements]
+        return flat[self.offset : self.offset + self.length]
 
 
 def save_shard(

@@ -102,7 +102,8 @@ class Updater:
         Raises:
             DivergedError: If a loss or a gradient is not finite, or the gradient norm jumps. The
                 weights keep the values of the previous optimizer step.
-            SamplerError: If the sampler holds other weights than the trainer; no weight is changed.
+            SamplerError: If the sampler has weights that differ from the trainer's; no weight is
+                changed.
             ConfigurationError: If tokens without log-probabilities would be used more than once.
         """
         optimization = self._optimization

@@ -141,7 +141,7 @@ class ArmConfig(NamedTuple):
     Attributes:
         preset: The preset, with the given fields changed.
         reward: The name of the reward.
-        call_rule: The tool calls that it pays for; None if not given.
+        call_rule: The rule for the tool calls that the reward counts; None if not given.
         agent: Whether there are tools.
         compat: ``"arm"`` or None.
         env: The given arguments of `VisEnv`.

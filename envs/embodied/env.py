@@ -127,7 +127,7 @@ class HouseEnv(RebuiltPrompt):
 
     @property
     def simulation(self) -> HouseSimulation:
-        """Return the episode in the house."""
+        """Return the simulation of the current episode."""
         return self.act.simulation
 
     @property
@@ -258,7 +258,7 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return EmbodiedBench's metrics."""
+        """Return the metrics of EmbodiedBench."""
         log, steps = self.log, self.env_steps
         progress = self.simulation.progress.share
         errors = len(log.of_type(Malformed))

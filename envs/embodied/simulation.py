@@ -84,7 +84,7 @@ class HouseSimulation:
         return self._seen[1]
 
     def films(self) -> tuple[Video, ...]:
-        """Return a film of the last action for viewers, a map of the house."""
+        """Return a video of the last action for viewers, which shows a map of the house."""
         return (Video((draw_map(self.state),), (float(self.steps),)),)
 
     def _draw(self, side: int, antialias: bool) -> Pixels:
@@ -111,7 +111,7 @@ class EpisodeRunner(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the episodes needed."""
+        """Release the resources of the episodes."""
         ...
 
 
@@ -159,7 +159,6 @@ class ActTool(Tool[ActArguments]):
 
     @override
     def close(self) -> None:
-        """Close the runner."""
         self.runner.close()
 
     @override

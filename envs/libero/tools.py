@@ -156,7 +156,6 @@ class ActionChunkTool(Tool[Any]):
 
     @override
     def close(self) -> None:
-        """Release the simulator."""
         self.session.end()
 
     @override

@@ -42,7 +42,7 @@ def rope_positions(
         position += text
         end = span.offset + span.length
         grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
-        places = np.indices(grid).reshape(3, -1)
+        places = np.indices(grid).reshape(3, -1)  # [3, tokens]
         if isinstance(span, VideoSpan):
             places[0] = (places[0] * (span.seconds_per_step * tokens_per_second)).astype(np.int64)
         positions[:, span.offset : end] = position + places

@@ -201,8 +201,9 @@ def pixels_of(video: Video) -> NDArray[np.uint8]:
 
     Channels come first, because transformers misreads videos with channels last and a height of 3.
     """
+    # [height, width, 3] of each frame becomes [3, height, width].
     frames = [frame.pixels.transpose(2, 0, 1) for frame in shown_frames(video)]
-    return np.stack(frames)
+    return np.stack(frames)  # [frames, 3, height, width]
 
 
 def facts_of(video: Video) -> dict[str, Any]:

@@ -167,9 +167,9 @@ def _seen(before: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> torch.
         return batch
     shared = torch.cat([*before])  # [before, heads, size]
     shared = shared.expand(len(own), -1, -1, -1)  # [streams, before, heads, size], not copied
-    return torch.cat([shared, batch], 1)
+    return torch.cat([shared, batch], 1)  # [streams, before + longest, heads, size]
 
 
 def _batch(streams: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return streams ``[length, heads, size]`` as ``[streams, longest, heads, size]``."""
-    return pad_sequence([*streams], batch_first=True)
+    return pad_sequence([*streams], batch_first=True)  # [streams, longest, heads, size]

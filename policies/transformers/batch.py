@@ -51,7 +51,7 @@ class Batcher(Generic[Item]):
                 self._answer(batch)
 
     async def _settle(self) -> None:
-        """Let all sessions that can submit a request now do so."""
+        """Wait until the sessions that can submit a request without waiting have done so."""
         quiet = 0
         while quiet < _QUIET_ROUNDS and len(self._waiting) < self._size:
             before = len(self._waiting)

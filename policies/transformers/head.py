@@ -147,13 +147,14 @@ class LogprobHead(torch.nn.Module):
         return tensor.float() if self._single else tensor
 
     def possible(self, logits: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        """Return logits, float32 or wider, at temperatures ``[rows]``.
+        """Return logits ``[rows, vocabulary]``, float32 or wider, at temperatures ``[rows]``.
 
-        Banned tokens: `IMPOSSIBLE`.
+        The logits of banned tokens are `IMPOSSIBLE`.
         """
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         # In place, because the old values are not needed and no tensor is larger.
-        return logits.div_(temperature[:, None]).masked_fill_(self.banned, IMPOSSIBLE)
+        logits = logits.div_(temperature[:, None])  # [rows, vocabulary] by [rows, 1]
+        return logits.masked_fill_(self.banned, IMPOSSIBLE)
 
 
 class _Drawn(torch.autograd.Function):
@@ -201,10 +202,11 @@ class _Drawn(torch.autograd.Function):
             tokens = places.tokens[part, None]  # [rows, 1]
             logits = _logits(head, states, projected, places.at(part))  # [rows, vocabulary]
             scale = upstream[part, None] / places.temperature[part, None]  # [rows, 1]
-            slope = logits.sub_(total[part, None]).exp_().mul_(-scale)
+            slope = logits.sub_(total[part, None]).exp_().mul_(-scale)  # [rows, vocabulary]
             slope = slope.scatter_add_(1, tokens, scale).to(states.dtype)  # [rows, vocabulary]
             by_hidden.append(slope @ projected)  # [rows, width]
             if ctx.needs_input_grad[1]:
+                # [vocabulary, rows] times [rows, width]: [vocabulary, width].
                 by_weight = _with_product(by_weight, slope.t(), states)
         by_weight = None if by_weight is None else by_weight.to(weight.dtype)
         # [places, width] and [vocabulary, width].

@@ -139,9 +139,9 @@ def _patches(segment: Segment) -> dict[str, int]:
 
 
 def split(segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
-    """Split segments into parts; each part is read as the trees of its own segments.
+    """Split segments into parts; each part is computed as the trees of its own segments.
 
     Segments with common prefixes stay together as far as the budget allows. A prefix in several
-    parts is read again in each of them.
+    parts is computed again in each of them.
     """
     return _Splitter(segments, budget).parts()

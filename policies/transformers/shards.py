@@ -87,7 +87,7 @@ def assign(weight: Any, value: torch.Tensor) -> None:
         return
     size = weight.ds_tensor.ds_numel
     start = torch.distributed.get_rank() * size
-    part = value.flatten()[start : start + size]
+    part = value.flatten()[start : start + size]  # [elements of this process]
     weight.ds_tensor.data[: len(part)].copy_(part)
 
 

@@ -56,7 +56,7 @@ def bits_of(tensor: torch.Tensor) -> int:
     """Return the sum of all elements' bit patterns."""
     patterns = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
     whole = (tensor + 0.0).contiguous()  # -0.0 becomes 0.0, as it does in a matrix product
-    return int(whole.view(patterns).sum(dtype=torch.int64))
+    return int(whole.view(patterns).sum(dtype=torch.int64))  # a view of the same shape
 
 
 class WeightManifest:

@@ -119,8 +119,8 @@ def test_beta_is_overestimated_from_small_groups() -> None:
         for a in range(4)
         for b in range(4)
     ]
-    # Undominated are both members of 9 pairs without a right one, one of 6 mixed pairs, and both of
-    # 1 pair.
+    # No other member dominates both members of the 9 pairs without a right answer (18), the right
+    # member of the 6 mixed pairs (6), and both members of the pair of two right answers (2).
     assert estimate_beta(groups, 0.5) == (18 + 6 + 2) / 32
 
 
@@ -177,6 +177,6 @@ def test_sigma_is_found_again() -> None:
         lambda: plan_group_size([[1.0], [0.0]], sigma=1.0, delta=1.0, trials=0),
     ],
 )
-def test_bad_arguments_are_named(call: object) -> None:
+def test_functions_refuse_invalid_arguments(call: object) -> None:
     with pytest.raises(ConfigurationError):
         call()  # type: ignore[operator]

@@ -80,7 +80,7 @@ def test_measured_mfu_is_taken_from_the_results(scale: ModuleType, tmp_path: Pat
     assert source == "measured: median of 2026-12-01-update-h200.txt"
 
 
-def test_rates_say_where_they_come_from() -> None:
+def test_rates_name_their_sources() -> None:
     command = [str(SCALE), "--mfu", "0.31", "--gpus", "8"]
     done = run_python(*command)
     assert done.returncode == 0, done.stderr

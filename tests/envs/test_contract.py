@@ -15,5 +15,5 @@ from visenv.testing.record import MakeEnv
 
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_keeps_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
+def test_environment_satisfies_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
     check(partial(gym.make, env_id))

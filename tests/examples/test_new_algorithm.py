@@ -59,7 +59,7 @@ def test_loss_by_hand(example: ModuleType) -> None:
 
 
 @pytest.mark.component("torch", "transformers", "tensorboard")
-def test_new_algorithm_runs_as_its_page_says(tmp_path: Path) -> None:
+def test_new_algorithm_runs_as_documented(tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--prompts-per-step", "2", "--num-generations", "2", "--threads", "1"]
     command = [str(EXAMPLE), *sizes, "--folder", str(tmp_path / "opo")]
     done = run_python(*command, cwd=tmp_path)

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_trl.py"
 
 @pytest.mark.component("trl", "torch", "transformers", "tensorboard")
 @pytest.mark.parametrize("way", [[], ["--native"]])
-def test_plug_trl_runs_as_its_page_says(way: list[str], tmp_path: Path) -> None:
+def test_plug_trl_runs_as_documented(way: list[str], tmp_path: Path) -> None:
     sizes = [
         "--steps",
         "2",

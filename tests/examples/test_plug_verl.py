@@ -31,7 +31,7 @@ def _run(folder: Path, model: str) -> list[str]:
 
 
 @pytest.mark.component("pyarrow")
-def test_plug_verl_writes_two_files_and_says_how_verl_is_started(tmp_path: Path) -> None:
+def test_plug_verl_writes_two_files_and_explains_how_to_start_verl(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     said = _run(tmp_path / "files", "some/model")

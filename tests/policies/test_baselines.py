@@ -155,7 +155,7 @@ def test_retrieval_without_words_searches_for_the_question_alone() -> None:
     assert call.arguments == {"query": "Who owns this?"}
 
 
-def test_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
+def test_prompt_that_is_rebuilt_replaces_the_old_one() -> None:
     env = make_search(preset="tiny", hops=[1], compat="arft")
     listener = Listener("cyan square", "<answer>nobody</answer>")
     played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]

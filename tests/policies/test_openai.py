@@ -213,7 +213,7 @@ def test_key_is_not_kept_shown_logged_or_in_errors(
     assert KEY.encode() not in pickle.dumps(policy)
 
 
-def test_messages_are_encoded_once_and_a_replaced_context_anew() -> None:
+def test_messages_are_encoded_once_and_a_replaced_context_again() -> None:
     policy = OpenAIPolicy("m")
     session = policy.open(0)
     picture = Image.from_pixels(np.zeros((2, 2, 3), np.uint8))
@@ -229,7 +229,7 @@ def test_messages_are_encoded_once_and_a_replaced_context_anew() -> None:
     assert session.encoded() == [Message("user", ("new",)).openai()]
 
 
-def test_half_a_surrogate_pair_is_sent_as_a_question_mark(server: Server) -> None:
+def test_lone_surrogate_is_sent_as_a_question_mark(server: Server) -> None:
     server.script = [said("fine")]
     ask_once(OpenAIPolicy("m", server.url), messages=(Message("user", ("x\udc00y",)),))
     assert server.bodies[0]["messages"][0]["content"][0]["text"] == "x?y"
@@ -248,7 +248,7 @@ def test_prefilled_text_holds_the_prefix_exactly_once(server: Server, content: s
     assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
 
 
-def test_prefix_is_not_sent_without_prefill_and_the_reply_is_the_whole_turn(
+def test_prefix_is_not_sent_without_prefill_and_the_reply_is_the_turn(
     server: Server,
 ) -> None:
     server.script = [said("Straight to it.")]
@@ -420,7 +420,7 @@ def test_failures_that_may_pass_are_tried_again(
     assert len(waits) == 2  # one in each request, none after the last attempt
 
 
-def test_waits_double_with_jitter(server: Server, waits: list[float]) -> None:
+def test_retry_delays_double_with_jitter(server: Server, waits: list[float]) -> None:
     server.script = [Answer("", 500)] * 9
     with pytest.raises(PolicyError, match="9 attempts"):
         ask_once(OpenAIPolicy("m", server.url, retries=8))
@@ -470,7 +470,7 @@ def test_long_error_page_is_cut(server: Server) -> None:
     assert len(str(caught.value)) < 500
 
 
-def test_null_content_says_why_and_what_to_do(server: Server) -> None:
+def test_null_content_gives_the_reason_and_the_remedy(server: Server) -> None:
     server.script = [said(None, "tool_calls")]
     with pytest.raises(PolicyError, match=r"no text \(finish reason 'tool_calls'\).*parsers off"):
         ask_once(OpenAIPolicy("m", server.url))
@@ -507,7 +507,7 @@ def test_failing_server_aborts_the_episode(server: Server, waits: list[float]) -
 # ---------------------------------------------------------------------------- concurrency
 
 
-def test_plays_an_episode(server: Server) -> None:
+def test_policy_plays_an_episode(server: Server) -> None:
     policy = OpenAIPolicy("m", server.url)
     server.script = [said("<think></think><answer>-1")]
     episode = asyncio.run(play(gym.make(toy.register()), policy, EpisodeSpec(0)))
@@ -516,7 +516,7 @@ def test_plays_an_episode(server: Server) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_never_more_requests_than_the_limit(server: Server, limit: int) -> None:
+def test_policy_sends_no_more_requests_than_the_limit(server: Server, limit: int) -> None:
     meeting = threading.Barrier(limit)
     present, most = 0, 0
 
@@ -543,7 +543,7 @@ def test_never_more_requests_than_the_limit(server: Server, limit: int) -> None:
     assert most == limit
 
 
-def test_serves_one_event_loop_after_another_and_pickles(server: Server) -> None:
+def test_policy_works_in_several_event_loops_and_pickles(server: Server) -> None:
     server.script = [said("x")] * 6
     policy = OpenAIPolicy("m", server.url, concurrency=1)
 
@@ -577,7 +577,7 @@ def test_serves_one_event_loop_after_another_and_pickles(server: Server) -> None
         {"key_variable": "NOBODY_SET_THIS_VARIABLE"},
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+def test_options_that_are_invalid_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         OpenAIPolicy("m", **options)
     assert "pass@" not in str(caught.value)

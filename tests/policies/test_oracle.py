@@ -27,12 +27,12 @@ class Foreign(gym.Env[Any, str]):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_gets_the_top_reward(seed: int) -> None:
+def test_oracle_gets_the_top_reward(seed: int) -> None:
     episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), EpisodeSpec(seed)))
     assert (episode.status, episode.reward) == ("terminated", 1.0)  # 0.8 * 1 + 0.2 * 1
 
 
-def test_plays_through_the_grammar_of_the_environment() -> None:
+def test_oracle_plays_through_the_grammar_of_the_environment() -> None:
     env = gym.make(ENV_ID)
     episode = asyncio.run(play(env, OraclePolicy(), EpisodeSpec(0)))
     first, second = env.unwrapped.sample.ground_truth.add  # type: ignore[attr-defined]
@@ -71,14 +71,14 @@ def hasty(expert_rate: float) -> list[bool]:
     return [len(episode.turns) == 1 for episode in episodes]
 
 
-def test_seed_decides_which_episodes_are_hasty() -> None:
+def test_seed_selects_the_episodes_without_tools() -> None:
     assert hasty(0.25) == hasty(0.25)
     # 150 of 200 expected; five standard deviations are 5 * sqrt(200 * 0.25 * 0.75) = 31
     assert 119 <= sum(hasty(0.25)) <= 181
     assert not any(hasty(1.0))
 
 
-def test_hasty_oracle_gives_up_without_a_tool() -> None:
+def test_oracle_with_expert_rate_0_gives_up_without_a_tool() -> None:
     episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(expert_rate=0.0), EpisodeSpec(0)))
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert [event.answer for event in episode.events if isinstance(event, Answered)] == ["unknown"]

@@ -31,7 +31,7 @@ def test_members_of_a_group_play_differently() -> None:
     assert len({played(7, member).turns[0].text for member in range(6)}) > 1
 
 
-def test_half_of_the_turns_are_well_formed() -> None:
+def test_random_policy_writes_half_of_its_turns_well_formed() -> None:
     env = gym.make(ENV_ID)
     base = env.unwrapped
     assert isinstance(base, VisEnv)
@@ -50,7 +50,7 @@ def test_half_of_the_turns_are_well_formed() -> None:
     assert 57 <= kinds["answer"] <= 143
 
 
-def test_leaves_the_generators_of_the_environment_alone() -> None:
+def test_random_policy_does_not_use_the_generators_of_the_environment() -> None:
     touched, untouched = gym.make(ENV_ID), gym.make(ENV_ID)
     for env in (touched, untouched):
         env.action_space.seed(1)

@@ -18,7 +18,7 @@ ENV_ID = toy.register()
 NOTHING = "<answer>0</answer>"
 
 
-def test_says_its_turns_in_order_in_every_episode() -> None:
+def test_scripted_policy_plays_its_turns_in_order_in_each_episode() -> None:
     call = "<think></think><tool>\nname: add\namount: 3\n</tool>"
     policy = ScriptedPolicy([call, NOTHING])
     for seed in (1, 2):
@@ -41,7 +41,7 @@ def test_sessions_read_the_script_independently() -> None:
     assert first.messages == [Message("assistant", ("one",)), Message("assistant", ("two",))]
 
 
-def test_script_that_runs_out_says_so() -> None:
+def test_script_that_runs_out_raises_an_error() -> None:
     policy = ScriptedPolicy(["only turn"])
     session = policy.open(0)
     asyncio.run(policy.respond(session, TurnRequest(), Sampling()))

@@ -24,7 +24,7 @@ def test_value_is_made_once_while_it_is_kept() -> None:
     assert made == ["a", "b"]
 
 
-def test_least_recently_used_goes_first() -> None:
+def test_cache_drops_the_least_recently_used_first() -> None:
     cache: SharedCache[str, str] = SharedCache(2)
     for key in ("a", "b", "a", "c"):  # a was requested after b, so c replaces b
         cache.get(key, partial(str, key))
@@ -33,7 +33,7 @@ def test_least_recently_used_goes_first() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30))))
-def test_never_above_the_budget(asked: list[tuple[int, int]]) -> None:
+def test_cache_never_exceeds_the_budget(asked: list[tuple[int, int]]) -> None:
     cache: SharedCache[int, bytes] = SharedCache(40, len)
     for key, size in asked:
         cache.get(key, partial(bytes, size))

@@ -107,7 +107,7 @@ def test_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     assert env.metrics() == {"accuracy": 1.0}
 
 
-def test_wrong_answer_terminates_with_nothing() -> None:
+def test_answer_that_is_wrong_terminates_with_reward_0() -> None:
     env = adder()
     env.reset(seed=0)
     assert env.step("<answer>-1</answer>")[1:4] == (0.0, True, False)
@@ -323,7 +323,7 @@ def test_rendering_without_a_mode_or_an_image() -> None:
     assert env.render().shape == (1, 1, 3)
 
 
-def test_copy_pickled_in_the_middle_goes_on_the_same() -> None:
+def test_copy_pickled_in_the_middle_continues_the_same() -> None:
     env = adder()
     env.reset(seed=4)
     env.step(ADD.format(7))

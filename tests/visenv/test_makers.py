@@ -33,7 +33,7 @@ def test_unknown_option_is_refused(word: str) -> None:
         settings([word])
 
 
-def test_sets_with_splits_are_told_from_those_without() -> None:
+def test_sets_with_splits_are_distinguished_from_those_without() -> None:
     assert held_out_data("textvqa:data?split=train") == "textvqa:data?split=val"
     assert held_out_data("textvqa:data?x=1&split=train&y=2") == "textvqa:data?x=1&y=2&split=val"
     assert held_out_data("vstar:data") is None
@@ -47,7 +47,7 @@ def test_checkpoint_is_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch", "transformers")
-def test_tiny_model_is_built_once_and_whole(
+def test_tiny_model_is_built_once_and_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run" / "model"

@@ -77,7 +77,7 @@ def test_new_settings_stay_as_they_are() -> None:
     assert with_new_names(NEW) == NEW
 
 
-def test_a_checkpoint_names_the_class_of_its_episode_source() -> None:
+def test_checkpoint_names_the_class_of_its_episode_source() -> None:
     old = {"episodes": {"from": "Ahead", "in_step": 8}, "algorithm": {"name": "GRPO"}}
     assert with_new_names(old)["episodes"] == {"from": "AsyncRolloutSource", "in_step": 8}
 
@@ -105,14 +105,14 @@ def test_renamed_option_of_a_command() -> None:
     assert renamed_option("--episodes", "eval") is None
 
 
-def test_an_option_with_an_old_name_is_refused_and_the_new_one_suggested() -> None:
+def test_option_with_an_old_name_is_refused_and_the_new_one_suggested() -> None:
     with pytest.raises(ConfigurationError, match="Did you mean '--num-generations'"):
         check_options(["--episodes", "2", "--group-size=4"])
     with pytest.raises(ConfigurationError, match="Did you mean '--groups'"):
         check_options(["--episodes=2"], "rollout")
 
 
-def test_the_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollout", "ZoomVQA-v0", "--group-size", "2"]) == 1
     assert "Did you mean '--num-generations'?" in capsys.readouterr().err
     assert main(["rollout", "ZoomVQA-v0", "--episodes", "2"]) == 1
@@ -161,14 +161,12 @@ def test_saved_episodes_with_the_old_option_stage_are_rescored(
 @pytest.mark.parametrize(
     ("old", "new"), [("kl_weight", "kl_coef"), ("care", "expert_rate"), ("passes", "num_epochs")]
 )
-def test_an_unknown_name_that_was_a_name_once_is_answered_with_the_new_one(
-    old: str, new: str
-) -> None:
+def test_old_name_gets_the_new_one_as_a_suggestion(old: str, new: str) -> None:
     error = UnknownNameError("option", old, ["clip_low", new, "passed", "carets"])
     assert f"Did you mean {new!r}?" in str(error)
 
 
-def test_the_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:
+def test_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:
     settings = {
         "command": "rollout",
         "env": "visenv/ZoomVQA-v0",
@@ -189,7 +187,7 @@ def test_the_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_the_viewer_shows_old_settings_under_the_new_names(tmp_path: Path) -> None:
+def test_viewer_shows_old_settings_under_the_new_names(tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text(json.dumps(OLD), encoding="utf-8")
     settings = run_facts(tmp_path, [])["settings"]
     assert settings["phases.rl.rollouts.num_generations"] == "4"

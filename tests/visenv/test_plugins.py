@@ -69,7 +69,7 @@ def test_names_of_a_package_are_found(install: Install) -> None:
     pool.close()
 
 
-def test_wrong_name_lists_those_of_packages(install: Install) -> None:
+def test_name_that_is_unknown_lists_those_of_packages(install: Install) -> None:
     install("some-names", "some_names", GOOD, policies={"calm": "some_names:Calm"})
     with pytest.raises(UnknownNameError, match=r"Did you mean 'calm'.* Known: calm, cot"):
         load("policy", "clam")

@@ -62,7 +62,7 @@ def test_terms_read_the_log_and_the_sample() -> None:
     assert rewards == [0.0, 0.0, 1.0]
 
 
-def test_truncated_episode_is_paid() -> None:
+def test_truncated_episode_has_a_reward() -> None:
     env = paying(constant("format", 0.5, 1.0), turns=1)
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(ADD)

@@ -52,7 +52,7 @@ def test_groups_are_the_same_inside_a_running_loop() -> None:
     assert in_a_cell(groups) == groups()
 
 
-def test_plain_step_pays_its_asynchronous_terms_inside_a_running_loop() -> None:
+def test_plain_step_computes_its_asynchronous_terms_inside_a_running_loop() -> None:
     def paid() -> float:
         env = judged()
         env.reset(seed=0)

@@ -85,7 +85,7 @@ class SeesNothing(gym.ObservationWrapper[Any, Any, Any]):
 
 
 @pytest.mark.parametrize("wrap", [Cuts, lambda env: TimeLimit(env, 1)], ids=["own", "TimeLimit"])
-def test_wrapper_that_truncates_ends_the_episode_and_its_terms_are_paid(wrap: Any) -> None:
+def test_wrapper_that_truncates_ends_the_episode_and_its_terms_are_computed(wrap: Any) -> None:
     episode = played(wrap(made()))
     assert (episode.status, episode.reason, len(episode.turns)) == ("truncated", "wrapper", 1)
     assert episode.events[-1] == Truncated(0, "wrapper")
@@ -108,7 +108,7 @@ def test_time_limit_of_make_is_the_end_for_a_collector() -> None:
     }
 
 
-def test_reward_wrapper_of_gymnasium_changes_what_is_paid() -> None:
+def test_reward_wrapper_of_gymnasium_changes_the_reward() -> None:
     assert [played(env).reward for env in (made(), Halved(made()))] == [1.0, 0.5]
 
 

@@ -13,10 +13,10 @@ import tyro
 class IndexCommand:
     """Embed the pages of a folder of documents once, for semantic search.
 
-    Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` searches the index. If the
-    command is interrupted, it can be resumed. New documents are added, and a document whose number
-    of pages changed is embedded again. Other changes are not detected: build a new index. A
-    document that cannot be opened is skipped and listed.
+    gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>") then searches the index. If the command
+    is interrupted, it can be resumed. New documents are added, and a document whose number of pages
+    changed is embedded again. Other changes are not detected: build a new index. A document that
+    cannot be opened is skipped and listed.
     """
 
     documents: Annotated[Path, tyro.conf.Positional]

@@ -13,7 +13,7 @@ from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 class SearchBuildCommand:
     """Index a corpus: a folder of .txt, .md and .jsonl files, or one such file.
 
-    Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches the index. If
+    gym.make("visenv/ArftSearch-v0", ..., search="words:<index>") then searches the index. If
     embedding is interrupted, the same command resumes it. Lines that cannot be read are skipped and
     listed.
     """

@@ -136,7 +136,7 @@ def _truth(options: tuple[str, ...], row: Mapping[str, Any]) -> QuestionTruth:
     if not boxes:
         return QuestionTruth(options=options)
     try:
-        sides = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+        sides = np.array(boxes, dtype=np.float64).reshape(-1, 4)  # [boxes, 4]
     except (TypeError, ValueError) as error:
         raise DataError(f"bbox is not a list of four numbers each: {boxes!r:.200}") from error
     sides[:, 2:] += sides[:, :2]

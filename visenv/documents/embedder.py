@@ -51,6 +51,7 @@ def max_sim(vectors: Vectors, counts: Sequence[int], query: Vectors) -> NDArray[
     if len(having):
         each = np.asarray(counts)[having]
         starts = np.cumsum(each) - each
+        # vectors @ query.T is [vectors, query vectors]; its maxima are [pages, query vectors].
         best = np.maximum.reduceat(vectors @ query.T, starts, axis=0)
         scores[having] = best.sum(axis=1)
     return scores

@@ -207,7 +207,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     media = base.media_hashes()
     for name in sorted({*media, *episode.media}):
         if media.get(name) != episode.media.get(name):
-            raise DataError(f"{where} has another {name} than in the episode.")
+            raise DataError(f"{where}: {name} differs from that in the episode.")
     saved, present = (
         json.dumps([list(answers), truth_to_json(truth)], sort_keys=True)
         for answers, truth in (
@@ -216,7 +216,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
         )
     )
     if saved != present:
-        raise DataError(f"{where} has another ground truth than in the episode.")
+        raise DataError(f"{where}: answers or ground truth differ from those in the episode.")
     return sample
 
 

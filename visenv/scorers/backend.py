@@ -147,7 +147,7 @@ class InProcessBackend(ScorerBackend):
 
     @override
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread of the model."""
         self._thread.close()
 
     def _load_and_compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:

@@ -142,6 +142,7 @@ def _from_json(written: Any, store: Mapping[str, bytes]) -> Any:
             dtype = np.dtype(head["dtype"])
             if dtype.kind not in _KINDS:
                 raise ValueError(f"an array of {dtype}")
+            # The array has the shape of the header.
             return np.frombuffer(_payload_of(head, store), dtype).reshape(head["shape"])
     return {key.removeprefix("\\"): _from_json(item, store) for key, item in written.items()}
 

@@ -1,7 +1,7 @@
 """Records answers of a search engine on disk, so that they can be replayed.
 
-A training run that uses the live web cannot be repeated, and pays for every epoch. With a record,
-the first run asks the engine, and others replay its answers.
+A training run that uses the live web cannot be repeated, and every epoch costs money. With a
+record, the first run asks the engine, and later runs replay its answers.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
         if solid.dtype.name not in DTYPES:
             raise WireError(f"The array {name!r} must be one of {DTYPES}, got {solid.dtype}.")
         listed.append([name, solid.dtype.name, list(solid.shape)])
-        pieces.append(solid.reshape(-1).view(np.uint8).data)
+        pieces.append(solid.reshape(-1).view(np.uint8).data)  # [elements], then [bytes]
     text = json.dumps({**message, "arrays": listed}, allow_nan=False).encode()
     size = sum(piece.nbytes for piece in pieces)
     check_sizes(len(text), size)
@@ -109,7 +109,7 @@ def unpack(text: bytes, blob: Any) -> tuple[Facts, Arrays]:
                 raise WireError(f"the array {name!r} of type {dtype!r} and shape {shape!r}")
             size = math.prod(shape) * np.dtype(dtype).itemsize
             piece = memoryview(blob)[start : start + size]
-            arrays[str(name)] = np.frombuffer(piece, dtype).reshape(shape)
+            arrays[str(name)] = np.frombuffer(piece, dtype).reshape(shape)  # [*shape]
             start += size
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise WireError(f"not a valid message: {error}") from error

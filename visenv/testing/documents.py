@@ -106,6 +106,7 @@ class WordEmbedder:
 
     def _lines(self, text: str) -> Vectors:
         lines = [self._line(line) for line in text.splitlines() if re.search(r"\w", line)]
+        # [lines, dimension], also without lines.
         return np.array(lines, np.float32).reshape(len(lines), self.dimension)
 
     def _line(self, line: str) -> Vectors:

@@ -38,7 +38,7 @@ class FaultyTool(Tool[FaultyArguments]):
 
     @override
     def call(self, arguments: FaultyArguments, store: Store) -> ToolResult:
-        """Fail as requested."""
+        """Fail or wait, as the arguments request."""
         match arguments.kind:
             case "service":
                 raise ServiceError("search", "the server is down")

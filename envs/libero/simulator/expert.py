@@ -108,7 +108,7 @@ class Carrier:
         robot = env.robots[0]
         data = env.sim.data
         self.hand = np.array(data.site_xpos[robot.eef_site_id])
-        self.rotation = np.array(data.site_xmat[robot.eef_site_id]).reshape(3, 3)
+        self.rotation = np.array(data.site_xmat[robot.eef_site_id]).reshape(3, 3)  # [3, 3]
         left, right = (float(data.qpos[each]) for each in robot._ref_gripper_joint_pos_indexes)
         self.width = left - right
         self.is_closing = bool(robot.gripper.current_action[1] > 0)
@@ -206,8 +206,9 @@ def shape_of(env: Any, name: str) -> ObjectShape:
     for geom in env.get_object(name).contact_geoms:
         number = model.geom_name2id(geom)
         middle, half = np.split(np.array(model._model.geom_aabb[number]), 2)
-        signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T
-        turn = np.array(data.geom_xmat[number]).reshape(3, 3)
+        signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T  # [8, 3]
+        turn = np.array(data.geom_xmat[number]).reshape(3, 3)  # [3, 3]
+        # [8, 3] times [3, 3]: [8, 3].
         corners.append((middle + signs * half) @ turn.T + data.geom_xpos[number])
     every = np.concatenate(corners)
     return ObjectShape(every, every.min(0), every.max(0))

@@ -135,6 +135,6 @@ def _unpack(snapshot: bytes) -> tuple[Saved, Saved]:
     for name, dtype, shape in listed:
         count = int(np.prod(shape, dtype=int))
         kind = np.dtype(dtype)
-        arrays[name] = np.frombuffer(snapshot, kind, count, start).reshape(shape)
+        arrays[name] = np.frombuffer(snapshot, kind, count, start).reshape(shape)  # [*shape]
         start += count * kind.itemsize
     return scalars, arrays

@@ -108,7 +108,7 @@ def test_update_flops_by_hand() -> None:
     assert update_flops(SMALL, WORK, shared=True, frozen_vision=False) == 3 * (forward + vision)
 
 
-def test_shown_tokens_are_read_once_for_a_group() -> None:
+def test_read_flops_counts_shared_tokens_once_for_a_group() -> None:
     # Without the sampled tokens: 2 · (10 + 3 · 3) = 38 tokens, 2 · 55 + 6 · (3 · 10 + 6) = 326
     # pairs.
     language = 2 * 2 * 576 * 38 + 4 * 8 * 2 * 326

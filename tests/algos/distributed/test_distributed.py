@@ -106,7 +106,7 @@ def test_zero_3_trains_a_real_model(tmp_path: Path) -> None:
 
 @pytest.mark.component("transformers")
 @pytest.mark.parametrize("how", ["ZeRO-1", "ZeRO-2", "ZeRO-3"])
-def test_run_goes_on_with_another_number_of_processes(tmp_path: Path, how: str) -> None:
+def test_run_continues_with_another_number_of_processes(tmp_path: Path, how: str) -> None:
     model = load("model", "tiny")(tmp_path / "tiny", seed=0) if how == "ZeRO-3" else ""
     one = f"{how}, one process"
     for launched, tasks, begun, shards in (

@@ -51,7 +51,7 @@ def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
     assert kept == looked
 
 
-def test_filter_that_keeps_nothing_says_so(policy: Any) -> None:
+def test_filter_that_keeps_nothing_is_reported(policy: Any) -> None:
     recipe = recipe_with(episodes=4, min_reward=9.0)
     with pytest.raises(RunError, match=r"reward of at least 9\.0"):
         find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])

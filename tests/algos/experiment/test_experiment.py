@@ -154,7 +154,7 @@ def test_run_must_be_there_to_be_resumed(tmp_path: Path) -> None:
         train(tmp_path, "--resume")
 
 
-def test_interrupted_run_goes_on_to_the_same_results(
+def test_interrupted_run_continues_to_the_same_results(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from visenv.algos.trainer.episode_sources import RolloutSource
@@ -177,7 +177,7 @@ def test_interrupted_run_goes_on_to_the_same_results(
     assert results(tmp_path)["scores"] == expected
 
 
-def test_run_interrupted_in_an_evaluation_says_how_to_go_on(
+def test_run_interrupted_in_an_evaluation_explains_how_to_resume(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from visenv.algos.experiment import experiment

@@ -26,7 +26,7 @@ def weights(runs: Path) -> bytes:
     return path.read_bytes()
 
 
-def test_wherever_a_recipe_is_killed_it_goes_on_to_the_same_results(tmp_path: Path) -> None:
+def test_recipe_killed_at_any_point_resumes_to_the_same_results(tmp_path: Path) -> None:
     done = run_python("-m", kill_points.__name__, tmp_path)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "validation").exists()  # written only after validation

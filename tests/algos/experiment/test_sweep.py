@@ -93,7 +93,7 @@ def test_arms_share_phases_with_arms_that_differ_only_in_phases(tmp_path: Path) 
         ("", ConfigurationError, "no arms"),
     ],
 )
-def test_wrong_arms_are_refused(
+def test_sweep_refuses_invalid_arms(
     lines: str, error: type[Exception], says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=says):

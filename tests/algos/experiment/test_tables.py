@@ -39,7 +39,7 @@ def test_table_is_divided_at_the_width_of_the_console() -> None:
 
 
 @pytest.mark.parametrize("width", [35, 80, 131, 400])
-def test_every_label_and_number_is_printed(width: int) -> None:
+def test_table_prints_all_labels_and_numbers(width: int) -> None:
     shown = printed(width, COLUMNS)
     assert "…" not in shown
     for name, cells in COLUMNS.items():
@@ -49,7 +49,7 @@ def test_every_label_and_number_is_printed(width: int) -> None:
 
 
 @given(st.integers(1, 200), st.lists(st.integers(1, 30), max_size=12))
-def test_every_column_is_in_one_table(width: int, lengths: list[int]) -> None:
+def test_tables_contain_each_column_once(width: int, lengths: list[int]) -> None:
     columns = {f"{number}": ["x" * length] * 2 for number, length in enumerate(lengths)}
     tables = fitting_tables("Scores", {"": ROWS}, columns, width)
     assert [each.header for table in tables for each in table.columns[1:]] == list(columns)

@@ -95,7 +95,7 @@ def test_leaving_one_out() -> None:
 
 
 @given(REWARDS)
-def test_leaving_one_out_is_what_it_says(rewards: list[float]) -> None:
+def test_leave_one_out_subtracts_the_mean_of_the_others(rewards: list[float]) -> None:
     for place, advantage in enumerate(leave_one_out(rewards)):
         others = rewards[:place] + rewards[place + 1 :]
         assert advantage == pytest.approx(rewards[place] - np.mean(others), abs=1e-9)

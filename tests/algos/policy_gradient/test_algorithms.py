@@ -288,7 +288,9 @@ def test_groups_without_episodes_and_steps_without_groups(make_episode: Any, kin
         (ReinforcePlusPlus, {"baseline": "mean"}, r"baseline is one of \('none', 'group'\)"),
     ],
 )
-def test_wrong_settings_say_what_is_allowed(kind: Any, settings: dict[str, Any], said: str) -> None:
+def test_settings_that_are_invalid_list_the_allowed_ones(
+    kind: Any, settings: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigurationError, match=said):
         kind(**settings)
 

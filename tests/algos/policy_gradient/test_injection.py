@@ -27,7 +27,7 @@ def chosen(algorithm: GroundTruthInjectedGRPO, group: list[Episode]) -> int:
     return int(np.argmax([float(each) for each in advantages]))
 
 
-def test_injected_member_is_paid_as_the_ground_truth() -> None:
+def test_injected_member_has_the_reward_of_the_ground_truth() -> None:
     algorithm = GroundTruthInjectedGRPO(injected_reward=4.0)
     place = chosen(algorithm, GROUP)
     rewards = [0.0, 0.5, 1.0, 1.5]

@@ -89,7 +89,7 @@ def test_ahead_plays_as_far_as_it_may_and_each_step_its_own_scenes() -> None:
     episode_source.close()
 
 
-def test_tokens_are_as_old_as_they_may_be_and_it_is_told() -> None:
+def test_tokens_are_at_most_as_old_as_allowed_and_their_age_is_reported() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     episode_source = ahead(Collector(lambda: toy.Echo(on_reset=scenes), engine), policy, steps=2)
     first = episode_source.groups(0, lambda _: None)
@@ -136,7 +136,7 @@ def test_groups_that_are_too_old_are_dropped_and_replaced() -> None:
     episode_source.close()
 
 
-def test_weights_that_never_arrive_are_told() -> None:
+def test_weights_that_never_arrive_are_reported() -> None:
     engine, policy = toy.ToyPolicy(), toy.ToyPolicy()
     policy.version = 7
     episode_source = ahead(Collector(toy.Echo, engine), policy)

@@ -65,7 +65,7 @@ class Recorder(Callback):
         self.calls.append(f"end {state.step}")
 
 
-def test_callback_is_told_of_everything_in_order(tmp_path: Path) -> None:
+def test_callback_receives_all_events_in_order(tmp_path: Path) -> None:
     recorder = Recorder()
     trainer = Trainer(
         toy.ToyPolicy(), GRPO(), CONFIG, folder=tmp_path, held_out=HELD_OUT, callbacks=[recorder]

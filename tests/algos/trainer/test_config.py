@@ -44,12 +44,12 @@ from visenv.errors import ConfigurationError
         (TrainerConfig, "seed", -1),
     ],
 )
-def test_wrong_value_is_refused_by_name(made: Any, name: str, value: float) -> None:
+def test_config_refuses_an_invalid_value_by_name(made: Any, name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=rf"{name} must be .*{value}"):
         made(**{name: value})
 
 
-def test_wrong_schedule_names_the_right_ones() -> None:
+def test_schedule_that_is_unknown_lists_the_valid_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"'constant', 'linear', 'cosine'.*'step'"):
         OptimizationConfig(schedule="step")  # type: ignore[arg-type]
 
@@ -89,7 +89,9 @@ def test_run_may_be_all_warm_up() -> None:
         (TrainerConfig, "timeout", 0),
     ],
 )
-def test_wrong_value_of_the_engine_is_refused_by_name(made: Any, name: str, value: float) -> None:
+def test_engine_settings_refuse_an_invalid_value_by_name(
+    made: Any, name: str, value: float
+) -> None:
     with pytest.raises(ConfigurationError, match=rf"{name} must be .*{value}"):
         made(**{name: value})
 

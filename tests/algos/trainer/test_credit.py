@@ -63,7 +63,7 @@ def test_segments_know_the_tokens_of_their_episode() -> None:
 
 @pytest.mark.component("torch")
 @pytest.mark.parametrize(("advantage", "expected"), [(2.0, [2.0, 2.0]), ([1.0, -3.0], [1.0, -3.0])])
-def test_with_advantages_leaves_out_what_was_not_learned_from(
+def test_with_advantages_leaves_out_groups_that_were_not_trained_on(
     advantage: Any, expected: list[float]
 ) -> None:
     first, second, third = (toy.demonstration("a", "b") for _ in range(3))  # equal, not identical

@@ -81,7 +81,7 @@ def test_aborted_episodes_and_those_left_alone_are_dropped(
         ([".", "x", "."], [1, 1]),
     ],
 )
-def test_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
+def test_group_with_an_aborted_member_is_dropped_with_drop_group(
     groups: list[str], kept: list[int]
 ) -> None:
     played: Any = [[_episode(mark == "x") for mark in group] for group in groups]

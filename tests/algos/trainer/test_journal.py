@@ -53,7 +53,7 @@ def test_journal_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_half_a_line_is_dropped_and_not_continued(
+def test_journal_drops_an_incomplete_line_and_does_not_continue_it(
     data: Any, episodes: list[Episode], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("journal")
@@ -109,7 +109,7 @@ def test_aborted_episodes_are_tried_again(episodes: list[Episode], tmp_path: Pat
     assert journal(tmp_path).read(0) == (by_place(episodes[1:2]), None)
 
 
-def test_step_of_batched_sampling_is_read_whole_or_not_at_all(
+def test_step_of_batched_sampling_is_read_completely_or_not_at_all(
     episodes: list[Episode], tmp_path: Path
 ) -> None:
     written = journal(tmp_path, exact=True)
@@ -239,7 +239,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_run_goes_on_with_what_it_had(
+def test_killed_run_continues_with_its_saved_episodes(
     killed: Path, tmp_path: Path, point: str, exact: bool
 ) -> None:
     import shutil

@@ -38,7 +38,7 @@ def _play(model: Path, folder: Path, steps: int = 2) -> tuple[list[list[Group]],
     return groups, episode_source.report().get("rollout/replayed", 0.0)
 
 
-def test_step_is_read_whole_or_played_whole_and_is_the_same_to_the_bit(
+def test_step_is_read_or_played_completely_and_is_bitwise_the_same(
     model: Path, tmp_path: Path
 ) -> None:
     straight, read = _play(model, tmp_path)

@@ -61,7 +61,7 @@ def test_result_does_not_depend_on_when_a_verdict_arrives(runs: Path, name: str)
     assert metrics(other) == metrics(first)
 
 
-def test_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
+def test_runs_met_all_failures_that_could_make_them_differ(runs: Path) -> None:
     straight = runs / "straight 0"
     assert _rollouts(straight, "rollout/zero_std") > 0  # dynamic sampling replaced groups
     retries = _rollouts(straight, "rollout/retries")

@@ -19,7 +19,7 @@ def _episodes(folder: Path) -> dict[str, list[Any]]:
     return {path.name: list(read_episodes(path)) for path in (folder / "episodes").glob("*.jsonl")}
 
 
-def test_wherever_a_run_is_killed_it_goes_on_to_the_bit(tmp_path: Path) -> None:
+def test_run_killed_at_any_point_resumes_bitwise(tmp_path: Path) -> None:
     done = run_python("-m", kill_points.__name__, tmp_path)
     assert done.returncode == 0, done.stderr
     straight = tmp_path / "straight"

@@ -176,7 +176,7 @@ def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_of_a_curriculum_tell_their_stage(tmp_path: Path) -> None:
+def test_rows_of_a_curriculum_contain_their_stage(tmp_path: Path) -> None:
     from visenv.algos.trainer.metrics import MetricsLog
 
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0, stage="look")

@@ -85,7 +85,7 @@ def test_second_moment_by_hand_is_where_it_belongs(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 7), max_size=4), st.lists(st.integers(1, 7), max_size=4))
-def test_any_number_of_readers_gets_what_any_number_of_writers_held(
+def test_shards_of_any_number_of_writers_are_read_by_any_number_of_readers(
     writers: list[int], readers: list[int]
 ) -> None:
     import torch
@@ -105,7 +105,7 @@ def test_any_number_of_readers_gets_what_any_number_of_writers_held(
                 assert torch.equal(found[key], whole[key][begin:end]), key
 
 
-def test_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_run_resumed_from_shards_equals_an_uninterrupted_run(tmp_path: Path) -> None:
     import torch
 
     _save(tmp_path, [0, 3, 8])
@@ -116,7 +116,7 @@ def test_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     assert torch.equal(reader.master, straight.master)
 
 
-def test_before_the_first_step_there_are_only_weights(tmp_path: Path) -> None:
+def test_checkpoint_before_the_first_step_contains_only_weights(tmp_path: Path) -> None:
     Holder(0, 8).save(tmp_path, 0, 1)
     reader = Holder(0, 8)
     reader.load(tmp_path)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("torch")
 SECONDS = 60.0
 
 
-def test_next_is_made_while_the_caller_works_with_one_and_no_more() -> None:
+def test_prefetch_prepares_one_item_while_the_caller_uses_another() -> None:
     from visenv.algos.trainer.prefetch import prefetched
 
     begun = [threading.Event() for _ in range(4)]
@@ -45,7 +45,7 @@ class Batch:
     """Supports weak references."""
 
 
-def test_at_most_two_exist() -> None:
+def test_prefetch_holds_at_most_two_items() -> None:
     from visenv.algos.trainer.prefetch import prefetched
 
     alive: list[weakref.ref[Batch]] = []
@@ -84,7 +84,7 @@ def test_error_comes_in_its_place_and_the_thread_ends() -> None:
     assert not [each for each in threading.enumerate() if "visenv-prefetch" in each.name]
 
 
-def test_one_or_none_needs_no_thread() -> None:
+def test_prefetch_of_one_or_no_item_starts_no_thread() -> None:
     from visenv.algos.trainer.prefetch import prefetched
 
     name = threading.current_thread().name

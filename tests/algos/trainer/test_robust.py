@@ -146,7 +146,7 @@ class _Watching(Sloped):
         return super().loss(batch)
 
 
-def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
+def test_trainer_can_compute_old_log_probabilities_itself(tmp_path: Path) -> None:
     class Rounding(toy.ToyEngine):
         """Reports the last log-probability of each turn 0.1 too low."""
 
@@ -205,7 +205,7 @@ def test_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
 
 
-def test_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) -> None:
+def test_reference_that_was_given_remains_that_of_a_resumed_run(tmp_path: Path) -> None:
     def train(folder: str, steps: int, resume: bool = False, seed: int | None = 5) -> list[float]:
         policy = toy.ToyPolicy()
         reference = None if seed is None else toy.ToyPolicy(seed=seed).copy_frozen()
@@ -233,7 +233,7 @@ def test_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ checkpoints
 
 
-def test_processes_that_do_not_find_one_another_are_told_so(
+def test_processes_that_do_not_find_one_another_raise_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -173,7 +173,7 @@ class Bug(Varied):
         return await super().respond(session, request, sampling)
 
 
-def test_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
+def test_bug_ends_the_step_and_leaves_no_session_waiting() -> None:
     policy = Bug(hangs=(1,))
     episode_source = RolloutSource(Collector(Scored, policy), _Nothing(), 2, 2, SEED)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
@@ -181,7 +181,7 @@ def test_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
     assert policy.given_up == 1
 
 
-def test_report_says_how_the_time_was_used() -> None:
+def test_report_contains_the_use_of_the_time() -> None:
     _, report = chosen(SelectionConfig(), InlineExecutor())
     assert report["rollout/episodes"] == 4
     assert report["rollout/groups"] == 2

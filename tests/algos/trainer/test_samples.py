@@ -136,7 +136,7 @@ def test_steps_played_ahead_use_the_rates_that_were_known(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_order_goes_on_from_a_checkpoint(ahead: int) -> None:
+def test_order_continues_from_a_checkpoint(ahead: int) -> None:
     straight = order([5, None], ahead=ahead, by_pass_rate=True)
     for step in range(7):
         observe(straight, step, {"e0": 1.0, "e1": 0.25})

@@ -60,7 +60,7 @@ def test_ordered_choice_does_not_depend_on_what_ends_first(
 
 
 @given(KINDS, st.integers(1, 4), st.integers(1, 8), st.integers(0, 8), st.integers(0, 1000))
-def test_out_of_order_the_first_good_ones_to_end_are_kept(
+def test_selection_out_of_order_keeps_the_first_suitable_groups_to_end(
     kinds: list[str], wanted: int, spare: int, early: int, order: int
 ) -> None:
     selection = SelectionConfig(True, spare, min(early, spare), ordered=False)
@@ -89,7 +89,7 @@ def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
     assert (choice.zero_std, choice.begun) == (1, 4)
 
 
-def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
+def test_group_without_one_member_is_replaced_with_drop_group() -> None:
     """Check a group with rewards 0 and 1 and an aborted member: the rewards left still differ."""
     good, failed = group(GOOD), group(ABORTED)
     partly = [*good, failed[0]]

@@ -96,7 +96,9 @@ def test_misspelled_tracker_names_the_nearest() -> None:
         check_trackers(["tensorbord"])
 
 
-def test_tracker_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracker_without_its_package_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("visenv.algos.trainer.trackers.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match="pip install wandb"):
         check_trackers(["wandb"])

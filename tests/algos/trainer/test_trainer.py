@@ -175,7 +175,7 @@ def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.component("torch")
-def test_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
+def test_killed_run_resumes_bitwise(tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [row["step"] for row in metrics(tmp_path / "killed")] == [1, 2, 3, 4]
@@ -187,7 +187,9 @@ def test_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
 
 @pytest.mark.component("torch")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_stopped_run_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+def test_stopped_run_leaves_a_checkpoint_and_explains_how_to_resume(
+    tmp_path: Path, name: str
+) -> None:
     done = _stopped_by(tmp_path / "stopped", name)
     said = done.stderr.rstrip().splitlines()[-1]
     assert said.startswith("KeyboardInterrupt: Stopped after step 4 of 6 with the checkpoint ")
@@ -356,7 +358,7 @@ def test_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
         trainer.train(toy.Echo)
 
 
-def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
+def test_checkpoint_that_was_not_completed_is_ignored(tmp_path: Path) -> None:
     class Dying(toy.ToyPolicy):
         @override
         def save(self, folder: Path) -> None:
@@ -412,9 +414,7 @@ def test_aborted_episodes_are_counted_and_not_learned_from(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("on_exhausted", ["drop_member", "drop_group"])
-def test_group_with_an_aborted_member_may_be_dropped_whole(
-    tmp_path: Path, on_exhausted: Any
-) -> None:
+def test_group_with_an_aborted_member_can_be_dropped(tmp_path: Path, on_exhausted: Any) -> None:
     finished = itertools.count(1)
     config = TrainerConfig(
         steps=2,
@@ -442,7 +442,7 @@ def test_group_with_an_aborted_member_may_be_dropped_whole(
     assert sum(expected) > 0
 
 
-def test_step_without_any_usable_episode_says_why(tmp_path: Path) -> None:
+def test_step_without_usable_episodes_gives_the_reasons(tmp_path: Path) -> None:
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     with pytest.raises(RunError, match=r"Step 1 has no episode to learn from.*judge: away"):
         trainer.train(lambda: toy.Echo(aborts=lambda seed: True))
@@ -488,7 +488,7 @@ class _Poisoned(GRPO):
         (_Poisoned(), r"_Poisoned\.advantages must return finite numbers"),
     ],
 )
-def test_users_algorithm_is_told_what_it_must_give(
+def test_algorithm_of_a_user_gets_an_error_with_the_required_values(
     tmp_path: Path, algorithm: Algorithm, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):

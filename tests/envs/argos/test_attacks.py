@@ -125,14 +125,14 @@ def _forms(each: Any, option: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("video", "kind"), KINDS, ids=str)
-def test_most_frequent_answer_stays_at_chance(video: bool, kind: str) -> None:
+def test_constant_answer_stays_at_chance(video: bool, kind: str) -> None:
     samples = asked(video, kind, 1500, 3)
     for key in (lambda each: each.answer, lambda each: each.options.index(each.answer)):
         share = Counter(map(key, samples)).most_common(1)[0][1] / len(samples)
         assert share <= 1 / min(len(each.options) for each in samples) + 0.05
 
 
-def test_count_of_things_does_not_tell_whether_one_is_absent() -> None:
+def test_count_of_things_does_not_reveal_whether_one_is_absent() -> None:
     scenes: defaultdict[str, Counter[Any]] = defaultdict(Counter)
     for each in asked(False, "absent", 1200, 4):
         *_, color, shape = each.question.rstrip("?").split()
@@ -144,7 +144,7 @@ def test_count_of_things_does_not_tell_whether_one_is_absent() -> None:
     assert scenes["yes"].keys() == scenes["no"].keys() == {(3, 1, 1)}
 
 
-def test_size_does_not_tell_which_material_is_asked() -> None:
+def test_size_does_not_reveal_the_material_in_question() -> None:
     for each in asked(False, "material", 300, 5):
         assert len({thing.size for thing in each.things}) == 1
 
@@ -276,7 +276,7 @@ def test_honest_play_earns_more_under_the_mask_than_a_bare_statement(
         assert paid(honest, reward="no_grounding", **options) == pytest.approx(1.0)
 
 
-def test_leaving_out_points_pays_only_in_the_ablation() -> None:
+def test_leaving_out_points_increases_the_reward_only_in_the_ablation() -> None:
     def ungrounded(base: Any) -> str:
         answer = base.sample.answers[0]
         return _turn(f"The {base.truth.targets[0]} is {answer}.", answer)
@@ -293,7 +293,7 @@ def test_empty_reasoning_does_not_leave_out_its_term() -> None:
     assert paid(silent, reward="no_grounding") == pytest.approx(0.5)
 
 
-def test_span_over_the_whole_video_is_no_span() -> None:
+def test_span_over_the_full_video_is_no_span() -> None:
     def whole(base: Any) -> str:
         event = base.truth.events[0]
         frames = len(base.sample.images)

@@ -37,7 +37,7 @@ def colored(width: int, height: int, frames: int = 1) -> tuple[Image, ...]:
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("preset", ["default", "tiny", "qwen3"])
-def test_oracle_earns_the_whole_reward(name: str, preset: str) -> None:
+def test_oracle_earns_the_full_reward(name: str, preset: str) -> None:
     env = make(name, preset=preset)
     for seed in range(8):
         result = played(env, seed)
@@ -150,7 +150,9 @@ def test_row_without_image_is_played_without_grounding() -> None:
         ({"view": 3}, UnknownNameError, "view_side"),
     ],
 )
-def test_bad_options_are_named(options: dict[str, Any], error: type[Exception], says: str) -> None:
+def test_options_that_are_invalid_are_named(
+    options: dict[str, Any], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         make(**options)
 

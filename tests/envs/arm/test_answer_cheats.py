@@ -52,7 +52,7 @@ def test_cheats_earn_no_more_than_an_honest_guess(cheats: ModuleType, name: str)
 
 
 @pytest.mark.parametrize("name", CHEATS_OF)
-def test_question_alone_does_not_tell_the_answer(name: str) -> None:
+def test_question_alone_does_not_reveal_the_answer(name: str) -> None:
     # A text-only policy that always gives the most frequent answer of 30 other samples.
     env = controlled(lambda: gym.make(f"visenv/{name}-v0", preset="tiny"), "no_image")()
     base: Any = env.unwrapped

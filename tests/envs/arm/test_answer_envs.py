@@ -63,7 +63,7 @@ def test_episode_without_tools_is_one_turn(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take(name: str) -> None:
+def test_prompt_states_the_number_of_turns_and_names_only_inputs_of_tools(name: str) -> None:
     env, base = made(name, turns=3)
     observation, _ = env.reset(seed=0)
     assert "You have 3 turns" in observation["text"]
@@ -73,7 +73,7 @@ def test_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take(nam
 
 
 @pytest.mark.parametrize("preset", ["default", "tiny"])
-def test_question_about_a_document_does_not_tell_its_answer(preset: str) -> None:
+def test_question_about_a_document_does_not_reveal_its_answer(preset: str) -> None:
     world = ReportQuestions(preset)
     answers: Counter[str] = Counter()
     for seed in range(60):
@@ -145,7 +145,7 @@ def turn(name: str, arguments: dict[str, Any]) -> str:
         ({"zoom": "yes"}, ConfigurationError, "true or false"),
     ],
 )
-def test_wrong_option_is_explained(
+def test_option_that_is_invalid_is_explained(
     options: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -277,7 +277,7 @@ def test_published_overview_is_shown_in_place_of_ours() -> None:
     assert (shown == published.pixels).all()
 
 
-def test_episode_goes_on_after_pickling_with_a_page_to_enlarge() -> None:
+def test_episode_continues_after_pickling_with_a_page_to_enlarge() -> None:
     env, base = made("ArmDocVQA", zoom=True)
     env.reset(seed=0)
     env.step(turn("doc_page_retrieval_by_index", {"filename": base.document(), "image_idx": 1}))

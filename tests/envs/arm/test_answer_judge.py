@@ -152,7 +152,7 @@ def episode(answer: str, data: Any = None, **options: Any) -> Any:
     return asyncio.run(play(env, policy, EpisodeSpec(0, index=0)))
 
 
-def test_judges_score_is_the_accuracy_and_pays() -> None:
+def test_judges_score_is_the_accuracy_and_is_rewarded() -> None:
     played = episode("So I say answer: half")
     assert played.metrics["accuracy"] == 1.0
     assert played.reward == pytest.approx(1.0)  # no tool was called

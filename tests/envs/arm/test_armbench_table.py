@@ -103,7 +103,7 @@ def test_suite_command_plays_all_tracks_and_prints_the_average(
     assert not (shown["2"] == 7).all()
 
 
-def test_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> None:
+def test_command_continues_where_it_stopped(bench: Path, tmp_path: Path) -> None:
     words = ["suite", "armbench", "--folder", f"armbench={bench}", "--out", str(tmp_path / "out")]
     assert main([*words, "--policy", "oracle"]) == 0
     before = (tmp_path / "out" / "fg" / "episodes.jsonl").read_bytes()

@@ -64,7 +64,7 @@ def test_oracle_shows_what_decides_of_a_tiny_preference() -> None:
         assert float(reward) == pytest.approx(1.5)
 
 
-def test_unknown_tools_and_malformed_calls_are_paid_alike(cheats: ModuleType) -> None:
+def test_unknown_tools_and_malformed_calls_have_the_same_reward(cheats: ModuleType) -> None:
     env = gym.make("visenv/ArmIF-v0")
     unknown, malformed = cheats.EVERYWHERE[1:3]
     paid = [cheats.expected(env, env.unwrapped, each, 2) for each in (unknown, malformed)]

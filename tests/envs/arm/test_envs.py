@@ -173,7 +173,7 @@ def test_document_name_leads_nowhere(name: str) -> None:
     assert len(observation["text"]) < 1000
 
 
-def test_found_is_whether_all_evidence_was_shown() -> None:
+def test_metric_found_is_whether_all_evidence_was_shown() -> None:
     env, judge = made("ArmDoc")
     env.reset(seed=0)
     evidence = judge.sample.ground_truth.evidence_pages[0]
@@ -243,7 +243,9 @@ def test_oracle_answers_where_there_is_no_image(name: str) -> None:
         ({"prompt": "breif"}, "brief"),
     ],
 )
-def test_wrong_option_names_the_nearest(options: dict[str, Any], near: str) -> None:
+def test_option_that_is_unknown_gets_the_nearest_as_a_suggestion(
+    options: dict[str, Any], near: str
+) -> None:
     with pytest.raises(UnknownNameError, match=near):
         made("ArmDoc", **options)
 
@@ -290,7 +292,7 @@ def test_prompt_lists_the_names_that_a_tool_takes(
     assert not names or f"Names you can give to tools: {names}." in text
 
 
-def test_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
+def test_prompt_states_the_turns_and_explains_failed_calls() -> None:
     text = opening_of("ArmDoc", turns=4)
     assert "You have 4 turns: at most 3 tool calls, and the last turn must be your answer." in text
     assert "correct the call and try again" in text
@@ -298,7 +300,7 @@ def test_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
     assert "turns" not in opening_of("ArmDoc", mode="no_tool")
 
 
-def test_prompt_tells_what_to_do_when_all_responses_are_wrong_and_how_they_compare() -> None:
+def test_prompt_explains_wrong_responses_and_how_to_compare_them() -> None:
     assert "name the one that is least wrong" in opening_of("ArmZoom")
     compared = "the fewest wrong statements is the best"
     assert compared in opening_of("ArmPreference")

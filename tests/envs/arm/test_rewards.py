@@ -83,7 +83,7 @@ def test_best_cell_is_the_top() -> None:
         "<think>so</think><answer>2</answer><tool_call>",
     ],
 )
-def test_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> None:
+def test_last_turn_of_another_form_has_no_reward(reward: str, text: str) -> None:
     assert pay(reward, played(True, last=text)) == 0.0
 
 

@@ -99,10 +99,10 @@ def test_verdicts_as_the_public_code_reads_them(answer: str, verdict: str) -> No
     ("rating", "verdict"),
     [(1, "False"), (5, "False"), (6, "True"), (10, "True"), (0, None), (11, None), (-1, None)],
 )
-def test_rating_says_right_in_the_upper_half(rating: int, verdict: str | None) -> None:
+def test_rating_in_the_upper_half_is_a_verdict_of_right(rating: int, verdict: str | None) -> None:
     assert verdict_of_rating(rating, [1, 10]) == verdict
 
 
-def test_megabyte_is_read_at_once() -> None:
+def test_read_verdict_reads_a_megabyte() -> None:
     assert read_verdict("Answer 1 is " * 100_000, 2) is None
     assert read_verdict("true " * 200_000, 1) == "True"

@@ -77,7 +77,7 @@ GOOD = [127] * 6 + [0]
         None,
     ],
 )
-def test_bad_chunk_is_refused_with_what_was_expected(actions: Any) -> None:
+def test_chunk_that_is_invalid_is_refused_with_the_expected_form(actions: Any) -> None:
     act = ActionChunkTool(SimulatorSpec(TARGET), PRESETS["default"])
     with pytest.raises(ToolError, match="act takes actions") as caught:
         act.run({"actions": actions}, Store())
@@ -117,7 +117,9 @@ def test_suite_has_every_task_at_every_state() -> None:
         {"host_limits": {"memory": 1}},
     ],
 )
-def test_bad_option_is_an_error_before_a_simulator_starts(options: dict[str, Any]) -> None:
+def test_option_that_is_invalid_is_an_error_before_a_simulator_starts(
+    options: dict[str, Any],
+) -> None:
     with pytest.raises(ConfigurationError):
         make(**options)
 

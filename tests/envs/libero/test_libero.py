@@ -109,7 +109,7 @@ def test_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any
         pool.close()
 
 
-def test_pickle_in_mid_episode_goes_on_to_the_bit(env: gym.Env[Any, Any]) -> None:
+def test_pickle_in_mid_episode_continues_bitwise(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0, options={"index": 0})
     env.step(CHUNK)
     copied = pickle.loads(pickle.dumps(env))
@@ -126,7 +126,7 @@ def test_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
     assert all(0 <= value <= 254 for row in rows for value in row)
 
 
-def test_reward_outcome_pays_the_same_as_success(env: gym.Env[Any, Any]) -> None:
+def test_reward_outcome_equals_the_success(env: gym.Env[Any, Any]) -> None:
     outcome = gym.make("visenv/Libero-v0", **BOWL, reward="outcome")
     paid, bare = (played(each, "oracle", seed=0) for each in (env, outcome))
     outcome.close()
@@ -213,7 +213,7 @@ def test_killed_simulator_costs_one_episode(env: gym.Env[Any, Any]) -> None:
     assert env.step(CHUNK)[4]["aborted"] == ""
 
 
-def test_missing_assets_say_how_to_install_them(tmp_path: Path) -> None:
+def test_missing_assets_explain_how_to_install_them(tmp_path: Path) -> None:
     env = gym.make("visenv/Libero-v0", **BOWL, assets=str(tmp_path))
     with pytest.raises(ConfigurationError, match=r"must be 585 files, found 0.*make simulators"):
         env.reset(seed=0)
@@ -244,7 +244,7 @@ print(json.dumps([truncated, info["aborted"], env.unwrapped.log.tool_calls[0].de
 """
 
 
-def test_another_user_without_a_home_folder_plays_at_the_same_time(
+def test_user_without_a_home_folder_plays_at_the_same_time(
     env: gym.Env[Any, Any],
 ) -> None:
     script = Path(tempfile.mkdtemp()) / "other_user.py"

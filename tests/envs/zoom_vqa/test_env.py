@@ -32,7 +32,7 @@ def scene(width: int, height: int) -> Sample:
     return Sample("given", "Which?", (Image.from_pixels(pixels),), ("yes",) * 10)
 
 
-def test_oracle_earns_the_whole_reward() -> None:
+def test_oracle_earns_the_full_reward() -> None:
     env = make()
     for seed in range(5):
         env.reset(seed=seed)
@@ -130,7 +130,9 @@ def test_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> None:
         ("hello", "<tool>"),
     ],
 )
-def test_bad_calls_are_answered_and_the_answer_can_still_be_given(turn: str, says: str) -> None:
+def test_calls_that_fail_get_a_message_and_the_answer_can_still_be_given(
+    turn: str, says: str
+) -> None:
     env = make()
     env.reset(seed=0)
     observation, _, terminated, truncated, _ = env.step(turn)
@@ -164,7 +166,7 @@ def test_fields_of_the_scenes_are_an_option() -> None:
     assert bluest() < 100  # the frame is orange
 
 
-def test_outcome_pays_the_answer_alone() -> None:
+def test_outcome_rewards_only_the_answer() -> None:
     env = make(reward="outcome")
     env.reset(seed=0)
     env.step("hello")
@@ -211,7 +213,7 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
         ({"data": "textvqa:/nowhere"}, DataError, "nowhere"),
     ],
 )
-def test_wrong_options_say_what_is_right(
+def test_options_that_are_invalid_name_the_valid_ones(
     options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=re.escape(says)):

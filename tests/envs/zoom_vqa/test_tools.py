@@ -194,7 +194,7 @@ def test_keypoint_that_is_not_two_integers_is_refused(keypoint: Any) -> None:
 @pytest.mark.parametrize(
     "keypoint", [[-1, 0], [0, -1], [64, 0], [0, 48], [10**400, 1], [-(10**5000), 1]], ids=len
 )
-def test_keypoint_outside_is_refused_and_the_size_told(keypoint: list[int]) -> None:
+def test_keypoint_outside_is_refused_with_the_size(keypoint: list[int]) -> None:
     tool = KeypointZoom()
     with pytest.raises(ToolError, match="64 wide and 48 high") as refusal:
         tool.run({"keypoint": keypoint}, opened(tool, picture(64, 48)))
@@ -238,7 +238,7 @@ def test_zoom_answers_or_refuses_whatever_is_passed(arguments: dict[str, Any]) -
     assert arguments == {"keypoint": result.detail["keypoint"]}
 
 
-def test_bad_options_name_the_choices() -> None:
+def test_options_that_are_invalid_list_the_choices() -> None:
     options: list[dict[str, Any]] = [
         {"shape": "round"},
         {"source": "natve"},
@@ -284,7 +284,7 @@ def test_random_arguments_are_valid_and_the_example_fits_the_model() -> None:
     assert tool.arguments.model_validate(tool.example().model_dump()) == tool.example()
 
 
-def test_open_tool_pickles_and_goes_on_the_same() -> None:
+def test_open_tool_pickles_and_continues_the_same() -> None:
     tool = KeypointZoom(crop_side=20, keypoint_source="random")
     store = opened(tool, picture(64, 64))
     crop_of(tool, store, [1, 1])

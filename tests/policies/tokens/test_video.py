@@ -207,7 +207,9 @@ def test_video_is_measured_as_it_is_processed(
     [(-3.0, -1.0, 2.5), (0.0, 1e-6, 2e-6), (1e6, 1e6 + 1, 2e6), (0.04, 0.08, 40.0)],
     ids=["negative", "same millisecond", "late", "uneven"],
 )
-def test_any_times_are_told(policy: Any, talk: Any, times: tuple[float, ...]) -> None:
+def test_positions_are_valid_for_any_times(
+    policy: Any, talk: Any, times: tuple[float, ...]
+) -> None:
     frames = talk.clip(1, 3, 32, 32).frames
     (segment,) = policy.encode(said(Message("user", (Video(frames, times),)))).segments
     positions = policy.codec.media.positions(len(segment), segment.spans)
@@ -240,7 +242,7 @@ def test_frame_that_cannot_be_shown_is_the_episodes_own_error(
         talk.alone(policy, 0, [asked])
 
 
-def test_each_distinct_video_is_processed_once(
+def test_video_is_processed_once_even_if_it_occurs_twice(
     policy: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = video_module.VideoEncoder(policy.codec.processor, 4.0)
@@ -332,7 +334,7 @@ def test_checkpoint_that_cannot_show_videos_shows_frames(
         codec_of(qwen3, qwen3_folder, video="native")
 
 
-def test_another_value_of_the_option_is_refused(qwen3: Any, qwen3_folder: Path) -> None:
+def test_option_video_refuses_other_values(qwen3: Any, qwen3_folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="'native' or 'frames', got 'gif'"):
         codec_of(qwen3, qwen3_folder, video="gif")
 

@@ -81,7 +81,7 @@ def test_session_that_waits_for_a_tool_does_not_hold_up_the_others() -> None:
     assert recorder.batches == [[1], [9]]
 
 
-def test_everyone_in_a_failed_batch_hears_of_it_and_the_next_one_runs() -> None:
+def test_batch_that_fails_raises_in_all_its_sessions_and_the_next_one_runs() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 2)
     failed = submit_all(batcher, [1, -2, 3])

@@ -44,7 +44,7 @@ def test_tiny_model_is_tiny_and_initialized_to_learn(qwen3: Any) -> None:
     assert float(visual.blocks[0].attn.qkv.weight.detach().std()) == pytest.approx(0.05, rel=0.05)
 
 
-def test_default_view_is_a_whole_grid_of_tokens() -> None:
+def test_default_view_is_a_complete_grid_of_tokens() -> None:
     """Check that the view is a grid of whole 2 x 2 blocks of patches.
 
     The model has one learned position for each patch of the view.
@@ -53,7 +53,7 @@ def test_default_view_is_a_whole_grid_of_tokens() -> None:
     assert config.view_side % (2 * config.patch_size) == 0
 
 
-def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
+def test_vocabulary_encodes_the_words_of_the_tasks_in_few_tokens(qwen3: Any) -> None:
     encode = qwen3.codec.vocabulary.encode
     assert len(encode("57")) == 2  # one token per digit, as in Qwen
     for word in (" colour", " stripes", " sign", "magenta", "keypoint", " look", " closer"):

@@ -169,7 +169,7 @@ def test_adapters_of_another_model_or_shape_are_refused(
         on_other.load_weights(tmp_path / "taught")
 
 
-def test_whole_weights_are_taken_over_and_adapters_begin_anew(
+def test_load_weights_replaces_all_weights_and_resets_adapters(
     taught: tuple[Any, Lesson], folder: Path, tmp_path: Path
 ) -> None:
     policy, lesson = taught
@@ -199,7 +199,7 @@ def test_engines_get_merged_weights_by_their_names_and_the_model_stays_apart(
 
 
 @pytest.mark.parametrize("lora", [None, SETTINGS])
-def test_weights_are_whole_when_they_are_named(qwen3_folder: Path, lora: Any) -> None:
+def test_weights_are_merged_when_they_are_named(qwen3_folder: Path, lora: Any) -> None:
     """Check under simulated ZeRO-3 that only parameters gathered by the context are read."""
     policy = package.TransformersPolicy(qwen3_folder, lora=lora)
     whole: set[int] = set()
@@ -250,7 +250,7 @@ def test_first_reference_is_the_same_model_without_adapters(
     assert one.token_ids.tolist() == other.token_ids.tolist()
 
 
-def test_later_references_are_copies(taught: tuple[Any, Lesson], tmp_path: Path) -> None:
+def test_references_after_the_first_are_copies(taught: tuple[Any, Lesson], tmp_path: Path) -> None:
     policy, lesson = taught
     reference = policy.copy_frozen()
     before = lesson.score(reference)
@@ -317,7 +317,7 @@ def test_adapter_that_leaves_the_policy_is_what_peft_reads(
     assert policy.copy_frozen().adapter() is not None
 
 
-def test_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weight_in_shards_takes_its_part_of_a_full_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check 5 values on two processes, with 3 and 2 values; the second shard has padding."""
 
     class Sharded:

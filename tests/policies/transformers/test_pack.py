@@ -76,7 +76,7 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
         assert packed.positions[:, 0, after].tolist() == [138, 138, 138]
 
 
-def test_segments_stand_whole_without_sharing(qwen3: Any) -> None:
+def test_segments_are_packed_completely_without_sharing(qwen3: Any) -> None:
     segments = [naive.segment_of(qwen3.codec, [A * 20, naive.Said(B * n)]) for n in (3, 2)]
     packed = pack_module.pack(qwen3.codec, segments, {}, share=False)
     assert packed.layout == (attention.AttentionCall((23, 22)),)

@@ -90,7 +90,7 @@ def test_kept_keys_and_values_change_nothing(policy: Any, talk: Any) -> None:
         np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
 
 
-def test_later_turns_read_only_new_tokens(
+def test_turns_after_the_first_read_only_new_tokens(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[tuple[int, int]] = []

@@ -62,7 +62,7 @@ def send(vllm: Any, policy: Any, version: int, *, weights: bool = True) -> None:
     vllm.load_adapter(policy.adapter(), version, given)
 
 
-def test_adapter_alone_changes_what_is_said_to_what_the_trainer_says(
+def test_adapter_alone_changes_the_samples_to_those_of_the_trainer(
     vllm: Any, trained: Any, exam: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = exam.images(range(4))
@@ -123,7 +123,7 @@ def test_merged_weights_take_the_place_of_an_adapter(vllm: Any, trained: Any, ex
     assert exam.error(trained, segments, exam.images(range(2))) < BOUND
 
 
-def test_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
+def test_adapter_that_differs_is_refused_and_sampling_waits_for_a_correct_one(
     vllm: Any, trained: Any, exam: Any
 ) -> None:
     send(vllm, trained, 1)

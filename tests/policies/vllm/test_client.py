@@ -138,7 +138,7 @@ def test_client_that_took_a_turn_is_asked_whether_it_works() -> None:
         asyncio.run(EngineSampler._answer(sampler, dead, waiting))  # type: ignore[arg-type]
 
 
-def test_server_that_was_started_anew_is_refused_until_it_has_the_weights(
+def test_server_that_was_restarted_is_refused_until_it_has_the_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     client = client_in_use(connect)
@@ -151,7 +151,7 @@ def test_server_that_was_started_anew_is_refused_until_it_has_the_weights(
         client.submit(REQUEST).result(10)
 
 
-def test_server_that_was_started_anew_during_a_turn_is_refused(
+def test_server_that_was_restarted_during_a_turn_is_refused(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     turn = begun_turn(server, client_in_use(connect))
@@ -217,7 +217,7 @@ def test_clients_of_one_server_are_sent_the_same_weights(
         second.submit(REQUEST).result(10)
 
 
-def test_server_that_holds_somebody_elses_weights_is_not_taken_for_the_checkpoint(
+def test_server_with_weights_of_another_client_is_refused(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     connect().load(delivery(1.0), 9)
@@ -352,7 +352,7 @@ def test_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
     assert worker.visenv_holds("a") == {"same": False}
 
 
-def test_identities_tell_weights_and_versions_apart() -> None:
+def test_identities_distinguish_weights_and_versions() -> None:
     def named(value: float, version: int) -> str:
         given = delivery(value)
         list(given)

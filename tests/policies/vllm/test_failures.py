@@ -27,7 +27,7 @@ def mortal(start: Callable[..., Any], qwen3_folder: Path) -> Any:
     return start(qwen3_folder)
 
 
-def test_engine_that_dies_tells_all_who_wait_and_starts_anew(
+def test_engine_that_dies_fails_all_waiting_turns_and_restarts(
     mortal: Any, exam: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = exam.play(mortal, range(3), sampling=GREEDY)
@@ -174,7 +174,7 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path, tmp_path: Path) 
         VLLMPolicy(qwen3_folder, options={"no_such_option": 1})
 
 
-def test_reason_why_an_engine_does_not_start_is_told_where_the_error_has_no_text(
+def test_reason_of_a_failed_start_is_reported_if_the_error_has_no_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import vllm

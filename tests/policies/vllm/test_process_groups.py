@@ -76,7 +76,7 @@ def test_trainer_may_meet_later_and_end_all_groups(own: Any) -> None:
     assert not dist.is_initialized()
 
 
-def test_engine_that_starts_after_that_makes_groups_anew(own: Any) -> None:
+def test_engine_that_starts_after_that_creates_new_groups(own: Any) -> None:
     with own.entered():
         first = meet()
     meet()

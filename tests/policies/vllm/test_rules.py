@@ -151,7 +151,7 @@ def test_rows_are_masked_each_by_its_own_turn_wherever_they_move(
     assert torch.equal(possible()[1], ~rules.banned)
 
 
-def test_turn_goes_on_where_it_was_interrupted(qwen3_folder: Any, qwen3: Any, rules: Any) -> None:
+def test_turn_continues_where_it_was_interrupted(qwen3_folder: Any, qwen3: Any, rules: Any) -> None:
     from vllm.v1.sample.logits_processor import BatchUpdate
 
     processor_ = processor(qwen3_folder, rules)

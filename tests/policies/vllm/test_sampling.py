@@ -110,7 +110,7 @@ def test_request_that_cannot_be_served_is_refused(vllm3: Any, talk: Any) -> None
         talk.alone(vllm3, 1, [talk.shown("a")], sampling=Sampling(0.005, 4))
 
 
-def test_too_many_images_are_refused_by_their_number(vllm3: Any, talk: Any) -> None:
+def test_images_beyond_the_limit_are_refused_with_their_number(vllm3: Any, talk: Any) -> None:
     pictures = [talk.picture(k) for k in range(20)]
     with pytest.raises(PolicyError, match=r"20 images.*at most 8 \(max_images\)"):
         talk.alone(vllm3, 0, [talk.shown("a", *pictures)])
@@ -173,7 +173,7 @@ def test_resizing_other_than_the_engines_is_noticed(
     assert place == increment.token_ids.index(other.image_id) + 9
 
 
-def test_cancelled_turn_is_aborted_and_the_others_go_on(
+def test_cancelled_turn_is_aborted_and_the_others_continue(
     vllm3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = vllm3._present.engine

@@ -58,7 +58,7 @@ def bodies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return sent
 
 
-def test_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) -> None:
+def test_server_samples_the_same_as_transformers(served: Any, qwen3: Any, exam: Any) -> None:
     ours = exam.play(served, range(8), sampling=GREEDY)
     theirs = exam.play(qwen3, range(8), sampling=GREEDY)
     for one, other in zip(ours, theirs, strict=True):
@@ -153,7 +153,7 @@ def test_image_is_sent_once_and_again_when_the_server_forgot_it(
     assert [reply.text for reply in again] == [reply.text for reply in expected]
 
 
-def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
+def test_new_weights_are_sent_by_a_folder_and_turns_continue_with_them(
     served: Any, fresh: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:
     import torch
@@ -195,7 +195,9 @@ def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
     assert exam.error(fresh, segments, exam.images(range(4))) < BOUND
 
 
-def test_wrong_weights_are_refused_until_they_are_right(served: Any, qwen3: Any, exam: Any) -> None:
+def test_weights_that_do_not_match_are_refused_until_they_do(
+    served: Any, qwen3: Any, exam: Any
+) -> None:
     given = dict(qwen3.network.model.state_dict())
     missing = given.pop("model.visual.pos_embed.weight")
     with pytest.raises(PolicyError, match=r"missing, for example model\.visual\.pos_embed\.weight"):
@@ -247,7 +249,7 @@ def test_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> N
         served._most["images"] = 8
 
 
-def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:
+def test_turn_waits_while_the_server_sleeps(served: Any, exam: Any, talk: Any) -> None:
     (expected,) = exam.play(served, [1], sampling=GREEDY)
     served.sleep()
 
@@ -340,7 +342,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     guest.close()
 
 
-def test_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_next_load(
+def test_server_that_dies_raises_an_error_and_is_restarted_for_the_next_load(
     served: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:
     served.load(qwen3.network.model.state_dict().items(), 8)

@@ -103,7 +103,7 @@ def test_weights_sent_by_vllms_own_transfer_are_those_sampled_with(
         assert set(segments[0].policy_version[segments[0].loss_mask].tolist()) == {version}
 
 
-def test_transfer_that_breaks_off_leaves_an_engine_that_must_be_started_anew(
+def test_transfer_that_breaks_off_leaves_an_engine_that_must_be_restarted(
     apart: Any, fresh: Any, exam: Any
 ) -> None:
     backwards = reversed(list(fresh.network.model.state_dict().items()))

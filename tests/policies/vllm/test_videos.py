@@ -94,7 +94,7 @@ def test_packed_video_is_no_pickle() -> None:
         videos.unpacked(buffer.getvalue())
 
 
-def test_servers_that_somebody_else_starts_find_the_loader() -> None:
+def test_servers_of_other_programs_find_the_loader() -> None:
     """Check the entry point that vLLM calls in each of its processes."""
     from vllm.multimodal.video import VIDEO_LOADER_REGISTRY
 

@@ -47,7 +47,7 @@ def test_server_is_asked_once_after_each_doubt() -> None:
     play(turns)
 
 
-def test_every_turn_is_checked_after_an_interruption_until_none_is_active() -> None:
+def test_turns_are_checked_after_an_interruption_until_none_is_active() -> None:
     async def turns(server: Server, check: WeightCheck) -> None:
         check.record_interruption()
         for number in (1, 2, 3):

@@ -71,7 +71,7 @@ def test_sums_are_of_bit_patterns() -> None:
     assert weights.sum_of(matrix.view(2, 31, 1, 1)) == 0x3F800000
 
 
-def test_load_changes_what_is_said_to_what_the_trainer_says(
+def test_load_changes_the_samples_to_those_of_the_trainer(
     vllm3: Any, fresh: Any, exam: Any, restored: None
 ) -> None:
     before = exam.play(vllm3, range(6), sampling=GREEDY)
@@ -188,7 +188,7 @@ def reshape_one(given: dict[str, Any]) -> None:
         (reshape_one, r"layers\.1\.mlp\.up_proj\.weight' must be \[\d+, 128\], got \[\d+, 128\]"),
     ],
 )
-def test_wrong_weights_are_refused_and_nothing_is_sampled_until_they_are_right(
+def test_weights_that_do_not_match_are_refused_and_sampling_waits_for_correct_ones(
     vllm3: Any, qwen3: Any, exam: Any, restored: None, spoil: Any, said: str
 ) -> None:
     expected = exam.play(vllm3, [2], sampling=GREEDY)
@@ -222,7 +222,7 @@ def test_loading_the_same_weights_changes_nothing(vllm3: Any, qwen3: Any, exam: 
     assert exam.play(vllm3, [3], sampling=GREEDY) == first
 
 
-def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
+def test_turn_continues_with_new_weights_and_each_token_has_its_version(
     vllm3: Any, fresh: Any, qwen3: Any, exam: Any, talk: Any, restored: None, monkeypatch: Any
 ) -> None:
     scale(fresh, "", 1.1)
@@ -255,7 +255,7 @@ def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
     assert span.finish_reason == "stop"
 
 
-def test_asleep_nothing_is_sampled_and_awake_everything_goes_on(
+def test_engine_that_sleeps_samples_nothing_and_continues_after_wake(
     vllm3: Any, exam: Any, talk: Any
 ) -> None:
     """Check that turns wait for the wake-up; on a CPU, sleep keeps the memory."""

@@ -62,7 +62,7 @@ NO_NUMBER = "check_whether_has_no_arabic_number_in_response"
         (NO_NUMBER, {"precision": 1}, "takes no arguments"),
     ],
 )
-def test_arguments_that_are_wrong_say_why(name: str, arguments: Any, said: str) -> None:
+def test_arguments_that_are_invalid_give_the_reason(name: str, arguments: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=name) as caught:
         check(name, "text", arguments)
     assert said in str(caught.value)

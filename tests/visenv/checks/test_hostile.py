@@ -86,14 +86,14 @@ FAST = [name for name in CHECKS if "sentence" not in name and "keyword" not in n
 
 
 @pytest.mark.parametrize("piece", ["digits", "thousands", "points", "blank lines", "NUL"])
-def test_megabyte(piece: str) -> None:
+def test_checks_read_a_megabyte_in_time(piece: str) -> None:
     text = PIECES[piece] * (MEGABYTE // len(PIECES[piece]))
     for name in FAST:
         for arguments in ARGUMENTS[CHECKS[name].arguments.__name__]:
             assert check(name, text, arguments) in (True, False)
 
 
-def test_megabyte_of_sentences() -> None:
+def test_checks_read_a_megabyte_of_sentences_in_time() -> None:
     sentence = f"So it is, {'as ' * 50}ever. "
     number = MEGABYTE // len(sentence)
     assert len(split_sentences(sentence * number)) == number

@@ -44,14 +44,14 @@ def install(data: Path, files: dict[str, str] = FILES) -> Path:
     return folder
 
 
-def test_ours_where_nothing_is_installed(home: Path) -> None:
+def test_sentence_splitter_without_nltk_data_is_the_built_in_one(home: Path) -> None:
     splitter = sentence_splitter()
     assert (splitter.name, splitter.folder) == ("built-in", None)
     assert splitter.abbreviations > 100
     assert len(split_sentences("The zzz. Mouse ran. Dr. No fled.")) == 3
 
 
-def test_trained_ones_where_they_are_installed(home: Path) -> None:
+def test_sentence_splitter_is_the_trained_one_if_it_is_installed(home: Path) -> None:
     folder = install(home)
     splitter = sentence_splitter()
     assert (splitter.name, splitter.folder, splitter.abbreviations) == ("punkt_tab", folder, 2)

@@ -126,7 +126,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
-def test_mistake_gets_one_line_that_says_what_is_meant(
+def test_mistake_gets_one_line_with_a_suggestion(
     words: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -287,7 +287,7 @@ def photo_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_eval_gives_every_row_an_episode_or_says_why_not(
+def test_eval_plays_each_row_or_gives_the_reason(
     photo_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"

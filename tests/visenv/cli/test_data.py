@@ -73,7 +73,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_whole_chain_accounts_for_every_row_and_is_the_same_twice(
+def test_chain_of_steps_accounts_for_each_row_and_is_reproducible(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in chain(tmp_path):
@@ -120,7 +120,7 @@ def test_step_done_again_works_on_nothing(
     assert "was written with negatives" in capsys.readouterr().err
 
 
-def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
+def test_step_that_was_killed_continues(tmp_path: Path) -> None:
     """Check that a run after SIGKILL during the episodes ends like an uninterrupted run."""
 
     def words(out: str) -> list[str]:
@@ -192,7 +192,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
-def test_mistake_gets_one_line_that_says_what_is_meant(
+def test_mistake_gets_one_line_with_a_suggestion(
     words: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -245,7 +245,7 @@ def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
     assert not [name for name in loaded if f"{name}.".startswith(tuple(f"{one}." for one in heavy))]
 
 
-def test_curation_steps_are_where_the_table_says() -> None:
+def test_curation_steps_exist_at_the_places_of_the_table() -> None:
     steps = {name for name in CURATION if name not in ("passages", "writer")}
     assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {
         "constraints",

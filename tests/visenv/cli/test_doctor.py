@@ -25,7 +25,7 @@ def test_doctor_reports_every_layer_and_every_check(capsys: pytest.CaptureFixtur
     assert "programs run in isolation by: " in said
 
 
-def test_program_that_could_do_what_it_must_not_is_told(
+def test_program_that_breaks_out_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = LocalBackend.run
@@ -42,7 +42,7 @@ def test_program_that_could_do_what_it_must_not_is_told(
     assert said.out.count("FAILED") == 1
 
 
-def test_machine_that_grants_too_little_is_told(
+def test_machine_with_too_few_layers_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layers = (("landlock", False, "not there"), ("seccomp filter", True, ""))

@@ -85,7 +85,7 @@ def test_bm25_is_the_default() -> None:
     assert isinstance(tool.ranker, Bm25Ranker)
 
 
-def test_wrong_names_are_told(tmp_path: Path) -> None:
+def test_names_that_are_unknown_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="bm25"):
         open_ranker("bm52")
     with pytest.raises(ConfigurationError, match="folder of the index"):

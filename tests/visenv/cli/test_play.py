@@ -69,7 +69,7 @@ def oracle_lines() -> tuple[list[str], list[str]]:
     return first, second
 
 
-def test_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path) -> None:
+def test_play_reads_an_episode_of_turns_with_several_lines(play: Play, tmp_path: Path) -> None:
     zoom, answer = oracle_lines()
     assert len(zoom) > 2
 
@@ -86,7 +86,7 @@ def test_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path) -
     assert np.array_equal(saved.pixels, view["images"][0])
 
 
-def test_malformed_turn_shows_the_error_and_goes_on(play: Play) -> None:
+def test_malformed_turn_shows_the_error_and_play_continues(play: Play) -> None:
     _, answer = oracle_lines()
     said = play(["no closing tag", "", *answer, ""])
     assert "Error: Your <think> is never closed with </think>." in said

@@ -59,7 +59,9 @@ def test_build_by_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Lune" in capsys.readouterr().out
 
 
-def test_search_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_without_results_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.txt").write_text("a river in the north")
     index = tmp_path / "index"
     assert main(["search", "build", str(tmp_path / "a.txt"), "--out", str(index)]) == 0

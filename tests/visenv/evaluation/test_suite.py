@@ -123,7 +123,7 @@ def test_suites_play_known_environments(name: str) -> None:
         (["eb-alfred", "--repeats", "0"], "repeats"),
     ],
 )
-def test_wrong_command_is_explained(
+def test_command_that_is_invalid_is_explained(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["suite", *words, "--out", str(tmp_path / "out")]) == 1

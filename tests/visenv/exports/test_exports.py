@@ -175,7 +175,7 @@ def test_inspect_log_holds_the_images_and_frames_themselves(tmp_path: Path) -> N
     assert {"type": "text", "text": "[frame at 0.50 s]"} in parts
 
 
-def test_inspect_log_says_how_episodes_ended(tmp_path: Path) -> None:
+def test_inspect_log_contains_how_episodes_ended(tmp_path: Path) -> None:
     failure = Failure("service", "judge", "no reply", traceback="trace")
     aborted = played(0, 0.0, status="aborted", failure=failure)
     log = exported(tmp_path, aborted, played(1, 0.0, status="truncated", reason="turns"))

@@ -155,7 +155,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "code", "in_call", "message"), PROBLEMS)
-def test_problems_have_their_codes_and_say_what_to_do(
+def test_problems_have_codes_and_give_the_remedy(
     text: str, code: str, in_call: bool, message: str
 ) -> None:
     turn = GRAMMAR.parse(text)
@@ -193,7 +193,7 @@ HOSTILE = ANY | SOUP.map("".join)
 
 
 @given(HOSTILE)
-def test_parse_is_total_and_says_one_thing(text: str) -> None:
+def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     turn = GRAMMAR.parse(text)
     assert (len(turn.calls) == 1) + (turn.answer is not None) + (len(turn.problems) == 1) == 1
     assert len(turn.calls) <= 1
@@ -251,7 +251,7 @@ PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></
 
 
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
-def test_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse_reads_a_megabyte_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the time is linear: one split, and no piece looked at more than twice."""
     counted = CountedTags(key_value._TURNS.tag)
     monkeypatch.setattr(key_value._TURNS, "tag", counted)
@@ -314,7 +314,7 @@ def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert answer == "<think> why </think><answer>7</answer>"
 
 
-def test_compose_ignores_problems_and_says_nothing_of_nothing() -> None:
+def test_compose_ignores_problems_and_writes_no_empty_parts() -> None:
     [problem] = GRAMMAR.parse("").problems
     assert GRAMMAR.compose(ParsedTurn("why", problems=(problem,))) == "<think>why</think>"
     assert GRAMMAR.compose(ParsedTurn()) == ""
@@ -434,5 +434,5 @@ def test_video_of_a_result_stays_a_video() -> None:
     )
 
 
-def test_error_is_a_result_that_says_so() -> None:
+def test_error_is_rendered_as_a_result() -> None:
     assert GRAMMAR.render_error("No.") == ("<result>\nError: No.\n</result>",)

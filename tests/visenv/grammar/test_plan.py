@@ -108,7 +108,7 @@ def test_turn_of_language_alone_has_no_description_of_an_image() -> None:
     assert grammar.parse(text).thought == "b\nc"
 
 
-def test_megabyte_is_refused_within_a_tenth_of_a_second() -> None:
+def test_parse_refuses_a_megabyte_within_a_tenth_of_a_second() -> None:
     start = time.perf_counter()
     GRAMMAR.parse('{"a": "' + "\\u0041" * 2**18)
     assert time.perf_counter() - start < 0.1

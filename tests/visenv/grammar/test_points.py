@@ -100,7 +100,7 @@ def test_points_are_read_with_labels() -> None:
         ('<point x="1" y="2">a</point>' * 3, (Point(1, 2, "a"),), 0),
     ],
 )
-def test_bad_points_are_dropped_and_counted(
+def test_points_that_are_malformed_are_dropped_and_counted(
     text: str, points: tuple[Point, ...], dropped: int
 ) -> None:
     found = read_references(text)
@@ -233,6 +233,6 @@ def test_points_are_read_back(points: list[tuple[int, int, str]]) -> None:
     assert read_references(written).points == tuple(expected)
 
 
-def test_span_notes_keep_what_was_not_said_as_none() -> None:
+def test_span_notes_keep_missing_values_as_none() -> None:
     found = read_references("frame 25 onwards it rolls", video=True)
     assert found.spans == (SpanNote(25, None, None, None, "frame 25 onwards it rolls"),)

@@ -26,7 +26,7 @@ GRAMMAR = KeyValueGrammar()
         ("<think></think><answer></answer>", TagBlocks(("",), (), ("",), "", "", ())),
     ],
 )
-def test_whole_turn_is_not_cut(
+def test_complete_turn_is_not_cut(
     text: str, blocks: TagBlocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert scan(text) == blocks
@@ -45,7 +45,7 @@ def test_scanner_reads_the_same_both_ways(text: str) -> None:
 
 
 @given(PLAIN, st.sampled_from(["", " ", "\n\u2028\t"]), PLAIN, st.sampled_from(["tool", "answer"]))
-def test_scanner_reads_whole_turns_the_same(
+def test_scanner_reads_complete_turns_the_same(
     thought: str, between: str, body: str, tag: str
 ) -> None:
     text = f"<think>{thought}</think>{between}<{tag}>{body}</{tag}>"

@@ -110,7 +110,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "code", "in_call", "message"), PROBLEMS)
-def test_problems_have_their_codes_and_say_what_to_do(
+def test_problems_have_codes_and_give_the_remedy(
     text: str, code: str, in_call: bool, message: str
 ) -> None:
     turn = GRAMMAR.parse(text)
@@ -174,7 +174,7 @@ HOSTILE = ANY | SOUP.map("".join)
 
 
 @given(HOSTILE)
-def test_parse_is_total_and_says_one_thing(text: str) -> None:
+def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     turn = GRAMMAR.parse(text)
     assert (len(turn.calls) == 1) + (turn.answer is not None) + (len(turn.problems) == 1) == 1
 

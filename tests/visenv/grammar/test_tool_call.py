@@ -168,7 +168,9 @@ def test_problems_of_a_turn_have_their_codes(
 
 
 @pytest.mark.parametrize(("text", "code", "message"), CALL_PROBLEMS, ids=short_id)
-def test_problems_of_a_call_say_what_is_wrong_and_where(text: str, code: str, message: str) -> None:
+def test_problems_of_a_call_name_the_mistake_and_its_place(
+    text: str, code: str, message: str
+) -> None:
     turn = GRAMMAR.parse(f"<think>why</think>{text}")
     assert (turn.thought, turn.calls, turn.answer) == ("why", (), None)
     [problem] = turn.problems
@@ -210,7 +212,7 @@ BOTH = [GRAMMAR, ToolCallGrammar("arm")]
 
 
 @given(HOSTILE)
-def test_parse_is_total_and_says_one_thing(text: str) -> None:
+def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     for grammar in BOTH:
         turn = grammar.parse(text)
         said = (len(turn.calls) == 1, turn.answer is not None, len(turn.problems) == 1)
@@ -219,7 +221,7 @@ def test_parse_is_total_and_says_one_thing(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_calls_are_read_as_json_says(text: str) -> None:
+def test_calls_are_read_as_json(text: str) -> None:
     """Check that the standard library reads the same calls from the body."""
     for call in GRAMMAR.parse(text).calls:
         [body] = tool_call.scan(text).calls
@@ -235,7 +237,7 @@ def test_hostile_texts_are_answered_shortly(name: str) -> None:
 
 
 @pytest.mark.parametrize("unit", [*TAGS, "<tool_call></think>", "<tool_call>{", "[", '{"a":', "é"])
-def test_megabyte_is_read_by_either_way(unit: str) -> None:
+def test_parse_reads_a_megabyte_by_either_way(unit: str) -> None:
     """Check that the time is linear: quadratic time would exceed the time limit of the test."""
     text = unit * (2**20 // len(unit))
     for grammar in BOTH:
@@ -289,7 +291,7 @@ def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
 
 
 @given(CALLS, st.sampled_from(["arm", None]))
-def test_composed_turn_is_read_alike_both_ways(call: ToolCall, compat: Any) -> None:
+def test_composed_turn_is_read_the_same_by_both_ways(call: ToolCall, compat: Any) -> None:
     grammar = ToolCallGrammar(compat)
     for turn in (ParsedTurn("a", (call,)), ParsedTurn("a", answer="b")):
         text = grammar.compose(turn)
@@ -437,7 +439,7 @@ def test_text_result_is_one_part() -> None:
     assert GRAMMAR.render((), ()) == ("<tool_response>\n</tool_response>",)
 
 
-def test_error_is_a_response_that_says_so() -> None:
+def test_error_is_rendered_as_a_response() -> None:
     assert GRAMMAR.render_error("No.") == ("<tool_response>\nError: No.\n</tool_response>",)
 
 

@@ -88,7 +88,7 @@ def test_odd_boxes_are_left_for_the_tool_to_judge() -> None:
     "piece",
     ["<think>", "<zoom>", "</zoom>", "<answer>", "<rethink>", "<rethink></think>", "<zoom>[["],
 )
-def test_megabyte_of_tags_is_read(piece: str) -> None:
+def test_parse_reads_a_megabyte_of_tags(piece: str) -> None:
     text = piece * (2**20 // len(piece))
     for opened in (text, f"<think>{text}</think>"):
         turn = GRAMMAR.parse(opened)

@@ -60,7 +60,7 @@ def test_vectors_may_come_in_several_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 5])
-def test_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
+def test_seal_refuses_a_number_of_vectors_that_differs_and_keeps_the_old_one(
     tmp_path: Path, rows: int
 ) -> None:
     sealed(tmp_path)

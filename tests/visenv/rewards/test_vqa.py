@@ -72,7 +72,7 @@ def test_normalization_never_fails_and_leaves_no_articles(text: str) -> None:
         (10, 1.0, 1.0),
     ],
 )
-def test_ten_references(matches: int, official: float, min3: float) -> None:
+def test_vqa_score_averages_over_ten_references(matches: int, official: float, min3: float) -> None:
     references = ["Cat."] * matches + ["dog"] * (10 - matches)
     assert vqa_score("the cat", references) == pytest.approx(official)
     assert vqa_score("the cat", references, mode="min3") == pytest.approx(min3)
@@ -103,7 +103,7 @@ def test_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
 
 
 @given(st.text(max_size=50), st.integers(1, 10))
-def test_vqa_score_of_what_all_people_say_is_1(answer: str, people: int) -> None:
+def test_vqa_score_of_a_unanimous_answer_is_1(answer: str, people: int) -> None:
     assert vqa_score(answer, [answer] * people) == pytest.approx(1.0)
 
 

@@ -220,7 +220,7 @@ def test_process_that_dies_or_hangs_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("where", [InlineExecutor, ThreadExecutor])
-def test_options_that_cannot_be_are_told_at_once(where: type[Executor]) -> None:
+def test_options_that_are_impossible_are_refused_immediately(where: type[Executor]) -> None:
     collector = Collector(partial(toy.make, turns=0), ByMember([ANSWER]), executor=where())
     with pytest.raises(ConfigurationError, match="at least 1 turn"):
         played(collector)

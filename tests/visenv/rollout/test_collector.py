@@ -240,7 +240,7 @@ def test_collector_bounds_concurrency_and_reuses_environments() -> None:
     assert len(closed) == 3
 
 
-def test_collector_goes_on_after_a_bad_row() -> None:
+def test_collector_continues_after_an_invalid_row() -> None:
     places = [EpisodeSpec(seed=0, group=row, index=row) for row in (0, 1, 0)]
     episodes = Collector(of_rows, Scripted(ANSWER)).episodes(places)
     assert [episode.status for episode in episodes] == ["terminated", "aborted", "terminated"]

@@ -81,7 +81,7 @@ def test_episode_that_is_played_again_holds_the_next_back() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before its verdict", "while it is held", "once released"])
-def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
+def test_cancelled_episode_leaves_no_session_waiting(moment: str) -> None:
     async def run() -> None:
         played = Played()
         tasks = played.start((0, 0), (0, 1))

@@ -60,6 +60,8 @@ def test_members_of_a_group_play_the_same_environment(executor: Any) -> None:
         ({"a": toy.make}, {"a": float("inf")}, "weight of a must be above 0"),
     ],
 )
-def test_wrong_mixtures_are_refused(makers: Any, weights: dict[str, float], says: str) -> None:
+def test_mixture_refuses_invalid_settings(
+    makers: Any, weights: dict[str, float], says: str
+) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Mixture(makers, weights)

@@ -127,7 +127,7 @@ def test_images_of_files_over_there_arrive_as_bytes(executor: Any, tmp_path: Pat
     assert sent.parts[0] == "look"
 
 
-def test_environment_that_an_actor_cannot_make_says_why(executor: Any) -> None:
+def test_environment_that_an_actor_cannot_make_gives_the_reason(executor: Any) -> None:
     collector = Collector(
         partial(gym.make, "visenv-testing/Nothing-v0"),
         load("policy", "scripted")([ANSWER]),
@@ -280,7 +280,7 @@ def asked(engine: Any, max_tokens: int) -> Reply:
     return reply
 
 
-def test_engine_far_away_says_what_it_would_say_here(engine: Any) -> None:
+def test_engine_in_an_actor_samples_the_same_as_in_this_process(engine: Any) -> None:
     here = Parrot()
     for each in (here, engine):
         each.load(weights("a", "b"), version=3)

@@ -135,7 +135,7 @@ def test_folder_in_use_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("half", [b"", b"{", b"x" * 200_000], ids=["none", "one", "long"])
-def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
+def test_run_folder_cuts_off_an_incomplete_line(half: bytes, tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         run.add(episode(0))
         run.add(episode(1))
@@ -147,7 +147,7 @@ def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
     assert file.read_bytes() == whole
 
 
-def test_file_that_is_only_half_a_line_begins_anew(tmp_path: Path) -> None:
+def test_file_with_only_an_incomplete_line_is_restarted(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         run.add(episode(0))
     (tmp_path / "episodes.jsonl").write_bytes(b'{"format"')
@@ -167,7 +167,7 @@ def test_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
+def test_run_json_contains_how_the_episodes_were_made(tmp_path: Path) -> None:
     words = ["--groups", "1", "--seed", "3", "--policy-option", "expert_rate=0.5"]
     words += ["--option", "preset=tiny", "--max-tokens", "9", "--out", str(tmp_path)]
     assert main(["rollout", "ZoomVQA-v0", *words]) == 0

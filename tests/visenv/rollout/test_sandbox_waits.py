@@ -106,7 +106,9 @@ def played(
 
 @pytest.mark.parametrize("tool", [Runs, RunsLater])
 @pytest.mark.parametrize("kind", [InlineExecutor, ThreadExecutor, ProcessExecutor])
-def test_rollout_stats_tell_the_wait_for_a_sandbox(tool: type[Runs], kind: type[Executor]) -> None:
+def test_rollout_stats_contain_the_wait_for_a_sandbox(
+    tool: type[Runs], kind: type[Executor]
+) -> None:
     episode, measured = played(tool, HELD, kind())
     assert episode.failure is None
     assert 2 * HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]  # for two calls

@@ -180,7 +180,7 @@ def test_subset_of_any_kind_is_stepped(pool: EpisodePool) -> None:
         pool.step_at({1: ADD})
 
 
-def test_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> None:
+def test_slow_environment_does_not_delay_others(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     pool.submit({0: waiting(gate), 1: ADD})
     assert REACHED[gate].wait(60)
@@ -275,7 +275,7 @@ def test_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str) -
         ({0: None}, TypeError, "a string, got NoneType"),
     ],
 )
-def test_wrong_request_sends_nothing(
+def test_request_that_is_invalid_sends_nothing(
     pool: EpisodePool, requests: Any, error: type[Exception], says: str
 ) -> None:
     pool.reset(seed=0)
@@ -373,12 +373,14 @@ def test_images_stay_arrays() -> None:
         ({"render_mode": "human"}, "render_mode must be one of"),
     ],
 )
-def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> None:
+def test_options_that_are_invalid_are_refused_immediately(
+    options: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ConfigurationError, match=says):
         gym.make_vec(toy.register(), **{"num_envs": 2, **options})
 
 
-def test_environment_that_cannot_be_made_says_why() -> None:
+def test_environment_that_cannot_be_made_gives_the_reason() -> None:
     with pytest.raises(VisenvError, match="unexpected keyword argument 'color'"):
         gym.make_vec(toy.register(), num_envs=2, color="red")
 

@@ -197,7 +197,7 @@ sorted(os.environ), sorted(each.partition("=")[0] for each in inherited)
     assert execution.result == repr((names, names))
 
 
-def test_identity_of_the_process_tells_nothing(attack: Attack, mode: str) -> None:
+def test_identity_of_the_process_reveals_nothing(attack: Attack, mode: str) -> None:
     # With Landlock alone an ordinary user keeps his user id.
     user = os.getuid() if mode == "landlock" and os.getuid() else 65534
     attack("os.getuid(), os.geteuid()", repr((user, user)))

@@ -163,7 +163,7 @@ SPEAKABLE = {
 
 
 @pytest.mark.parametrize("name", SPEAKABLE)
-def test_exception_of_any_kind_is_told(name: str, attack: Attack) -> None:
+def test_exception_of_any_kind_is_reported(name: str, attack: Attack) -> None:
     code, told = SPEAKABLE[name]
     execution = attack(code, result="", status="error")
     assert execution.error.rpartition("\n")[2].startswith(told), execution.error

@@ -139,7 +139,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
-def test_bad_file_handed_in_harms_only_the_program(name: str, sandbox: Sandbox) -> None:
+def test_file_that_is_hostile_harms_only_the_program(name: str, sandbox: Sandbox) -> None:
     code = """
 try:
     found = cv2.imread("path_to_input_image.jpg") is not None

@@ -92,7 +92,7 @@ def test_time_has_an_end(name: str, attack: Attack) -> None:
     assert time.monotonic() - began < 20.0
 
 
-def test_cpu_time_has_an_end_whoever_ignores_the_signal(attack: Attack) -> None:
+def test_cpu_time_is_limited_even_if_the_signal_is_ignored(attack: Attack) -> None:
     limits = replace(LIMITS, cpu_seconds=1)
     code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     execution = attack(code, result=None, status="cpu", limits=limits)
@@ -240,7 +240,7 @@ libc.qsort(items, 2, 4, again)
 
 
 @pytest.mark.parametrize("name", CRASHES)
-def test_crash_is_told_with_what_was_printed_before(name: str, attack: Attack) -> None:
+def test_crash_is_reported_with_the_output_before_it(name: str, attack: Attack) -> None:
     code, told = CRASHES[name]
     execution = attack("print('said')\n" + code, result=None, status="crashed")
     assert execution.error == told

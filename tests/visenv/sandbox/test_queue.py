@@ -161,7 +161,7 @@ class Slow:
         return
 
 
-def test_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
+def test_sandbox_has_a_deadline_and_reports_the_wait() -> None:
     backend = Slow()
     sandbox = Sandbox(backend, workers=1, wait_seconds=0.1)
     running = later(lambda: sandbox.run("1"))

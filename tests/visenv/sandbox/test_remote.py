@@ -1,4 +1,4 @@
-"""Tests the backend of docs/sandbox.md: runs its code against a service of this test."""
+"""Tests the backend of docs/sandbox.md: runs its code against a server of this test."""
 
 from __future__ import annotations
 
@@ -66,13 +66,15 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def remote() -> Iterator[Sandbox]:
     """Yield a sandbox whose programs run in the documented backend."""
-    (source,) = re.findall(r"```python\n(class Service:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (source,) = re.findall(
+        r"```python\n(class RemoteBackend:.*?)```", DOCUMENT.read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     exec(compile(IMPORTS + source, "docs/sandbox.md", "exec"), names)  # noqa: S102  our own text
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        backend: SandboxBackend = names["Service"](f"http://127.0.0.1:{server.server_port}")
+        backend: SandboxBackend = names["RemoteBackend"](f"http://127.0.0.1:{server.server_port}")
         with Sandbox(backend, limits=SandboxLimits(wall_seconds=30.0)) as made:
             yield made
         server.shutdown()

@@ -77,7 +77,7 @@ def test_image_by_variable_name_is_its_pixels(sandbox: Sandbox) -> None:
     assert sandbox.run(code, {"image": image}).result == expected
 
 
-def test_file_by_its_name_is_of_the_kind_it_says(sandbox: Sandbox) -> None:
+def test_file_has_the_format_of_its_name(sandbox: Sandbox) -> None:
     image = picture(20, 10)
     code = "[(each, Image.open(each).format) for each in ('a.png', 'b.jpg')], "
     code += "np.asarray(Image.open('a.png')).sum()"
@@ -154,7 +154,7 @@ def test_broken_image_is_the_callers_fault(sandbox: Sandbox) -> None:
 # ------------------------------------------------------------------------------ text
 
 
-def test_output_result_and_error_are_told_apart_and_together(sandbox: Sandbox) -> None:
+def test_output_result_and_error_are_separate_and_combined(sandbox: Sandbox) -> None:
     execution = sandbox.run("import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7")
     assert (execution.stdout, execution.result, execution.error) == ("out\nerr\n", "42", "")
     assert execution.text == "out\nerr\n42"
@@ -192,7 +192,7 @@ def test_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
     )
 
 
-def test_chain_of_errors_is_told_whole(sandbox: Sandbox) -> None:
+def test_chain_of_errors_is_reported_completely(sandbox: Sandbox) -> None:
     execution = sandbox.run(
         "try:\n    1 / 0\nexcept Exception as e:\n    raise KeyError('k') from e"
     )
@@ -360,7 +360,7 @@ def test_environments_share_one_sandbox() -> None:
     assert shared_sandbox().run("1 + 1").result == "2"
 
 
-def test_sandbox_pickles_and_starts_anew(sandbox: Sandbox) -> None:
+def test_sandbox_pickles_and_restarts(sandbox: Sandbox) -> None:
     copy = pickle.loads(pickle.dumps(sandbox))
     with copy:
         assert copy.workers == sandbox.workers
@@ -369,7 +369,7 @@ def test_sandbox_pickles_and_starts_anew(sandbox: Sandbox) -> None:
         assert copy.run("1 + 1").result == "2"
 
 
-def test_closed_sandbox_starts_anew() -> None:
+def test_closed_sandbox_restarts() -> None:
     sandbox = Sandbox()
     assert sandbox.run("1").result == "1"
     sandbox.close()

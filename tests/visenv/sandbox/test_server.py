@@ -111,7 +111,7 @@ def test_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
     assert own.run("1 + 1").result == "2"
 
 
-def test_program_killed_from_outside_is_told(own: Sandbox) -> None:
+def test_program_killed_from_outside_is_reported(own: Sandbox) -> None:
     server = server_of(own)
     thread, found = in_background(own, "while True: pass")
     os.kill(running(server), signal.SIGKILL)
@@ -152,7 +152,7 @@ def test_server_that_cannot_make_processes_any_more_is_replaced() -> None:
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
-def test_server_that_cannot_be_had_is_an_error_that_says_so(
+def test_server_that_cannot_start_raises_an_error_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Sandbox() as sandbox:

@@ -32,7 +32,7 @@ def ask(judge: Judge[Any], **fields: Any) -> Any:
     return background.run(judge.ask(**({"answer": "4", "question": "2 + 2"} | fields)))
 
 
-def test_ask_returns_what_the_reply_says(server: ChatServer) -> None:
+def test_ask_returns_the_value_of_the_reply(server: ChatServer) -> None:
     server.script(said('{"score": 0.75}'))
     assert ask(judge_of(server, system="Be fair.", max_tokens=9)) == 0.75
     [body] = server.bodies
@@ -133,7 +133,7 @@ def test_prompt_with_other_than_plain_fields_is_refused(prompt: str) -> None:
         Judge(Scorer("openai", model="m"), prompt, YesNo())
 
 
-def test_wrong_fields_and_tries_are_refused() -> None:
+def test_judge_refuses_invalid_fields_and_tries() -> None:
     scorer = Scorer("openai", model="m")
     judge = Judge(scorer, "{question}{answer}", YesNo())
     for fields in ({"question": "q"}, {"question": "q", "answer": "a", "more": "m"}):

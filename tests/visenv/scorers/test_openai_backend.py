@@ -140,7 +140,7 @@ def test_server_that_is_not_there_is_named(
             answered(Scorer("openai", model="m", base_url=url, retries=2))
 
 
-def test_never_more_requests_in_flight_than_allowed(server: ChatServer) -> None:
+def test_backend_has_no_more_requests_in_flight_than_allowed(server: ChatServer) -> None:
     server.act = lambda path, body: said("x")._replace(pause=0.02)
     scorer = openai(server, max_concurrency=4)
     asks = [Generate((Message("user", (str(number),)),)) for number in range(20)]
@@ -148,7 +148,7 @@ def test_never_more_requests_in_flight_than_allowed(server: ChatServer) -> None:
     assert server.most_in_flight == 4
 
 
-def test_half_a_surrogate_pair_is_sent_as_a_question_mark(server: ChatServer) -> None:
+def test_lone_surrogate_is_sent_as_a_question_mark(server: ChatServer) -> None:
     answered(openai(server), Generate((Message("user", ("x\udc00y",)),)))
     assert server.bodies[0]["messages"][0]["content"][0]["text"] == "x?y"
 

@@ -112,7 +112,7 @@ class Truth:
         (None, "None"),
     ],
 )
-def test_digest_tells_different_fields_apart(one: Any, other: Any) -> None:
+def test_digest_distinguishes_different_fields(one: Any, other: Any) -> None:
     assert digest(Old(one)) != digest(Old(other))
 
 

@@ -68,7 +68,7 @@ def test_requests_that_come_while_the_backend_is_busy_leave_together(remote: Any
     assert BATCHES[tag][1:] == [[1, 2, 3, 4, 5]]
 
 
-def test_never_more_batches_in_flight_than_allowed(remote: Any) -> None:
+def test_service_has_no_more_batches_in_flight_than_allowed(remote: Any) -> None:
     scorer = remote(max_batch_size=1, max_concurrency=3, seconds=0.01)
     all_of([scorer.submit(Echo(number)) for number in range(20)])
     assert resolve(scorer).backend.most_in_flight == 3  # type: ignore[attr-defined]
@@ -248,7 +248,9 @@ def test_failures_are_not_cached(remote: Any, tag: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["error", "refuse", "short"])
-def test_bad_request_does_not_fail_the_rest_of_its_batch(remote: Any, tag: str, bad: str) -> None:
+def test_request_that_fails_does_not_fail_the_rest_of_its_batch(
+    remote: Any, tag: str, bad: str
+) -> None:
     scorer = remote(max_delay=0.2)
     release = held()
     futures = [scorer.submit(Echo(content)) for content in ("a", bad, "b")]

@@ -140,7 +140,7 @@ def test_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
     assert model().counts().batches == 1
 
 
-def test_for_worker_makes_the_same() -> None:
+def test_for_worker_creates_an_equal_scorer() -> None:
     assert pickle.loads(pickle.dumps(for_worker(dict)))() == {}
 
 
@@ -194,7 +194,7 @@ def test_model_on_another_machine_is_refused_with_advice(model: Any) -> None:
         elsewhere.submit(Echo("x"))
 
 
-def test_wrong_key_is_turned_away(model: Any) -> None:
+def test_server_refuses_a_wrong_key(model: Any) -> None:
     scorer = pickle.loads(pickle.dumps(model()))
     scorer.parent = scorer.parent._replace(key=bytes(32), pid=-1)
     with pytest.raises(ServiceError, match="cannot be reached"):

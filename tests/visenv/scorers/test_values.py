@@ -139,7 +139,7 @@ def test_normalized_refuses_deep_nesting_before_python_does() -> None:
         {"$bytes": {"sha256": "00"}},
     ],
 )
-def test_from_json_refuses_what_to_json_never_wrote(written: Any) -> None:
+def test_from_json_refuses_texts_that_to_json_does_not_write(written: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         from_json(written)
 

@@ -40,7 +40,7 @@ def test_long_articles_are_cut(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_unreadable_row_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_unreadable_row_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     lines = [b'{"text": "good"}', b"[1]", b'{"title": "x"}', b'{"text": 3}', b"\xff{", b"{" * 5000]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9")

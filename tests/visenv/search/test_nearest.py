@@ -50,7 +50,7 @@ def test_ties_go_by_number() -> None:
     assert NearestVectors(vectors).find(few[1], 2) == [0, 4]
 
 
-def test_half_precision_alone_would_be_wrong() -> None:
+def test_search_in_half_precision_alone_would_be_wrong() -> None:
     """Check two vectors that are equal in half precision; the second is slightly nearer."""
     query = np.array([1, 0], np.float32)
     angles = np.array([0.0103, 0.01], np.float32)

@@ -46,7 +46,7 @@ def test_answer_is_asked_for_once(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(replayed)).search("who founded it", 2) == first
 
 
-def test_half_a_line_is_passed_over_and_the_next_is_whole(tmp_path: Path) -> None:
+def test_record_skips_an_incomplete_line_and_reads_the_next(tmp_path: Path) -> None:
     file = tmp_path / "web.jsonl"
     RecordedSearch(file, Counting()).search("a", 1)
     whole = file.read_bytes()

@@ -45,7 +45,7 @@ def test_ties_come_in_the_order_of_the_corpus(tmp_path: Path) -> None:
     assert titles == [str(number) for number in range(20)]
 
 
-def test_common_words_are_dropped_as_the_budget_says_and_the_rarest_stays(tmp_path: Path) -> None:
+def test_common_words_are_dropped_by_the_budget_and_the_rarest_stays(tmp_path: Path) -> None:
     """Check 300 passages: 300 have "the", 150 "city", 1 "granite"; a budget of 200 drops "the"."""
     texts = [f"the {'city' if number % 2 else 'town'} {number}" for number in range(300)]
     build(tmp_path, [Passage("", text) for text in [*texts[:299], "granite the"]])

@@ -110,7 +110,7 @@ def test_failing_call_raises_service_error_and_leaves_no_process(
         ("import", ConfigurationError, "lacks the package 'no_such_package'.*make simulators"),
     ],
 )
-def test_simulator_that_does_not_start_says_why(
+def test_simulator_that_does_not_start_gives_the_reason(
     spec: Callable[..., SimulatorSpec],
     behavior: str,
     error: type[Exception],

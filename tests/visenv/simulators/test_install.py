@@ -59,7 +59,7 @@ def test_missing_library_is_unpacked_into_the_environment(
     assert ["apt-get", "download", "libosmesa6", "libglapi-mesa", "libllvm15"] in commands
 
 
-def test_failed_command_says_what_it_printed_last(
+def test_failed_command_shows_its_last_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(command: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:

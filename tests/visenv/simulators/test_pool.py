@@ -58,9 +58,7 @@ def test_host_that_failed_is_replaced(pool: SimulatorPool, spec: MakeSpec) -> No
     assert second.reset({"from": 2}).facts == {"count": 2}
 
 
-def test_host_that_died_while_nobody_used_it_is_replaced(
-    pool: SimulatorPool, spec: MakeSpec
-) -> None:
+def test_host_that_died_while_it_was_idle_is_replaced(pool: SimulatorPool, spec: MakeSpec) -> None:
     first = pool.borrow(spec(), {})
     pool.give_back(first)
     first.kill()

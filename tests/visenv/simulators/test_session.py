@@ -45,7 +45,7 @@ def test_session_replaces_a_host_that_grew(
     assert pool.hosts() == [session.host]
 
 
-def test_pickle_in_mid_episode_goes_on_from_its_snapshot(session: SimulatorSession) -> None:
+def test_pickle_in_mid_episode_continues_from_its_snapshot(session: SimulatorSession) -> None:
     session.reset({"from": 1})
     session.act({"add": 2})
     copied = pickle.loads(pickle.dumps(session))

@@ -166,7 +166,7 @@ class TestGalleryByClass(EnvContract):
         return gym.make(GALLERY)
 
 
-def test_contract_without_make_says_what_to_write() -> None:
+def test_contract_without_make_explains_the_missing_method() -> None:
     with pytest.raises(NotImplementedError, match="Write make"):
         EnvContract().make()
 

@@ -166,7 +166,7 @@ def test_segments_without_log_probabilities_are_allowed() -> None:
     replace(EPISODE, segments=())  # a policy without tokens
 
 
-def test_aborted_episode_earns_nothing_and_says_why() -> None:
+def test_aborted_episode_earns_nothing_and_gives_the_reason() -> None:
     turns = tuple(replace(turn, reward=0.0) for turn in EPISODE.turns)
     episode = replace(EPISODE, turns=turns, status="aborted", failure=AWAY)
     assert episode.reward == 0.0

@@ -400,7 +400,7 @@ def test_functions_are_read_strictly(text: str) -> None:
         read_functions(text)
 
 
-def test_detector_that_says_nonsense_is_refused() -> None:
+def test_detector_with_an_invalid_reply_is_refused() -> None:
     scorer = Scorer("rules", function=f"{__name__}:extract")
     with pytest.raises(ServiceError):
         asyncio.run(

@@ -9,7 +9,7 @@ from visenv.worlds.recent import RecentSamples
 from visenv.worlds.scenes import ScenesWorld
 
 
-def test_group_shares_one_scene_and_the_generator_goes_on_as_if_it_had_made_it() -> None:
+def test_group_shares_one_scene_and_the_generator_continues_as_if_it_had_drawn_it() -> None:
     world = ScenesWorld("tiny")
     first, second = np.random.default_rng(5), np.random.default_rng(5)
     made, found = world.sample(first), ScenesWorld("tiny").sample(second)

@@ -183,7 +183,7 @@ def _array(source: int, shape: Sequence[int]) -> Any:
     readable_and_writable, private = 1 | 2, 2  # PROT_READ | PROT_WRITE, MAP_PRIVATE
     address = kernel.syscall("mmap", 0, size, readable_and_writable, private, source, 0)
     memory = memoryview((ctypes.c_uint8 * size).from_address(address))
-    return np.frombuffer(memory, np.uint8).reshape(shape)
+    return np.frombuffer(memory, np.uint8).reshape(shape)  # [*shape]
 
 
 def _copy(source: int, path: Path) -> None:

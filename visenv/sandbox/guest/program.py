@@ -160,7 +160,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
             text = f"it is {width}x{height} = {width * height:,} pixels; {at_most}"
             return wire.ProgramReport(problem=_encoded(text))
         memory = _mapped(wire.PIXELS, 3 * width * height)
-        target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)
+        target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)  # [height, width, 3]
         _decode(opened, content, target)
         del target
         memory.close()  # a mapped file cannot be sealed

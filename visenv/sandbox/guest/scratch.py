@@ -18,7 +18,8 @@ _SECONDS_TO_LOCK = 60.0
 def make() -> str:
     """Return a directory, in memory if possible, which the client removes later.
 
-    Directories of clients and servers that were killed are removed here: nobody holds their locks.
+    The function also removes the directories of killed clients and servers. Their locks are free,
+    because a process loses its locks when it ends.
     """
     parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)

@@ -123,7 +123,9 @@ def engrave(
 
 def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
     """Return ``matrix image matrix'`` for each channel."""
+    # [side, side, 3] becomes [side, 3 * side], so that one product has [rows, 3 * side].
     rows = np.matmul(matrix, image.reshape(image.shape[0], -1))
+    # [rows, side, 3], so that the second product is [rows, rows, 3].
     return np.asarray(np.matmul(matrix, rows.reshape(len(matrix), *image.shape[1:])), np.float32)
 
 
@@ -149,6 +151,7 @@ def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
     color = (np.array(_COLORS[answer], np.float32) - PANEL) / float(1 - _LINE)
     ink = np.empty((canvas.side, canvas.side, 3), np.float32)
     ink[:] = _stripe_coverage(canvas)[:, None, None] * color
+    # [side, side, 3] with rows and columns swapped, for stripes in the other direction.
     return ink if rng.random() < 0.5 else np.ascontiguousarray(ink.swapaxes(0, 1))
 
 

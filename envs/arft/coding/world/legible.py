@@ -89,7 +89,7 @@ def telling_distortions(
         rng: Draws strengths and parameters.
         pictures: The world that the picture is from, with its reader.
         sample: The sample with the picture, without distortion.
-        problems: The problems that the picture shall have.
+        problems: The problems of the returned picture.
     """
     names = [name for name in problems if name in kinds.KINDS]
     strengths = pictures.strengths(problems)

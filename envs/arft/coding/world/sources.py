@@ -38,7 +38,7 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
 
     Args:
         sample: A sample with one image; for a crop, also with a ``target_box``.
-        problems: The problems that it shall have.
+        problems: The problems of the returned sample.
         rng: Draws the parameters.
 
     Raises:
@@ -55,7 +55,7 @@ def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]
 
     Args:
         sample: A sample with one image; for a crop, also with a ``target_box``.
-        problems: The problems that it shall have.
+        problems: The problems of the returned sample.
         made: The distortions among them, in order.
 
     Raises:

@@ -227,7 +227,7 @@ def _all_but_one(
     keeps: bool,
     edge: SentenceEdge,
 ) -> tuple[list[str], str]:
-    """Write right sentences, with one wrong sentence if the constraint shall be violated."""
+    """Write right sentences, with one wrong sentence if `keeps` is False."""
     made = [edge.right(rng, phrase) for _ in range(number)]
     if keeps:
         return made, "kept"

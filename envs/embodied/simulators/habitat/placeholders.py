@@ -90,7 +90,6 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @override
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """Return the placeholder."""
         return _Module(spec.name)
 
     @override

@@ -111,7 +111,7 @@ class ReplicaCADSimulator(HabitatSimulator):
 
     @override
     def write_state(self, state: Facts) -> None:
-        """Restore poses and joints."""
+        """Set the poses of the robot and the objects, and the joints of the doors."""
         import magnum
 
         sim = self.env.sim

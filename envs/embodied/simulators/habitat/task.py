@@ -35,7 +35,7 @@ class HouseEpisode(Episode):
 
 @registry.register_dataset(name="VisenvHouse-v0")
 class HouseDataset(Dataset[HouseEpisode]):
-    """Represents a data set of the episode that visenv sends, one at a time."""
+    """Represents a data set whose only episode is the one that visenv sends."""
 
     def __init__(self, config: Any, episodes: list[HouseEpisode]) -> None:
         self.config = config

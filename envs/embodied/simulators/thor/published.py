@@ -85,7 +85,7 @@ class PublishedSimulation(ThorSimulation):
 
 
 def read_scene_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
-    """Return the state of a scene from what the simulator reports."""
+    """Return the state of a scene from the report of the simulator."""
     state = with_facts(HouseState(house), facts)
     slots: dict[str, int] = {}
     for name, each in facts["objects"].items():

@@ -151,7 +151,7 @@ def poses(house: FurnishedHouse) -> list[dict[str, Any]]:
 
 
 def read_state(house: FurnishedHouse, facts: Mapping[str, Any]) -> HouseState:
-    """Return the state of a house from what the simulator reports."""
+    """Return the state of a house from the report of the simulator."""
     state = with_facts(HouseState(house), facts)
     state.dirty &= house.dirty
     for name, each in facts["objects"].items():

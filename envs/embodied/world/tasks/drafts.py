@@ -100,7 +100,7 @@ def in_dest(name: str = "?0") -> Fact:
 
 
 def deliver(draft: TaskDraft) -> Finish:
-    """Draft: bring one object, in some state, to the destination."""
+    """Draft a task: bring one object, in some state, to the destination."""
     spec = TASKS[draft.task]
     reference = draft.refer(spec.needs)
     if "sliced" in spec.facts:
@@ -121,7 +121,7 @@ def deliver(draft: TaskDraft) -> Finish:
 
 
 def two(draft: TaskDraft) -> Finish:
-    """Draft: bring two objects of a type to the destination."""
+    """Draft a task: bring two objects of a type to the destination."""
     reference = draft.refer()
     add = partial(draft.furnisher.add, reference.kind, avoid={*draft.destinations})
     numbers = [*reference.targets, *(add() for _ in range(3 - len(reference.targets)))]
@@ -135,7 +135,7 @@ def two(draft: TaskDraft) -> Finish:
 
 
 def light(draft: TaskDraft) -> Finish:
-    """Draft: hold an object while a lamp is on."""
+    """Draft a task: hold an object while a lamp is on."""
     lamps = [each for each in draft.furnisher.layout.fixtures if each.type.role == "light"]
     if not lamps:
         raise NoSpaceError
@@ -157,7 +157,7 @@ def light(draft: TaskDraft) -> Finish:
 
 
 def stack(draft: TaskDraft) -> Finish:
-    """Draft: put an object into one that holds others, and bring both to the destination."""
+    """Draft a task: put an object into one that holds others, and bring both to the destination."""
     vessels = [kind for kind, each in ITEMS.items() if each.holds]
     kind = pick(draft.rng, vessels)
     draft.used.add(kind)
@@ -180,7 +180,7 @@ def stack(draft: TaskDraft) -> Finish:
 
 
 def each_of(draft: TaskDraft) -> Finish:
-    """Draft: bring several different objects to the destination."""
+    """Draft a task: bring several different objects to the destination."""
     count = 4 if draft.subset == "long_horizon" else 2
     references = [draft.refer() for _ in range(count)]
 
@@ -195,7 +195,7 @@ def each_of(draft: TaskDraft) -> Finish:
 
 
 def every(draft: TaskDraft) -> Finish:
-    """Draft: bring all objects of a type to the destination."""
+    """Draft a task: bring all objects of a type to the destination."""
     reference = draft.refer()
 
     def finish(names: Names) -> tuple[Goal, Mapping[str, str]]:
@@ -206,7 +206,7 @@ def every(draft: TaskDraft) -> Finish:
 
 
 def leave_open(draft: TaskDraft) -> Finish:
-    """Draft: bring an object to the destination, and leave a door open."""
+    """Draft a task: bring an object to the destination, and leave a door open."""
     doors = [each for each in draft.furnisher.layout.fixtures if each.kind in ("Fridge", "Safe")]
     if not doors:
         raise NoSpaceError
@@ -226,7 +226,7 @@ def leave_open(draft: TaskDraft) -> Finish:
 
 
 def if_there(draft: TaskDraft) -> Finish:
-    """Draft: bring an object to one of two destinations, which a fact about the house decides."""
+    """Draft a task: bring an object to one of two destinations; a fact of the house decides."""
     fixtures = draft.furnisher.layout.fixtures
     counts = {each.kind: sum(each.kind == other.kind for other in fixtures) for each in fixtures}
     free = [each for each in fixtures if each.kind in OPEN_STORAGE and counts[each.kind] == 1

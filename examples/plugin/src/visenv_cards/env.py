@@ -36,7 +36,6 @@ class TurnOver(Tool[CardNumber]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Remember the cards."""
         self._cards = sample.truth_as(CardsTruth).cards
 
     @override
@@ -98,7 +97,6 @@ class Cards(VisEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return a random color."""
         return str(rng.choice(list(COLORS)))
 
     @override

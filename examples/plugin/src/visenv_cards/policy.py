@@ -35,14 +35,12 @@ class CardCounter(Policy[CardSession]):
 
     @override
     def open(self, seed: int) -> CardSession:
-        """Start an episode."""
         return CardSession(np.random.default_rng(seed))
 
     @override
     async def respond(
         self, session: CardSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Return the next turn."""
         images = all_images(session.messages)
         if len(images) == 1:
             question = session.messages[-1].plain()

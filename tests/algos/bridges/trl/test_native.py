@@ -163,7 +163,7 @@ def test_thoughts_that_trl_kept_back_count() -> None:
     assert _reward(environment, completion) == 0.4  # wrong: 0.3 for format, 0.1 for call
 
 
-def test_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -> None:
+def test_rollout_that_trl_cut_off_has_no_reward_and_the_next_starts_a_new_episode() -> None:
     environment = _environment()
     completion = _play_oracle(environment, 0)
     assert _reward(environment, completion[:-1]) == 0.0  # no token was left for the answer
@@ -180,7 +180,7 @@ def test_call_that_trl_did_not_make_any_more_is_the_last_turn() -> None:
     assert event.ok
 
 
-def test_episode_says_after_its_last_turn_that_it_has_ended() -> None:
+def test_episode_reports_its_end_after_its_last_turn() -> None:
     environment = _environment(turns=2)
     environment.reset(seed=0)
     wrong = {"filename": "nothing", "image_idx": 1}
@@ -286,7 +286,7 @@ def _judged(env_id: str, **options: Any) -> Any:
     return environment_factory(env_id, **options)()
 
 
-def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: Any) -> None:
+def test_deferred_terms_are_computed_from_the_original_texts_of_the_turns(judged_id: Any) -> None:
     """Check the terms: answer 1, call 0.2, and 0.5 times the share of turns with a thought."""
     environment = _judged(judged_id())
     for first, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.5)):
@@ -335,7 +335,7 @@ def test_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any
     assert reward == asyncio.run(play(gym.make(env_id), script, EpisodeSpec(0))).reward
 
 
-def test_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id: Any) -> None:
+def test_answer_that_a_wrapper_scores_has_the_reward_of_the_wrapper(judged_id: Any) -> None:
     halved = judged_id(
         wrap=lambda env: gym.wrappers.TransformReward(env, lambda paid: float(paid) / 2)
     )
@@ -505,7 +505,7 @@ def test_images_that_tools_return_reach_the_model_and_are_learned_from(
     assert any(grad is not None and grad.abs().max() > 0 for grad in visual)
 
 
-def test_trl_trains_with_what_a_random_model_says(arm: Path, config: Config) -> None:
+def test_trl_trains_with_the_turns_of_a_random_model(arm: Path, config: Config) -> None:
     small = config(
         per_device_train_batch_size=4,
         num_generations=2,

@@ -76,7 +76,7 @@ def test_context_is_one_output() -> None:
     assert np.array_equal(np.asarray(images[0]), PICTURE.pixels)
 
 
-def test_contexts_are_outputs_with_the_reward_of_the_whole() -> None:
+def test_contexts_are_outputs_with_the_reward_of_the_episode() -> None:
     outputs = to_verl(_episode(_segment(0), _segment(2)))
     assert [fields["reward_score"] for fields in outputs] == [1.5, 1.5]
 

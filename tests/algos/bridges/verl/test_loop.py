@@ -179,7 +179,7 @@ def test_environment_that_hangs_is_given_up(worker: Make, pictures_id: Make) -> 
     assert made.queue.keys == []
 
 
-def test_episode_that_outgrows_a_row_is_left_out_whole(
+def test_episode_that_is_longer_than_a_row_is_left_out(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     class Talkative(pictures.Pictures):  # type: ignore[misc]

@@ -50,7 +50,7 @@ def test_turns_begin_with_one_prompt_that_holds_all_so_far(broken: Broken) -> No
     assert observation["images"][0].shape == (80, 120, 3), "turned twice"
 
 
-def test_error_is_not_told_and_the_image_is_the_same(broken: Broken) -> None:
+def test_error_is_not_shown_and_the_image_is_unchanged(broken: Broken) -> None:
     env, record = begin(broken("dark"))
     before = record.messages[0].images[0]
     observation, *_ = env.step(FAIL)
@@ -91,7 +91,7 @@ def test_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
     assert "in thousandths" not in record.messages[0].plain()
 
 
-def test_steps_are_paid_as_in_the_public_code(broken: Broken) -> None:
+def test_steps_are_rewarded_as_in_the_public_code(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     rewards = [float(env.step(turn)[1]) for turn in (PROBLEM.format("rotation90"), ROTATE, ANSWER)]
     # half of the labels and the form; 0.9 and the form; 1 and the form

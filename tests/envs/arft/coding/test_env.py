@@ -164,7 +164,7 @@ def test_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
     assert after["images"][0].shape == (80, 120, 3)
 
 
-def test_traceback_tells_nothing_of_the_host(broken: Broken) -> None:
+def test_traceback_reveals_nothing_about_the_host(broken: Broken) -> None:
     env, _ = begin(broken("dark"))
     observation, *_ = env.step(code("import json\njson.loads('[')"))
     assert "JSONDecodeError" in observation["text"]
@@ -173,7 +173,7 @@ def test_traceback_tells_nothing_of_the_host(broken: Broken) -> None:
         assert path not in observation["text"]
 
 
-def test_program_that_writes_nothing_is_told_so_and_shows_no_older_image(broken: Broken) -> None:
+def test_program_that_writes_nothing_gets_a_message_and_no_older_image(broken: Broken) -> None:
     env, _ = begin(broken("dark"))
     env.step(program(ROTATE))
     for text in ("x = 1", "open('path_to_output_image.jpg', 'w').close()"):
@@ -212,7 +212,7 @@ def test_long_output_is_cut(broken: Broken) -> None:
         (("crop",), "cuts out the part"),
     ],
 )
-def test_naming_problems_says_what_to_do_and_not_whether_it_is_right(
+def test_problem_turn_gets_an_instruction_and_no_verdict(
     broken: Broken, labels: tuple[str, ...], says: str
 ) -> None:
     texts = set()
@@ -235,7 +235,9 @@ def test_naming_problems_says_what_to_do_and_not_whether_it_is_right(
         ("hello", "one <problem>…</problem>, one <code>…</code> or one <answer>"),
     ],
 )
-def test_bad_turn_is_answered_and_the_episode_goes_on(broken: Broken, turn: str, says: str) -> None:
+def test_turn_that_is_malformed_gets_a_message_and_the_episode_continues(
+    broken: Broken, turn: str, says: str
+) -> None:
     env, _ = begin(broken("dark"))
     observation, reward, terminated, truncated, _ = env.step(turn)
     assert says in observation["text"]
@@ -286,7 +288,7 @@ def test_crop_is_asked_for_without_its_box(broken: Broken) -> None:
     assert not re.search(r"\d+, *\d+, *\d+, *\d+", shown["text"])
 
 
-def test_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
+def test_tiny_preset_has_minimal_texts(oracle: Oracle) -> None:
     env = make_coding(preset="tiny")
     texts: dict[str, set[str]] = {"opening": set(), "turn": set()}
     for seed in range(30):
@@ -378,7 +380,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
         ({"render_mode": "humane"}, ConfigurationError, "render_mode"),
     ],
 )
-def test_wrong_options_say_what_is_right(
+def test_options_that_are_invalid_name_the_valid_ones(
     options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=re.escape(says)):

@@ -77,19 +77,19 @@ def test_naming_problems(labels: tuple[str, ...], score: float) -> None:
     assert reward(named(*labels)) == pytest.approx((score / 5, 1 / 5))
 
 
-def test_code_that_came_to_its_end_pays() -> None:
+def test_code_that_finished_is_rewarded() -> None:
     assert reward(coded("ok")) == pytest.approx((1 / 5, 1 / 5))
 
 
 @pytest.mark.parametrize(
     "status", ["error", "wall", "cpu", "memory", "output", "refused", "crashed"]
 )
-def test_code_that_did_not_come_to_its_end_pays_nothing(status: str) -> None:
+def test_code_that_did_not_finish_earns_nothing(status: str) -> None:
     """Check every other status; a program with a syntax error also has the status ``error``."""
     assert reward(coded(status)) == (0.0, 0.0)
 
 
-def test_code_that_was_not_run_pays_nothing() -> None:
+def test_code_that_was_not_run_earns_nothing() -> None:
     assert reward(coded(ran=False)) == (0.0, 0.0)
 
 
@@ -120,7 +120,7 @@ def test_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) 
     assert reward(turn) == pytest.approx((accuracy, 0.0))
 
 
-def test_malformed_turn_pays_nothing() -> None:
+def test_malformed_turn_earns_nothing() -> None:
     assert reward(malformed()) == (0.0, 0.0)
 
 
@@ -154,7 +154,7 @@ def test_labels_that_were_refused_are_no_first_ones() -> None:
     assert reward(refused, named("rotation90", "dark")) == pytest.approx((1 / 5, 1 / 5))
 
 
-def test_guessing_every_label_pays_no_more_than_one_guess() -> None:
+def test_guessing_all_labels_earns_no_more_than_one_guess() -> None:
     """Check the blind policy that earned 1.549 of 2: three labels, an empty program, a guess."""
     singles = ["dark", "blur", "noise", "overexposure", "rotation90", "rotation180", "crop", "none"]
     several = one = 0.0
@@ -191,7 +191,7 @@ def total(turns: Sequence[list[Event]]) -> float:
 
 
 @given(st.lists(TURNS, max_size=7), st.sampled_from(["dark green", "green", "wrong"]))
-def test_farming_turns_pays_less_than_answering(turns: list[list[Event]], answer: str) -> None:
+def test_farming_turns_earns_less_than_answering(turns: list[list[Event]], answer: str) -> None:
     assert total(turns) < total([answered("dark green")])
     assert total(turns) < total([*turns, answered(answer)]) <= 2 + 1e-9
     assert total(turns * 2) == pytest.approx(total(turns)), "no step is paid twice"

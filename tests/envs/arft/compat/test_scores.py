@@ -149,7 +149,7 @@ def paid(*texts: str) -> tuple[float, float]:
     return scores.accuracy_term(log, SAMPLE), scores.format_term(log, SAMPLE)
 
 
-def test_turn_is_paid_by_the_step_at_its_place() -> None:
+def test_turn_is_rewarded_by_the_step_at_its_position() -> None:
     # half for the rotation alone, 0.9, 1
     assert paid(*TURNS) == pytest.approx((0.5 + 0.9 + 1.0, 3.0))
     assert paid(*TURNS[:1]) == pytest.approx((0.5, 1.0))

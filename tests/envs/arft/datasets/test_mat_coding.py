@@ -121,7 +121,7 @@ def test_mat_coding_scores_by_f1(tmp_path: Path) -> None:
         ({**CROP, "question": "What is there?"}, "must contain a box"),
     ],
 )
-def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_others_are_read(
     tmp_path: Path, changes: dict[str, Any], says: str
 ) -> None:
     source = benchmark(tmp_path, row(), row(id=72) | changes, row(id=73))
@@ -200,7 +200,7 @@ def test_file_must_be_named_if_there_are_several(tmp_path: Path) -> None:
     assert len(MatCoding(tmp_path, file="test.jsonl")) == 1
 
 
-def test_folder_without_it_says_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_the_file_lists_its_content(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(DataError, match=r"MAT-Coding\.json.*notes\.txt"):
         MatCoding(tmp_path)

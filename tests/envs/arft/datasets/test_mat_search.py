@@ -112,7 +112,7 @@ def test_first_75_rows_are_simple_whatever_became_of_others(tmp_path: Path) -> N
         ({"image_path": "/"}, "no image"),
     ],
 )
-def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_others_are_read(
     tmp_path: Path, changes: dict[str, Any], says: str
 ) -> None:
     source = benchmark(tmp_path, row(), row(2) | changes, row(3))

@@ -266,7 +266,7 @@ BROKEN: list[tuple[Made, Row, str]] = [
 
 
 @pytest.mark.parametrize(("made", "changes", "says"), BROKEN)
-def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_others_are_read(
     tmp_path: Path, made: Made, changes: Row, says: str
 ) -> None:
     row = FILES[made][1]

@@ -75,7 +75,7 @@ def terms_of(weights: Sequence[float]) -> StepTerms:
     return StepTerms(lambda _: steps, accuracy, lambda text: text == "good")
 
 
-def test_steps_are_paid_once_and_turns_take_one_step_each() -> None:
+def test_steps_are_rewarded_once_and_turns_take_one_step_each() -> None:
     terms = terms_of([0.5, 0.5])
     # Both turns fit the first step best, but only the first turn fits the second step at all: turn
     # 0 -> step 1 (0.5·0.6), turn 1 -> step 0 (0.5·0.8), sum 0.7. A greedy matching gives 0.5·0.9
@@ -87,7 +87,7 @@ def test_steps_are_paid_once_and_turns_take_one_step_each() -> None:
     assert terms.worth(again, SAMPLE) == pytest.approx(StepScore(0.45, 0.5))
 
 
-def test_form_is_paid_for_the_turns_that_take_a_step() -> None:
+def test_format_is_rewarded_for_the_turns_that_take_a_step() -> None:
     terms = terms_of([0.5, 0.5])
     # accuracy 1.0 without form is worth 0.5·(1 + 0); accuracy 0.3 with form 0.5·(0.3 + 1)
     log = log_of([[1.0, None], [0.3, None]], [False, True])
@@ -171,7 +171,7 @@ def kind_accuracy(events: Sequence[Event], step: ReferenceStep, sample: Sample) 
 
 
 @given(st.integers(0, 4), st.lists(TURN, max_size=6), st.sampled_from([0.0, 1.0]))
-def test_farming_turns_pays_less_than_answering(
+def test_farming_turns_earns_less_than_answering(
     before: int, turns: list[tuple[str, float, bool]], right: float
 ) -> None:
     """Check that turns without an answer earn less than one right answer, and any answer adds."""
@@ -207,7 +207,7 @@ def paying(score: Any, **options: Any) -> StepRewardWrapper:
     return StepRewardWrapper(env.env, [RewardTerm("calls", 0.5, score)])
 
 
-def test_steps_pay_what_the_terms_have_grown_by() -> None:
+def test_steps_reward_the_increase_of_the_terms() -> None:
     env = paying(calls)
     for _ in range(2):  # the reward of the second episode starts at zero
         env.reset(seed=0)
@@ -240,7 +240,7 @@ def test_wrapper_raises_if_aborts_are_raised() -> None:
         env.step(ADD)
 
 
-def test_aborted_step_of_the_environment_pays_nothing() -> None:
+def test_aborted_step_of_the_environment_has_no_reward() -> None:
     env = paying(calls, trouble=True)
     env.reset(seed=0)
     _, reward, _, truncated, info = env.step("<tool>\nname: trouble\nkind: service\n</tool>")

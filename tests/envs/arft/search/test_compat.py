@@ -104,7 +104,7 @@ def paid(*texts: str) -> tuple[float, float]:
     return unweighted(steps, log, SAMPLE), unweighted(form, log, SAMPLE)
 
 
-def test_turn_is_paid_by_the_step_at_its_place() -> None:
+def test_turn_is_rewarded_by_the_step_at_its_position() -> None:
     search, answer = (
         f"<think>a</think><search>{GOLD}</search>",
         "<think>a</think><answer>green</answer>",
@@ -118,7 +118,7 @@ def test_turn_is_paid_by_the_step_at_its_place() -> None:
     assert paid() == (0.0, 0.0)
 
 
-def test_exact_match_pays_for_the_answer() -> None:
+def test_exact_match_rewards_the_answer() -> None:
     steps, _ = compat.published_terms(word_similarity, "em")
     log = EventLog([TurnTaken(0, "<answer>green</answer>", None)])
     assert unweighted(steps, log, Sample("s", "?", answers=("dark green",))) == 0.0
@@ -164,7 +164,7 @@ def test_turn_that_does_nothing_is_not_repeated_and_nothing_found_is_empty() -> 
     assert info["step"].events[1].detail["titles"] == []
 
 
-def test_steps_are_paid_as_in_the_public_code() -> None:
+def test_steps_are_rewarded_as_in_the_public_code() -> None:
     env, _ = begin()
     base: Any = env.unwrapped
     first, second = base.sample.ground_truth.queries

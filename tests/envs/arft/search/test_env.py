@@ -213,7 +213,7 @@ def test_page_is_text_and_nothing_else() -> None:
     assert len(info["step"].events) == 2
 
 
-def test_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
+def test_tiny_preset_has_minimal_texts(oracle: Oracle) -> None:
     from visenv.envs.arft.search.world.tokens import QUESTIONS, WORDS
 
     env = make_search(preset="tiny")
@@ -245,7 +245,9 @@ def test_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
         ("hello", "one <search>…</search> or one <answer>"),
     ],
 )
-def test_bad_turn_is_answered_and_the_episode_goes_on(index: Path, turn: str, says: str) -> None:
+def test_turn_that_is_malformed_gets_a_message_and_the_episode_continues(
+    index: Path, turn: str, says: str
+) -> None:
     env, _ = begin(f"words:{index}")
     observation, reward, terminated, truncated, _ = env.step(turn)
     assert says in observation["text"]
@@ -296,7 +298,7 @@ def test_reward_is_chosen_by_name(index: Path, reward: str, paid: float) -> None
 
 
 @pytest.mark.parametrize("compat", [None, "arft"])
-def test_failed_engine_aborts_the_episode_and_is_not_paid(compat: str | None) -> None:
+def test_failed_engine_aborts_the_episode_without_a_reward(compat: str | None) -> None:
     engine = Engine(ARTICLES)
     env, _ = begin(engine, compat=compat, similarity="words")
     env.step(search("founder of Kastor Works"))
@@ -378,7 +380,7 @@ def test_web_is_asked_with_the_key_of_the_environment(monkeypatch: pytest.Monkey
         ({"render_mode": "humane"}, ConfigurationError, "render_mode"),
     ],
 )
-def test_wrong_options_say_what_is_right(
+def test_options_that_are_invalid_name_the_valid_ones(
     options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=re.escape(says)):

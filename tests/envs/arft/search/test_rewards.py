@@ -107,7 +107,7 @@ def test_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) 
     assert reward(turn) == pytest.approx((accuracy, 0.0))
 
 
-def test_malformed_turn_pays_nothing() -> None:
+def test_malformed_turn_earns_nothing() -> None:
     assert reward(malformed()) == (0.0, 0.0)
 
 
@@ -140,7 +140,7 @@ def test_best_episodes() -> None:
     assert reward(answered("dark green"), sample=TEXT_ONLY) == pytest.approx((1.0, 1.0))
 
 
-def test_second_query_for_the_same_is_paid_for_what_it_adds() -> None:
+def test_second_query_for_a_fact_is_rewarded_for_its_increase() -> None:
     assert reward(searched("Kastor Works"), searched(FOUNDER)) == pytest.approx((1 / 5, 1 / 5))
     assert reward(searched(FOUNDER), searched("Kastor Works")) == pytest.approx((1 / 5, 1 / 5))
 
@@ -197,7 +197,7 @@ def total(turns: Sequence[list[Event]], by: str = "f1") -> float:
 
 
 @given(st.lists(TURNS, max_size=7), st.sampled_from(["dark green", "green", "wrong"]))
-def test_farming_turns_pays_less_than_answering(turns: list[list[Event]], answer: str) -> None:
+def test_farming_turns_earns_less_than_answering(turns: list[list[Event]], answer: str) -> None:
     assert total(turns) < total([answered("dark green")])
     assert total(turns) < total([*turns, answered(answer)]) <= 2 + 1e-9
     assert total(turns * 2) == pytest.approx(total(turns)), "no step is paid twice"

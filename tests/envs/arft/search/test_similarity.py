@@ -128,7 +128,7 @@ def test_names_that_are_known_are_asked_for() -> None:
 
 
 @real
-def test_published_one_cannot_tell_years_and_names_apart() -> None:
+def test_published_similarity_does_not_distinguish_years_and_names() -> None:
     published, guarded = open_similarity("published"), open_similarity("meaning")
     for query, wanted in (
         ("winner of the election in 2020", "winner of the election in 2021"),
@@ -183,6 +183,6 @@ def test_similarities_are_opened_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @real
-def test_model_that_is_not_there_says_so_when_it_is_used(tmp_path: object) -> None:
+def test_model_that_is_missing_is_reported_when_it_is_used(tmp_path: object) -> None:
     with pytest.raises(ConfigurationError):
         open_similarity(f"meaning:{tmp_path}/nothing")("a", "a")

@@ -129,7 +129,7 @@ def test_sft_and_rl_share_no_sample(tmp_path: Path) -> None:
     assert 70 < len(parts["rl"]) < 130
 
 
-def test_bad_settings_are_named(tmp_path: Path) -> None:
+def test_verify_and_mix_refuse_invalid_settings(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="threshold"):
         Verify([], tmp_path, tmp_path, 0.0)
     with pytest.raises(ConfigurationError, match="rl_share"):

@@ -41,7 +41,7 @@ def run(kit: Any, reply: Any, tag: str, row: Any = QUESTION, **options: Any) -> 
 # ---------------------------------------------------------------------------- items
 
 
-def test_two_way_item_of_long_responses(kit: Any) -> None:
+def test_item_with_two_long_responses_has_the_layout_of_the_benchmark(kit: Any) -> None:
     outcome = run(kit, LONG, "2-way-pair_rm", {**QUESTION, "doc_id": "a.pdf", "kind": "colour"})
     (item,) = outcome.rows
     assert item["question"] == QUESTION["question"]
@@ -59,7 +59,7 @@ def test_description_changes_the_question(kit: Any) -> None:
     assert item["style"] == "description"
 
 
-def test_four_way_item(kit: Any) -> None:
+def test_item_with_four_responses_has_the_layout_of_the_benchmark(kit: Any) -> None:
     wrong = [f"Look at the head of the man: the hat there is {c}." for c in ("blue", "teal", "tan")]
     (item,) = run(kit, {**LONG, "wrong": wrong}, "4-way-pair_rm").rows
     assert sorted(item["preds"]) == sorted([LONG["right"], *wrong])
@@ -95,7 +95,7 @@ def test_right_response_stands_anywhere_equally_often(kit: Any) -> None:
         assert sorted(preds) == ["a", "b", "c", "r"]
 
 
-def test_forms_have_as_many_responses_as_the_layout_says() -> None:
+def test_forms_have_as_many_responses_as_the_layout_requires() -> None:
     for forms in FORMS.values():
         for tag, form in forms.items():
             assert RESPONSES[tag] == form.responses

@@ -36,7 +36,7 @@ from visenv.errors import DataError
         ("room 101", "one hundred one", False),  # numbers in words are known up to twenty
     ],
 )
-def test_whether_a_text_states_an_answer(text: str, answer: str, expected: bool) -> None:
+def test_states_finds_an_answer_in_a_text(text: str, answer: str, expected: bool) -> None:
     assert states(text, answer) is expected
 
 

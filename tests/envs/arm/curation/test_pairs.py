@@ -90,7 +90,7 @@ def test_second_reply_counts_when_the_first_cannot_be_used(kit: Any) -> None:
     assert outcome.rows[0]["rejected"] == "The car is blue."
 
 
-def test_flawed_responses_that_say_the_same(kit: Any) -> None:
+def test_flawed_responses_that_are_equal_are_refused(kit: Any) -> None:
     policy = kit.Replies({"responses": ["It is blue.", "it is BLUE"]})
     (outcome,) = kit.run(negatives(policy, count=2), [QUESTION])
     assert outcome.reason == "same response"
@@ -126,7 +126,7 @@ def dedupe(kit: Any, rows: list[Any], **options: Any) -> list[Any]:
     return found
 
 
-def test_responses_too_alike_are_dropped(kit: Any) -> None:
+def test_responses_that_are_too_similar_are_dropped(kit: Any) -> None:
     # Longest common subsequence "a red a", 7 of 9 characters each: 1 - (2 + 2) / 18 = 0.7778
     assert dedupe(kit, [PAIR], contrast=0.78)[0].status == "kept"
     (outcome,) = kit.run(Dedupe(contrast=0.77), [PAIR], "b/b.jsonl")

@@ -92,7 +92,7 @@ def test_reply_that_was_cut_off_is_called_so(kit: Any) -> None:
         read_reply('<think>Perhaps {"responses": ["a", "b"]}? No,', cut=True)
 
 
-def test_writer_asks_again_and_says_why(kit: Any) -> None:
+def test_writer_asks_again_with_the_reason(kit: Any) -> None:
     policy = kit.Replies("nonsense", {"responses": ["a"]}, GOOD)
     assert write(Writer(policy, Sampling(0.7, 99))) == ["a", "b"]
     first, second, third = policy.prompts()

@@ -183,7 +183,9 @@ def test_ids_of_every_type(folder: Path) -> None:
         ({"constraints": ["short"]}, "a row must be an object"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    folder: Path, bad: Any, problem: str
+) -> None:
     line = bad if isinstance(bad, str) else row(2, **bad)
     source = ARMBench(write(folder, PERCEPTION, row(1), line, row(3)))
     assert len(source) == 2
@@ -208,7 +210,7 @@ def test_broken_image_is_known_when_its_row_is_asked_for(folder: Path) -> None:
     assert source[1].images[0].size == (40, 30)
 
 
-def test_folder_without_the_benchmark_says_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_the_benchmark_lists_its_content(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(DataError, match=r"fine_grained_perception\.jsonl.*it holds notes\.txt"):
         ARMBench(tmp_path)

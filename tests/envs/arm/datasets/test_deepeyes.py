@@ -99,7 +99,7 @@ def test_files_that_count_from_0_each(tmp_path: Path) -> None:
         ({"extra_info": {"question": "q", "answer": "x", "index": 0}}, "used before"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
     tmp_path: Path, bad: dict[str, Any], problem: str
 ) -> None:
     source = DeepEyes(write(tmp_path, [row(0), row(1, **bad), row(2)]))

@@ -97,7 +97,9 @@ def test_mme_realworld_of_lmms_eval(tmp_path: Path) -> None:
         ({"Text": ""}, "no Text"),
     ],
 )
-def test_bad_row_of_mme_realworld_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_row_of_mme_realworld_that_is_invalid_is_listed(
+    tmp_path: Path, changes: Row, problem: str
+) -> None:
     source = MMERealWorld(write_mme(tmp_path, mme(1), {**mme(2), **changes}))
     assert len(source) == 1
     assert problem in source.problems[0].problem
@@ -156,7 +158,9 @@ def test_visual_probe(tmp_path: Path) -> None:
         ({"solution": True}, "no solution"),
     ],
 )
-def test_bad_row_of_visual_probe_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_row_of_visual_probe_that_is_invalid_is_listed(
+    tmp_path: Path, changes: Row, problem: str
+) -> None:
     source = VisualProbe(write_probe(tmp_path, probe(0), {**probe(1), **changes}))
     assert len(source) == 1
     assert problem in source.problems[0].problem

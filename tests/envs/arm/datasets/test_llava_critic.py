@@ -175,7 +175,9 @@ GOOD = row(ARENA, "[[A>B]]", "good")
         (row(ARENA, "[[A>B]]", image="gone.png"), "there is no image"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     source = LLaVACritic(write(tmp_path, GOOD, bad))
     assert len(source) == 1
     (listed,) = source.problems

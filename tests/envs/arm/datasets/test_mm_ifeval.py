@@ -158,7 +158,9 @@ def test_constraints_written_as_python(tmp_path: Path) -> None:
         ({"image": "gone.png"}, "there is no image"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     line = bad if isinstance(bad, str) else row(2, **bad)
     source = MMIFEval(lines(tmp_path, row(1), line, row(3)))
     assert len(source) == 2

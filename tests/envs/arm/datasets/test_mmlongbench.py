@@ -75,7 +75,7 @@ def test_rows_and_kinds(folder: Path) -> None:
     assert len(source.library.document(sample.ground_truth.document)) == 3
 
 
-def test_score_goes_by_the_format(folder: Path) -> None:
+def test_score_depends_on_the_format(folder: Path) -> None:
     source = MMLongBench(write(folder, row(), row(answer="25%", answer_format="Float")))
     assert [source.score(each, source[0]) for each in ("6", "6.0", "7", "six")] == [1, 1, 0, 0]
     assert source.score("0.25", source[1]) == 1
@@ -148,7 +148,9 @@ def test_hub_layout(folder: Path) -> None:
         (row(evidence_sources="Chart"), "not a list"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    folder: Path, bad: Any, problem: str
+) -> None:
     source = MMLongBench(write(folder, row(), bad, row()))
     assert len(source) == 2
     (listed,) = source.problems

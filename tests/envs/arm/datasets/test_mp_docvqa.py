@@ -142,7 +142,7 @@ def test_hub(tmp_path: Path) -> None:
     assert copy.library.document("ffbf0023").page_image(1, 1000).size == (51, 80)
 
 
-def test_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(folder: Path) -> None:
+def test_split_test_keeps_its_rows_and_reports_that_it_cannot_be_scored(folder: Path) -> None:
     row = challenge(1)
     del row["answers"], row["answer_page_idx"]
     source = MPDocVQA(write(folder, row, split="test"), split="test")
@@ -197,7 +197,9 @@ def test_pages_and_documents_that_are_not_there(folder: Path) -> None:
         (challenge(2, answer_page_idx="9" * 5_000), "must be 0 to 2"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    folder: Path, bad: Any, problem: str
+) -> None:
     source = MPDocVQA(write(folder, challenge(1), bad, challenge(3)))
     assert len(source) == 2
     (listed,) = source.problems

@@ -168,7 +168,9 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-def test_bad_rows_are_listed_with_their_line_and_the_others_go_on(tmp_path: Path) -> None:
+def test_rows_that_are_invalid_are_listed_with_their_line_and_the_others_are_read(
+    tmp_path: Path,
+) -> None:
     first = {**JUDGED, "id": "first/pair/single"}
     fill(tmp_path, [first, "", *(row for row, _ in BAD), {**GOOD, "id": "last"}])
     (tmp_path / "torn.pdf").write_bytes(MINUTES[:80])

@@ -157,7 +157,9 @@ def test_rating_lies_on_its_scale(answer: str, rating: int) -> None:
         (row(1), "used before"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     source = RewardBench2(write(tmp_path, row(1), bad, row(3)))
     assert len(source) == 2
     (listed,) = source.problems
@@ -173,7 +175,9 @@ def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, proble
         (row("ref:2", "Ties", rejected=[]), "rejected must be a list of texts"),
     ],
 )
-def test_bad_tie_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_tie_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     source = RewardBench2(write(tmp_path, tie("ref:1", 1), bad), subset="Ties")
     assert len(source) == 3
     assert problem in source.problems[0].problem

@@ -80,7 +80,9 @@ def test_accuracies_count_prompts_that_come_once() -> None:
         ([RatedPrompt("tied:1", [5, 1], -1)], "-1 right ones of 2"),
     ],
 )
-def test_ties_that_cannot_be_scored_say_why(prompts: list[RatedPrompt], problem: str) -> None:
+def test_ties_that_cannot_be_scored_give_the_reason(
+    prompts: list[RatedPrompt], problem: str
+) -> None:
     with pytest.raises(DataError, match=problem):
         ties_score(prompts)
 

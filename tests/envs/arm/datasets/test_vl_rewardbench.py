@@ -136,7 +136,9 @@ def test_hub_layout(tmp_path: Path) -> None:
         ({"image": "../a.png"}, "leads out"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     line = bad if isinstance(bad, str) else row("x-2", **bad)
     source = VLRewardBench(lines(tmp_path, row("x-1"), line, row("x-3")))
     assert len(source) == 2

@@ -268,7 +268,7 @@ def test_file_is_named_where_there_are_several(tmp_path: Path) -> None:
         ({"choices": "['a', "}, "not a list"),
     ],
 )
-def test_bad_row_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_row_that_is_invalid_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
     source = VlmEval(write(tmp_path, row(1, answer="x"), {**row(2, answer="x"), **changes}))
     assert len(source) == 1
     (listed,) = source.problems
@@ -318,7 +318,7 @@ def played(problem: str, **right: int) -> list[tuple[Episode, Sample]]:
     return made
 
 
-def test_wemath_counts_whole_problems() -> None:
+def test_wemath_counts_complete_problems() -> None:
     episodes = [
         *played("mastered", _1=1, _2=1, _multi=1),
         *played("inadequate", _1=1, _2=1, _multi=0),

@@ -77,7 +77,7 @@ def test_small_crop_is_enlarged_twice_by_pillows_bicubic_kernel() -> None:
     np.testing.assert_array_equal(result.pixels, bicubic(native.pixels[:400, :223], (446, 800)))
 
 
-def test_thin_box_is_widened_and_the_policy_is_told() -> None:
+def test_thin_box_is_widened_with_a_message() -> None:
     tool, native = CropZoom(), picture(1000, 1000)
     result, text, detail = zoomed(tool, opened(tool, native), [10, 10, 12, 300])
     assert detail["box"] == [0, 10, 28, 300]  # calculated in test_crop_box
@@ -155,7 +155,7 @@ def test_crop_that_the_environment_shrank_is_cut_as_it_is_stored() -> None:
     assert (detail["origin"], detail["box"]) == ("observation_1", [0, 0, 500, 500])
 
 
-def test_images_are_told_apart_by_name() -> None:
+def test_images_are_distinguished_by_name() -> None:
     tool, first, second = CropZoom(), picture(500, 500), picture(600, 600, seed=1)
     store = Store()
     tool.reset(Sample("sample-1", "?", (first, second)), store)
@@ -207,7 +207,7 @@ def test_arm_cuts_from_the_stored_picture_rounded_to_28() -> None:
     assert (detail["shown_box"], detail["box"]) == ([0, 0, 500, 350], [0, 0, 1000, 700])
 
 
-def test_arm_refuses_thin_boxes_and_says_so() -> None:
+def test_arm_refuses_thin_boxes_with_a_message() -> None:
     tool = CropZoom(compat="arm")
     with pytest.raises(ToolError, match=r"covers 2.016 x 292.3 pixels of original_image"):
         zoomed(tool, opened(tool, picture(1008, 1008)), [10, 10, 12, 300])
@@ -253,7 +253,7 @@ def test_qwen3_refuses_an_index_that_is_none(place: Any) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["qwen2.5", "qwen3"])
-def test_schema_tells_the_bounds_and_the_example_fits_it(dialect: Any) -> None:
+def test_schema_contains_the_bounds_and_the_example_satisfies_it(dialect: Any) -> None:
     tool = CropZoom(dialect=dialect)
     [line] = re.findall("<tools>\n(.*)\n</tools>", ToolCallGrammar().instructions([tool]))
     parameters = json.loads(line)["function"]["parameters"]
@@ -332,7 +332,7 @@ def test_missing_and_unknown_arguments_are_named(arguments: dict[str, Any]) -> N
         tool.run(arguments, opened(tool, picture(64, 64)))
 
 
-def test_bad_options_are_refused() -> None:
+def test_options_that_are_invalid_are_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"qwen2\.5, qwen3"):
         CropZoom(dialect="qwen4")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="arm"):
@@ -411,7 +411,7 @@ def test_random_arguments_are_accepted(tool: CropZoom) -> None:
     assert seen == {"original_image", "observation_1"}
 
 
-def test_open_tool_pickles_and_goes_on_the_same() -> None:
+def test_open_tool_pickles_and_continues_the_same() -> None:
     tool = CropZoom()
     store = opened(tool, picture(2000, 2000))
     zoomed(tool, store, [0, 0, 100, 100])

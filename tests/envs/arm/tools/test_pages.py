@@ -192,7 +192,9 @@ def test_ranker_that_cannot_search() -> None:
         ({"filename": "report", "query": "a", "top_k": 9}, "top_k: Extra inputs"),
     ],
 )
-def test_wrong_arguments_say_what_was_expected(arguments: dict[str, Any], problem: str) -> None:
+def test_arguments_that_are_invalid_get_the_expected_ones(
+    arguments: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ToolError, match=problem):
         PageByQuery(Shelf(report())).run(arguments, Store())
 
@@ -212,7 +214,7 @@ def test_page_by_its_number() -> None:
 
 
 @pytest.mark.parametrize("page", [0, -1, 7, 10**9, 10**40, -(10**40)])
-def test_page_that_does_not_exist_says_which_do(page: int) -> None:
+def test_page_that_does_not_exist_gets_a_list_of_the_pages(page: int) -> None:
     with pytest.raises(ToolError, match="must be from 1 to 6"):
         index(PageByIndex(Shelf(report())), page)
 

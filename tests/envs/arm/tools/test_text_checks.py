@@ -39,7 +39,7 @@ def test_text_comes_first_and_then_the_checks_own(tool: TextCheckTool) -> None:
     assert all(field["description"] for field in schema["properties"].values())
 
 
-def test_says_what_the_check_says() -> None:
+def test_tool_returns_the_verdict_of_the_check() -> None:
     store = store_of(text_0="one two", text_1="one two three")
     arguments = {"lower_bound": 1, "upper_bound": 2}
     tool = TextCheckTool(WORDS)
@@ -76,7 +76,9 @@ def test_dialect_decides() -> None:
         ({}, "takes response, lower_bound, upper_bound"),
     ],
 )
-def test_wrong_call_is_told_what_is_wrong(raw: dict[str, Any], said: str) -> None:
+def test_call_that_is_invalid_gets_a_message_with_the_mistake(
+    raw: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ToolError) as caught:
         TextCheckTool(WORDS).run(raw, store_of(text_0="a", text_1="b"))
     assert said in str(caught.value)
@@ -89,7 +91,7 @@ def test_text_that_cannot_be_split_is_refused() -> None:
         tool.run(call, store_of(text_0="So. " * 50_000))
 
 
-def test_broken_installation_is_not_told_the_policy(
+def test_broken_installation_is_not_shown_to_the_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tokenizers" / "punkt_tab" / "english").mkdir(parents=True)
@@ -121,7 +123,7 @@ def test_examples_and_random_calls_can_be_made(tool: TextCheckTool) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_is_pickled_and_copied(tool: TextCheckTool) -> None:
+def test_tool_is_pickled_and_copied(tool: TextCheckTool) -> None:
     store = store_of(text_0="One.")
     call = tool.example().model_dump()
     for other in (pickle.loads(pickle.dumps(tool)), copy.deepcopy(tool)):

@@ -143,7 +143,7 @@ def test_presets_are_those_of_the_scenes() -> None:
 
 
 @pytest.mark.parametrize("candidates", [0, -1, True, 2.0, "2"])
-def test_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
+def test_number_of_candidates_that_is_invalid_is_refused(candidates: Any) -> None:
     with pytest.raises(ConfigurationError, match="candidates must be 1 or more"):
         JudgedScenes(candidates)
 

@@ -89,7 +89,7 @@ def test_kinds_are_uniform() -> None:
     assert_uniform(Counter(sample.kind for sample in made), 8)
 
 
-def test_tiny_color_says_nothing_about_the_verdict() -> None:
+def test_tiny_color_is_independent_of_the_verdict() -> None:
     made = samples(1200, "tiny", candidates=(1,))
     right = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("True",))
     wrong = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("False",))

@@ -25,7 +25,7 @@ def blind() -> ModuleType:
 
 
 @pytest.mark.parametrize("place", range(18))
-def test_texts_alone_do_not_tell_the_verdict(blind: ModuleType, place: int) -> None:
+def test_texts_alone_do_not_reveal_the_verdict(blind: ModuleType, place: int) -> None:
     world = list(blind.worlds())[place]
     drawn = blind.draw(world.source, TRAINING + TEST, seed=1)
     reached = blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])
@@ -64,7 +64,7 @@ def _reached(blind: ModuleType, preset: str, candidates: int) -> Any:
     return blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])
 
 
-def test_questions_without_images_do_not_tell_the_answer(blind: ModuleType) -> None:
+def test_questions_without_images_do_not_reveal_the_answer(blind: ModuleType) -> None:
     for _, _, source in blind.question_worlds():
         drawn = blind.draw(source, 600, seed=1)
         training, test = drawn[:400], drawn[400:]

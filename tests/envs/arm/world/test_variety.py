@@ -72,7 +72,7 @@ def test_questions_and_statements_exist_for_every_kind() -> None:
         assert all(each.count("{sign}") == 1 for each in questions)
 
 
-def test_five_thousand_seeds_have_two_thousand_questions() -> None:
+def test_scenes_of_5000_seeds_have_2000_questions() -> None:
     """Check 1,000 seeds; `python benchmarks/arm_variety.py` counts the questions of 5,000."""
     counted = load_program("benchmarks/arm_variety.py").questions(1000)
     assert counted > 700

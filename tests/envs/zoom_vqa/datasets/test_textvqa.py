@@ -106,7 +106,7 @@ def test_score(tmp_path: Path) -> None:
     assert source.score("Stop sign.", source[0], compat="r1_vlm") == pytest.approx(1 / 3)
 
 
-def test_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(tmp_path: Path) -> None:
+def test_split_test_keeps_its_rows_and_reports_that_it_cannot_be_scored(tmp_path: Path) -> None:
     photo(tmp_path / "test_images" / "abc.jpg")
     unanswered = row(1, "abc")
     del unanswered["answers"]
@@ -135,7 +135,9 @@ def test_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(tmp_path: P
         (None, "must be an object"),
     ],
 )
-def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_row_that_is_invalid_is_listed_and_the_others_are_read(
+    tmp_path: Path, bad: Any, problem: str
+) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     source = TextVQA(release(tmp_path, [row(1, "abc"), bad, row(3, "abc")]))
     assert [source[index].id for index in range(len(source))] == [
@@ -226,14 +228,14 @@ def test_unknown_split_is_refused(tmp_path: Path) -> None:
         TextVQA(tmp_path, split="vall")
 
 
-def test_folder_of_neither_layout_says_what_is_there(tmp_path: Path) -> None:
+def test_folder_of_neither_layout_lists_its_content(tmp_path: Path) -> None:
     (tmp_path / "TextVQA_0.5.1_val.json").write_text("{}")
     expected = r"Expected TextVQA_0\.5\.1_train\.json.*holds TextVQA_0\.5\.1_val\.json"
     with pytest.raises(DataError, match=expected):
         TextVQA(tmp_path)
 
 
-def test_missing_image_folder_says_what_is_there(tmp_path: Path) -> None:
+def test_missing_image_folder_lists_the_content(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Expected the images of split 'train'"):
         TextVQA(release(tmp_path, [row(1, "abc")]))
 
@@ -286,7 +288,7 @@ def test_hub(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_bad_rows_of_the_hub(tmp_path: Path) -> None:
+def test_rows_of_the_hub_that_are_invalid_are_listed(tmp_path: Path) -> None:
     good = encoded(tmp_path, (20, 10))
     rows = [row(0, "a"), row(1, "b", answers=[]), row(2, "c"), row(3, "d")]
     nothing = {"bytes": None, "path": "lost.jpg"}
@@ -338,6 +340,6 @@ def test_textvqa_is_opened_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixt
         ("hrbench:/data?size=4", UnknownNameError, "Did you mean '4k'"),
     ],
 )
-def test_wrong_name(text: str, error: type[Exception], problem: str) -> None:
+def test_open_data_refuses_invalid_names(text: str, error: type[Exception], problem: str) -> None:
     with pytest.raises(error, match=problem):
         open_data(text)

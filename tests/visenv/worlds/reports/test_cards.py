@@ -64,7 +64,7 @@ def test_panels_are_the_same_gray_in_an_overview_of_three_in_a_row(how: str) -> 
             assert (panel == GRAY).all()
 
 
-def test_pages_show_and_say_their_number() -> None:
+def test_pages_show_their_number_and_contain_it_as_text() -> None:
     document = drawn(0)
     ranker = Bm25Ranker()
     marks = []

@@ -45,7 +45,7 @@ def test_candidates_are_three_wrong_ones_that_differ(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_responses_are_alike_but_for_the_value(kind: str) -> None:
+def test_responses_differ_only_in_the_value(kind: str) -> None:
     for seed, question in questions(kind):
         worded = question.respond(np.random.default_rng(seed), "<value>")
         assert worded.count("<value>") == 1

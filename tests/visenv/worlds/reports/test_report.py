@@ -31,7 +31,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-def test_topics_can_be_told_apart_by_every_word() -> None:
+def test_topics_are_distinguished_by_each_word() -> None:
     titles = [word for topic in TOPICS for word in words(topic.title)]
     assert len(titles) == len(set(titles))
     assert len(TOPICS) >= PAGES[1] - 1
@@ -85,7 +85,7 @@ def drawn(report: Report) -> PdfDocument:
     return PdfDocument.from_bytes(draw_report(report), "report")
 
 
-def test_pages_say_their_facts_in_their_text_layer() -> None:
+def test_pages_contain_their_facts_in_their_text_layer() -> None:
     report = write_report(3)
     document = drawn(report)
     assert len(document) == len(report.sections) + 1

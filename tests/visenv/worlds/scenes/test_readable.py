@@ -105,7 +105,7 @@ def test_zoom_is_enough_to_read(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_view_tells_no_more_than_chance(kind: str) -> None:
+def test_view_reveals_no_more_than_chance(kind: str) -> None:
     # Guessing is right with probability p = 1 / options: mean p, standard deviation
     # sqrt(p (1 - p) / 160). A guesser exceeds four deviations above the mean 1 time in 30,000.
     chance = 1 / len(KINDS[kind].options)

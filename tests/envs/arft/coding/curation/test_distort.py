@@ -83,7 +83,7 @@ def test_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
         assert data[place].ground_truth == rows[place].ground_truth
 
 
-def test_longer_list_goes_through_the_plan_again() -> None:
+def test_list_longer_than_the_plan_repeats_the_plan() -> None:
     plan: Plan = {("dark",): 2, ("none",): 1}
     lines = plan_lines(plan, 0, 9)
     assert Counter(line.row["problems"] for line in lines) == {"dark": 6, "none": 3}
@@ -96,7 +96,7 @@ def test_plan_cannot_be_larger_than_its_rows(count: int | None, rows: int | None
         plan_lines(PLANS["test"], 0, count, rows)
 
 
-def test_command_writes_a_set_and_goes_on_with_it(
+def test_command_writes_a_set_and_resumes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "train.jsonl"

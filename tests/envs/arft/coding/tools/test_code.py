@@ -198,12 +198,12 @@ def test_code_tool_pickles_with_its_sandbox() -> None:
     copy.sandbox.close()
 
 
-def test_too_little_room_for_text_is_refused() -> None:
+def test_code_tool_refuses_a_text_limit_that_is_too_small() -> None:
     with pytest.raises(ConfigurationError, match="characters must be at least 200, got 10"):
         CodeTool(characters=10)
 
 
-def test_program_that_fails_says_the_same_every_time() -> None:
+def test_program_that_fails_has_the_same_output_in_each_run() -> None:
     tool = CodeTool()
     store = with_images(input_image=gray(16, 9))
     tool.reset(SAMPLE, store)

@@ -63,7 +63,7 @@ def test_stored_parameters_make_the_image_again(problems: Problems, seed: int) -
     assert sample == distorted(BOXED, problems, np.random.default_rng(seed))
 
 
-def test_crop_says_where_to_look_in_thousandths() -> None:
+def test_crop_gives_the_region_in_thousandths() -> None:
     sample = distorted(BOXED, ("crop",), np.random.default_rng(0))
     # 10..20 of 40 px, and half of the width more on each side: 5..25, of 40 px 125..625; 5..15 of
     # 20 px, and half of the height more: 0..20, of 20 px 0..1000

@@ -85,7 +85,7 @@ def test_figures_are_all_different() -> None:
     assert len(drawn) == len(CHARGES) + len(HEADGEAR)
 
 
-def test_colors_in_every_place_can_be_told() -> None:
+def test_colors_in_each_place_can_be_distinguished() -> None:
     pictures = [
         looks(Entity(kind, "x", EntityLook(ink, charge, ground), {}))
         for kind, charge in (("city", "star"), ("company", "ring"), ("person", "hat"))

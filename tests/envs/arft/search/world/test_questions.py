@@ -162,7 +162,7 @@ def test_answers_have_other_spellings(asked: Asked) -> None:
     assert all(answers[1] == answers[0].replace(",", "") for answers in numbers)
 
 
-def test_path_is_clear_if_nothing_tells_its_answer_early() -> None:
+def test_path_is_clear_if_no_earlier_step_reveals_its_answer() -> None:
     from visenv.envs.arft.search.world.paths import RelationStep, is_clear
     from visenv.envs.arft.search.world.society import Entity
 
@@ -236,7 +236,7 @@ def test_hops_and_worlds_are_chosen() -> None:
         ({"preset": "tiny", "hops": (3,)}, ConfigurationError, r"\[1, 2\]"),
     ],
 )
-def test_wrong_options_say_what_is_right(
+def test_options_that_are_invalid_name_the_valid_ones(
     options: dict[str, object], error: type[Exception], says_so: str
 ) -> None:
     with pytest.raises(error, match=says_so):

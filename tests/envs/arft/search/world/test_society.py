@@ -71,7 +71,7 @@ def test_entities_of_a_kind_look_different_even_with_colors_swapped(seed: int) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_article_tells_all_there_is_in_several_sentences(seed: int) -> None:
+def test_article_contains_all_facts_in_several_sentences(seed: int) -> None:
     society = world(seed)
     articles: dict[str, Passage] = {
         article.title: article for article in WorldEngine("default", seed).articles()

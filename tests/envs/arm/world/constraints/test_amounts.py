@@ -13,7 +13,7 @@ seeds = st.integers(0, 2**32)
 
 
 @given(seeds, st.integers(1, 20), st.integers(0, 20))
-def test_words_say_the_bounds(seed: int, lowest: int, more: int) -> None:
+def test_words_state_the_bounds(seed: int, lowest: int, more: int) -> None:
     amount = draw_amount(np.random.default_rng(seed), lowest, lowest + more)
     told = [int(number) for number in re.findall(r"\d+", amount.words)]
     bounds = {amount.lower, amount.upper} - {0, OPEN}

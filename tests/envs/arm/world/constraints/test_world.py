@@ -28,7 +28,7 @@ def response(sample: Sample) -> str:
     return text
 
 
-def test_makes_texts_for_every_check() -> None:
+def test_world_creates_texts_for_every_check() -> None:
     assert list(MAKERS) == list(CHECKS)
     assert isinstance(WORLD, ProceduralSource)
 
@@ -63,7 +63,7 @@ def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", ["arm", "mmif"])
 @pytest.mark.parametrize("name", MAKERS)
-def test_half_of_the_verdicts_are_true_for_each_check_in_a_published_dialect(
+def test_verdicts_of_each_check_are_true_for_half_of_the_texts_in_a_published_dialect(
     name: str, dialect: Dialect
 ) -> None:
     """Check all makers; with mmif, the three checks of endings once rejected every text."""
@@ -97,7 +97,7 @@ def test_instructions_are_three_hundred_some_about_images() -> None:
     assert len({sample.images[0].size for sample in pictured}) > 1
 
 
-def test_is_a_judging_sample() -> None:
+def test_sample_is_a_judging_sample() -> None:
     for sample in drawn(1, 60):
         assert sample.answers in (("True",), ("False",))
         assert len(sample.ground_truth.candidates) == 1
@@ -107,7 +107,7 @@ def test_is_a_judging_sample() -> None:
         assert response(sample) == response(sample).strip()
 
 
-def test_half_of_the_verdicts_are_true_for_each_check() -> None:
+def test_verdicts_of_each_check_are_true_for_half_of_the_texts() -> None:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for sample in drawn(3, 3000):
         verdicts[sample.kind][sample.answers[0]] += 1

@@ -18,14 +18,14 @@ def test_flaws_by_hand() -> None:
     assert flaws((False, True, False), truth) == Flaws(3, 0)
 
 
-def test_wrong_statements_count_before_facts_left_out() -> None:
+def test_statements_that_are_wrong_count_before_omitted_facts() -> None:
     assert best_of([Flaws(1, 0), Flaws(0, 2)]) == 1
     assert best_of([Flaws(1, 0), Flaws(1, 1), Flaws(2, 0)]) == 0
     assert best_of([Flaws(1, 0), Flaws(1, 0)]) is None
 
 
 @pytest.mark.parametrize(("facts", "responses"), [(2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (3, 4)])
-def test_best_response_is_where_it_is_said_to_be(facts: int, responses: int) -> None:
+def test_best_response_is_at_the_position_of_the_verdict(facts: int, responses: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         drawn = draw_patterns(rng, facts, responses)

@@ -51,7 +51,7 @@ def test_right_values_follow_from_the_question() -> None:
         assert (topic.images, topic.signs) == ((), ())
 
 
-def test_wrong_values_are_wrong_and_statements_state_one_value() -> None:
+def test_values_that_are_wrong_differ_and_statements_state_one_value() -> None:
     for topic in text_topics(200):
         assert len(topic.facts) >= 2
         for fact in topic.facts:

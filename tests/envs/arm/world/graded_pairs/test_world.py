@@ -123,7 +123,7 @@ def test_best_response_stands_anywhere() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_length_tells_nothing_of_quality(seed: int) -> None:
+def test_length_is_independent_of_quality(seed: int) -> None:
     """Check that length does not predict the best response, within 4 standard errors."""
     world = GradedPairs(4, "text")
     rng = np.random.default_rng(seed)
@@ -179,7 +179,7 @@ def test_graded_pairs_are_seeded_to_the_byte(about: Any) -> None:
 
 
 @pytest.mark.parametrize("candidates", [0, 5, True, "2", 2.0])
-def test_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
+def test_number_of_candidates_that_is_invalid_is_refused(candidates: Any) -> None:
     with pytest.raises(ConfigurationError, match="candidates must be 1 to 4"):
         GradedPairs(candidates)
 
