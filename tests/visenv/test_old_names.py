@@ -120,7 +120,7 @@ def test_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("env", ["ZoomVQA-v0", "ArmDoc-v0", "House-v0", "ArgosImage-v0"])
-def test_the_old_option_stage_is_refused_and_preset_suggested(
+def test_old_option_stage_is_refused_and_preset_suggested(
     env: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--option", "stage=tiny", "--out", str(tmp_path)]
@@ -130,7 +130,7 @@ def test_the_old_option_stage_is_refused_and_preset_suggested(
 
 
 @pytest.mark.component("torch", "transformers")
-def test_a_recipe_with_the_old_option_stage_is_refused_and_preset_suggested(
+def test_recipe_with_the_old_option_stage_is_refused_and_preset_suggested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = tmp_path / "mine.toml"

@@ -99,7 +99,7 @@ def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_too
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
-def test_every_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
+def test_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
     card = make_card(env_id, episodes=0)
     table = section(card_markdown(card), "Reward terms")
     assert card.terms
@@ -202,7 +202,7 @@ def test_arguments_include_those_of_the_class_that_the_settings_class_extends() 
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
-def test_every_argument_has_a_description_and_not_only_a_reference(env_id: str) -> None:
+def test_argument_has_a_description_and_not_only_a_reference(env_id: str) -> None:
     listed = arguments_of(load("environment", env_id))
     entries = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
     assert entries
