@@ -41,6 +41,7 @@ sys.exit(status)
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_installed_program_is_this_one() -> None:
     program = Path(sys.executable).with_name("visenv")
     done = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
@@ -125,6 +126,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
 def test_mistake_gets_one_line_that_says_what_is_meant(
     words: tuple[str, ...],
@@ -202,6 +204,7 @@ def test_card_shows_the_spaces_the_reward_and_the_arguments(
     assert "``" not in said
 
 
+@pytest.mark.slow
 def test_card_shows_scores_a_transcript_and_writes_the_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,6 +372,7 @@ def test_groups_that_do_not_fit_into_80_columns_have_tables_below_each_other(
     assert [name for line in lines for name in line.split() if name in labels] == labels
 
 
+@pytest.mark.slow
 def test_eval_with_repeats_and_controls_breaks_no_cell_at_80_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
