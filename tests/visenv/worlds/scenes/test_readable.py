@@ -105,6 +105,7 @@ def test_zoom_is_enough_to_read(kind: str) -> None:
     assert measured(kind)[1] >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_view_tells_no_more_than_chance(kind: str) -> None:
     # Guessing is right with probability p = 1 / options: mean p, standard deviation
