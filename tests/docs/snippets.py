@@ -8,6 +8,15 @@ comment before a block states that it does not run, and the reason::
 
 Such a block is still read: Python has to compile, and the options of every ``visenv`` command have
 to exist. A block with a title (``title="name.py"``) is written to a file of that name.
+
+A block that needs names, files, data sets or a server that the page does not show has a setup,
+which is Python code in a comment. It runs in the names of the page before the block, with the
+`tests.docs.page_setup.Setup` of the page as ``setup``::
+
+    <!-- snippet: setup
+    setup.replace["<folder>"] = setup.data("vstar")
+    setup.words["eval"] = "--episodes 2"
+    -->
 """
 
 from __future__ import annotations
@@ -30,12 +39,12 @@ REASONS = {
     "needs the network": "",
     "sets up the machine": "make, pip or a package manager",
     "takes minutes": "training, or many episodes; tests run smaller versions",
-    "uses a file that the reader makes": "",
 }
 """Reasons for which a block does not run."""
 
 _BLOCK = re.compile(
-    r"(?:^<!-- snippet: skip, ([^>]*) -->\n)?^```(python|sh)([^\n]*)\n(.*?)^```",
+    r"(?:^<!-- snippet: (?:skip, ([^>]*) |setup\n((?:(?!-->).)*))-->\n)?"
+    r"^```(python|sh)([^\n]*)\n(.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 _PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n]*>|\b(?:FOLDER|NAME)\b")
@@ -51,6 +60,7 @@ class Snippet(NamedTuple):
         text: Its text.
         title: Name of the file that the block is written to, or ``""``.
         skipped: Reason why it does not run, or ``""``.
+        setup: Hidden code that runs before it, or ``""``.
     """
 
     page: str
@@ -59,6 +69,7 @@ class Snippet(NamedTuple):
     text: str
     title: str
     skipped: str
+    setup: str = ""
 
     @property
     def place(self) -> str:
@@ -67,21 +78,30 @@ class Snippet(NamedTuple):
 
     def commands(self) -> Iterator[list[str]]:
         """Yield the words of each command of a shell block, without variables and placeholders."""
-        variables: dict[str, str] = {}
-        text = _PLACEHOLDER.sub("X", self.text).replace("\\\n", " ")
-        for line in text.splitlines():
-            command = line
-            for name, value in variables.items():
-                command = command.replace(f"${name}", value)
-            words = shlex.split(command, comments=True)
-            if words and all(re.match(r"[A-Z]+=", word) for word in words):
-                variables |= dict(word.split("=", 1) for word in words)
-            elif words:
-                yield words
+        yield from commands(_PLACEHOLDER.sub("X", self.text))
 
     def has_placeholder(self) -> bool:
         """Return whether the reader has to fill in a part of the block, such as ``<folder>``."""
-        return bool(_PLACEHOLDER.search(self.text)) if self.language == "sh" else False
+        return self.language == "sh" and has_placeholder(self.text)
+
+
+def has_placeholder(text: str) -> bool:
+    """Return whether the reader has to fill in a part of the text, such as ``<folder>``."""
+    return bool(_PLACEHOLDER.search(text))
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a shell text, with the values of its variables."""
+    variables: dict[str, str] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        command = line
+        for name, value in variables.items():
+            command = command.replace(f"${name}", value)
+        words = shlex.split(command, comments=True)
+        if words and all(re.match(r"[A-Z]+=", word) for word in words):
+            variables |= dict(word.split("=", 1) for word in words)
+        elif words:
+            yield words
 
 
 def snippets(page: Path) -> list[Snippet]:
@@ -89,9 +109,10 @@ def snippets(page: Path) -> list[Snippet]:
     text = page.read_text(encoding="utf-8")
     found = []
     for match in _BLOCK.finditer(text):
-        skipped, language, options, body = match.groups()
+        skipped, setup, language, options, body = match.groups()
         title = re.search(r'title="([^"]+)"', options)
-        line = text[: match.start(4)].count("\n") + 1
+        line = text[: match.start(5)].count("\n") + 1
         name = page.relative_to(ROOT).as_posix()
-        found.append(Snippet(name, line, language, body, title[1] if title else "", skipped or ""))
+        written = title[1] if title else ""
+        found.append(Snippet(name, line, language, body, written, skipped or "", setup or ""))
     return found

@@ -18,7 +18,6 @@ from visenv.cli import COMMANDS, _command
 
 ALL = [snippet for page in PAGES for snippet in snippets(page)]
 RUN = {page: [each for each in snippets(page) if not each.skipped] for page in PAGES}
-RUN_PAGE = Path(__file__).parent / "run_page.py"
 
 
 def test_snippets_are_skipped_for_listed_reasons_only() -> None:
@@ -28,7 +27,17 @@ def test_snippets_are_skipped_for_listed_reasons_only() -> None:
 
 
 def test_snippets_that_run_have_nothing_to_fill_in() -> None:
-    assert [each.place for each in ALL if not each.skipped and each.has_placeholder()] == []
+    shown = [each for each in ALL if not each.skipped and not each.setup]
+    assert [each.place for each in shown if each.has_placeholder()] == []
+
+
+def test_comments_about_snippets_are_read() -> None:
+    text = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    written = {page: text[page].count("<!-- snippet: ") for page in PAGES}
+    read = {
+        page: sum(bool(each.skipped or each.setup) for each in snippets(page)) for page in PAGES
+    }
+    assert written == read
 
 
 @pytest.mark.parametrize(
@@ -99,27 +108,16 @@ def check_example(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch)
 def test_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
     items: list[tuple[str, str, Any]] = []
     for snippet in RUN[page]:
+        if snippet.setup:
+            items.append(("setup", snippet.place, snippet.setup))
         if snippet.title:
             items.append(("file", snippet.place, (snippet.title, snippet.text)))
-        elif snippet.language == "python":
-            items.append(("python", snippet.place, snippet.text))
+        else:
+            items.append((snippet.language, snippet.place, snippet.text))
         for words in snippet.commands() if snippet.language == "sh" else ():
             assert words[0] == "visenv", f"{snippet.place}: {words[0]} does not run in the tests"
-            items.append(("visenv", snippet.place, words[1:]))
-    command = [sys.executable, str(RUN_PAGE)]
+    command = [sys.executable, "-m", "tests.docs.run_page"]
     done = subprocess.run(
         command, cwd=tmp_path, input=json.dumps(items), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-
-
-@pytest.mark.timeout(300)
-def test_environment_of_the_tutorial_passes_validate(tmp_path: Path) -> None:
-    page = ROOT / "docs/tutorials/write_an_environment.md"
-    blocks = [each.text for each in snippets(page) if each.language == "python"]
-    (tmp_path / "cards.py").write_text("\n\n".join(blocks), encoding="utf-8")
-    run = "import sys; from visenv.cli import main; sys.exit(main(['validate', 'cards:make']))"
-    done = subprocess.run(
-        [sys.executable, "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

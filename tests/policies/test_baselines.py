@@ -155,6 +155,7 @@ def test_retrieval_without_words_searches_for_the_question_alone() -> None:
     assert call.arguments == {"query": "Who owns this?"}
 
 
+@pytest.mark.slow
 def test_prompt_that_is_rebuilt_replaces_the_old_one() -> None:
     env = make_search(preset="tiny", hops=[1], compat="arft")
     listener = Listener("cyan square", "<answer>nobody</answer>")

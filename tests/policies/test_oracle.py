@@ -71,6 +71,7 @@ def hasty(expert_rate: float) -> list[bool]:
     return [len(episode.turns) == 1 for episode in episodes]
 
 
+@pytest.mark.slow
 def test_seed_selects_the_episodes_without_tools() -> None:
     assert hasty(0.25) == hasty(0.25)
     # 150 of 200 expected; five standard deviations are 5 * sqrt(200 * 0.25 * 0.75) = 31

@@ -31,6 +31,7 @@ def test_members_of_a_group_play_differently() -> None:
     assert len({played(7, member).turns[0].text for member in range(6)}) > 1
 
 
+@pytest.mark.slow
 def test_random_policy_writes_half_of_its_turns_well_formed() -> None:
     env = gym.make(ENV_ID)
     base = env.unwrapped

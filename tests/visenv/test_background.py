@@ -148,6 +148,7 @@ def test_import_starts_no_thread() -> None:
     assert (done.stdout.strip(), done.stderr) == ("1", "")
 
 
+@pytest.mark.slow
 def test_exit_does_not_wait_for_a_coroutine_and_warns_of_nothing() -> None:
     done = _run(
         "import asyncio; from visenv import background\n"

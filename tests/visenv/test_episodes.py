@@ -212,6 +212,7 @@ def episodes(draw: st.DrawFn) -> Episode:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(written=st.lists(episodes(), max_size=3))
 def test_episodes_as_read_equal_those_written(
@@ -409,6 +410,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(p for key, each in inside for p in _paths(each, (*path, key)))]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_changed_line_gives_an_episode_or_a_named_error(
@@ -566,6 +568,7 @@ append_episode(path, small)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["text", "image"])
 @pytest.mark.parametrize("how", ["append", "write"])
 def test_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ BROKEN_IMPORTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BROKEN_IMPORTS)))
 @pytest.mark.parametrize(
     ("group", "kind", "words"),

@@ -196,6 +196,7 @@ def test_tools_are_opened_once_in_100_episodes() -> None:
     assert tool.calls[-2:] == ["open", "reset"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", IDS)
 def test_tools_of_every_environment_are_opened_and_closed_once(
     env_id: str, monkeypatch: pytest.MonkeyPatch

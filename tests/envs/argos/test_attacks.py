@@ -97,6 +97,7 @@ def test_text_that_is_read_is_the_text_that_is_shown() -> None:
         assert set(shown.split()) <= set(observation["text"].split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("video", "kind"), KINDS, ids=str)
 def test_learned_text_only_model_stays_at_chance(video: bool, kind: str) -> None:
     train, test = (
@@ -124,6 +125,7 @@ def _forms(each: Any, option: str) -> tuple[str, str]:
     return option, f"place {each.options.index(option)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("video", "kind"), KINDS, ids=str)
 def test_constant_answer_stays_at_chance(video: bool, kind: str) -> None:
     samples = asked(video, kind, 1500, 3)
@@ -132,6 +134,7 @@ def test_constant_answer_stays_at_chance(video: bool, kind: str) -> None:
         assert share <= 1 / min(len(each.options) for each in samples) + 0.05
 
 
+@pytest.mark.slow
 def test_count_of_things_does_not_reveal_whether_one_is_absent() -> None:
     scenes: defaultdict[str, Counter[Any]] = defaultdict(Counter)
     for each in asked(False, "absent", 1200, 4):
@@ -149,6 +152,7 @@ def test_size_does_not_reveal_the_material_in_question() -> None:
         assert len({thing.size for thing in each.things}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [ImageWorld, VideoWorld])
 def test_tint_reveals_the_answer_in_training_alone(world: Any) -> None:
     kind = "color" if world is ImageWorld else "change"
@@ -200,6 +204,7 @@ def test_points_everywhere_earn_less_than_one_good_point() -> None:
     assert paid(spray) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("label", "kinds"),
     [
@@ -253,6 +258,7 @@ def test_trace_that_states_its_answer_scores_high_unless_it_is_hidden() -> None:
     assert paid(states, mask_answer=True, **options) == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", [False, True], ids=["text", "letter"])
 @pytest.mark.parametrize("kind", IMAGE_KINDS)
 def test_honest_play_earns_more_under_the_mask_than_a_bare_statement(
@@ -293,6 +299,7 @@ def test_empty_reasoning_does_not_leave_out_its_term() -> None:
     assert paid(silent, reward="no_grounding") == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_span_over_the_full_video_is_no_span() -> None:
     def whole(base: Any) -> str:
         event = base.truth.events[0]
@@ -311,6 +318,7 @@ NOTES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("note", NOTES)
 @pytest.mark.parametrize("kind", VIDEO_KINDS)
 def test_visible_event_earns_little_by_the_text_alone(kind: str, note: str) -> None:
@@ -338,6 +346,7 @@ def test_visible_event_earns_little_by_the_text_alone(kind: str, note: str) -> N
     assert np.mean([grounding(seed) for seed in range(8)]) <= most
 
 
+@pytest.mark.slow
 def test_naming_all_events_at_once_names_none() -> None:
     def all_at_once(base: Any) -> str:
         event = base.truth.events[0]

@@ -79,6 +79,7 @@ CASES = [(teacher, fault) for teacher in TEACHERS for fault in FAULTS]
 CASES.remove(("pointing_model", "NaN"))  # a point with NaN is dropped: `read_pointing`
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("teacher", "fault"), CASES)
 def test_broken_teacher_aborts_its_episode_alone(
     server: ChatServer, teacher: str, fault: str

@@ -165,6 +165,7 @@ def test_fields_of_a_preset_can_be_changed(name: str) -> None:
     assert "<think>" not in observation["text"]
 
 
+@pytest.mark.slow
 def test_noise_turns_verdicts_around_at_its_rate() -> None:
     env = make(noise=0.3, kinds=["color"])
     terms = [played(env, seed).terms for seed in range(150)]

@@ -36,6 +36,7 @@ def expected(env: Any, policy: Any) -> float:
     return sum(paid) / len(paid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHEATS_OF)
 def test_cheats_earn_no_more_than_an_honest_guess(cheats: ModuleType, name: str) -> None:
     policies = (*cheats.EVERYWHERE, *cheats.OF_ENV[CHEATS_OF[name]])
@@ -51,6 +52,7 @@ def test_cheats_earn_no_more_than_an_honest_guess(cheats: ModuleType, name: str)
     assert max(expected(published, policy) for policy in caught) > guess + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHEATS_OF)
 def test_question_alone_does_not_reveal_the_answer(name: str) -> None:
     # A text-only policy that always gives the most frequent answer of 30 other samples.

@@ -42,6 +42,7 @@ def oracle_episode(env: Any, base: AnswerEnv, **reset: Any) -> tuple[float, dict
     return float(reward), dict(info["step"].metrics)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", ENVS)
 def test_oracle_looks_and_is_right(name: str, preset: str) -> None:

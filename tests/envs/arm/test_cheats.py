@@ -16,6 +16,7 @@ def cheats() -> ModuleType:
     return load_program("benchmarks/arm_cheats.py")
 
 
+@pytest.mark.slow
 def test_cheats_earn_no_more_than_an_honest_guess(
     cheats: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,6 +38,7 @@ def test_cheats_earn_no_more_than_an_honest_guess(
     assert searched.evidence == pytest.approx(0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", ["stage1", "fixed_bonus"])
 def test_cheats_earn_no_more_than_a_guess_under_the_other_rewards(
     cheats: ModuleType, reward: str

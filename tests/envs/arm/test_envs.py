@@ -47,6 +47,7 @@ def picture(value: int, side: int = 64) -> Image:
     return Image.from_pixels(np.full((side, side, 3), value, np.uint8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENVS)
 def test_oracle_sees_and_is_right(name: str) -> None:
     env, judge = made(name)
@@ -164,6 +165,7 @@ def test_public_loop_drops_a_malformed_call_and_ends() -> None:
     assert not truncated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "\0", "x" * 10_000, ""])
 def test_document_name_leads_nowhere(name: str) -> None:
     env, _ = made("ArmDoc")
@@ -186,6 +188,7 @@ def test_metric_found_is_whether_all_evidence_was_shown() -> None:
         assert info["step"].metrics["found"] == (found if single else 0.0)
 
 
+@pytest.mark.slow
 def test_held_out_documents_are_others() -> None:
     names = []
     for documents in ((0, 5), (5, 10)):
@@ -198,6 +201,7 @@ def test_held_out_documents_are_others() -> None:
     assert not names[0] & names[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmDoc", "ArmPreference"])
 @pytest.mark.parametrize("candidates", [1, 2, 4])
 def test_responses_of_any_number(name: str, candidates: int) -> None:

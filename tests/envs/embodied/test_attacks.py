@@ -21,6 +21,7 @@ def truths(dialect: str, subset: str, count: int) -> list[HouseTruth]:
     return [house_sample(seed, options).ground_truth for seed in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
 def test_player_without_images_succeeds_about_as_often_as_by_guessing(
     dialect: str, subset: str

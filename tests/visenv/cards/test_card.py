@@ -36,6 +36,7 @@ def section(text: str, title: str) -> str:
     return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
+@pytest.mark.slow
 def test_card_shows_every_preset_with_all_its_fields(zoom: EnvCard) -> None:
     table = section(card_markdown(zoom), "Presets")
     assert "| field | `train` | `eval` | `scenes` | `tiny` |" in table
@@ -233,6 +234,7 @@ def test_picture_measures_no_more_of_a_long_text_than_it_shows(
     assert 0 < measured < 2000
 
 
+@pytest.mark.slow
 def test_picture_wraps_a_long_word_without_losing_a_character() -> None:
     font = PIL.ImageFont.load_default(19)
     word = "x" * 5000

@@ -107,6 +107,7 @@ ENDS = "check_whether_each_sentence_end_with_certain_substring"
 TEXT = "Two cats. One dog."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["arm", "mmif"])
 @pytest.mark.parametrize(
     ("name", "arguments", "answer"),

@@ -58,6 +58,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_answers_in_linear_time(name: str, dialect: Dialect) -> None:
@@ -68,6 +69,7 @@ def test_answers_in_linear_time(name: str, dialect: Dialect) -> None:
             assert check(name, f"{text}x", arguments, dialect) in (True, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
 def test_sentences_in_linear_time(piece: str) -> None:
     text = (piece * (LONG // len(piece) + 1))[:LONG]
@@ -85,6 +87,7 @@ def test_text_with_more_marks_than_nltk_splits_in_time(piece: str, dialect: Dial
 FAST = [name for name in CHECKS if "sentence" not in name and "keyword" not in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["digits", "thousands", "points", "blank lines", "NUL"])
 def test_checks_read_a_megabyte_in_time(piece: str) -> None:
     text = PIECES[piece] * (MEGABYTE // len(PIECES[piece]))

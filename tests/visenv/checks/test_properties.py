@@ -52,6 +52,7 @@ def test_paragraphs_and_sentences_are_counted(made: list[list[str]], data: st.Da
     assert check(SENTENCES, text, between(len(each)))
 
 
+@pytest.mark.slow
 @given(st.text(), st.text(min_size=1, max_size=20), st.text())
 def test_substrings_are_found_in_any_case(before: str, substring: str, after: str) -> None:
     if substring.isascii():
@@ -127,6 +128,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_checks_answer_for_any_text(name: str, dialect: Dialect) -> None:

@@ -41,6 +41,7 @@ sys.exit(status)
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_installed_program_is_this_one() -> None:
     program = Path(sys.executable).with_name("visenv")
     done = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
@@ -125,6 +126,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
 def test_mistake_gets_one_line_with_a_suggestion(
     words: tuple[str, ...],
@@ -213,6 +215,7 @@ def test_card_truncates_no_cell_of_a_table_in_80_columns(
     assert "\N{HORIZONTAL ELLIPSIS}" not in tables
 
 
+@pytest.mark.slow
 def test_card_shows_scores_a_transcript_and_writes_the_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -380,6 +383,7 @@ def test_groups_that_do_not_fit_into_80_columns_have_tables_below_each_other(
     assert [name for line in lines for name in line.split() if name in labels] == labels
 
 
+@pytest.mark.slow
 def test_eval_with_repeats_and_controls_breaks_no_cell_at_80_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from visenv.sandbox.examination import CHECKS, examine
 from visenv.sandbox.fork_server import ForkServer, ServerHello
 
 
+@pytest.mark.slow
 def test_doctor_reports_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
@@ -25,6 +26,7 @@ def test_doctor_reports_every_layer_and_every_check(capsys: pytest.CaptureFixtur
     assert "programs run in isolation by: " in said
 
 
+@pytest.mark.slow
 def test_program_that_breaks_out_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +63,7 @@ def test_machine_with_too_few_layers_is_reported(
     assert "Missing: landlock (not there)." in said.err
 
 
+@pytest.mark.slow
 def test_doctor_can_examine_one_way_of_isolation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--isolation", "landlock"]) == 0
     assert "programs run in isolation by: landlock" in capsys.readouterr().out

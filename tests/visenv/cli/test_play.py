@@ -117,6 +117,7 @@ def test_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.MonkeyPatc
     assert prompts == ["<think>", "", ""]
 
 
+@pytest.mark.slow
 def test_play_reads_well_in_a_terminal(tmp_path: Path) -> None:
     terminal, inside = pty.openpty()
     program = Path(sys.executable).with_name("visenv")

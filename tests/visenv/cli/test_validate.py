@@ -71,6 +71,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.slow
 def test_validate_prints_every_check_and_measurement(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", TOY, "--hostile", "5"]) == 0
     said = capsys.readouterr().out
@@ -84,6 +85,7 @@ def test_validate_prints_every_check_and_measurement(capsys: pytest.CaptureFixtu
     assert re.search(r"steps per second +\d+", said)
 
 
+@pytest.mark.slow
 def test_validate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", TOY, "--json", "--option", "turns=3", "--hostile", "7"]) == 0
     seven = printed(capsys)
@@ -112,6 +114,7 @@ def test_validate_reports_a_flaw_runs_the_other_checks_and_fails(
     assert "survives_hostile_text" in said.err
 
 
+@pytest.mark.slow
 def test_validate_reports_an_oracle_that_does_not_reach_the_top(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -133,6 +136,7 @@ def test_validate_survives_an_environment_that_cannot_be_reset(
     assert report["top_reward"] is report["steps_per_second"] is None
 
 
+@pytest.mark.slow
 def test_validate_calls_back_after_each_check() -> None:
     seen: list[CheckResult] = []
     report = validate(toy.make, 1, seen.append)
@@ -162,6 +166,7 @@ def test_validate_without_hypothesis_names_the_extra(
         check_all(toy.make)
 
 
+@pytest.mark.slow
 def test_validate_writes_nothing_to_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

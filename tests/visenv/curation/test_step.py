@@ -425,6 +425,7 @@ Slow().run(JsonLines(sys.argv[1]), Path(sys.argv[2]), concurrency=3, on_line=bar
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_lost_and_the_end_is_the_same(tmp_path: Path) -> None:
     lines, out = numbers(tmp_path / "in.jsonl", 60), tmp_path / "out.jsonl"
     command = [sys.executable, "-c", SLOW, str(lines.path), str(out)]

@@ -148,6 +148,7 @@ def test_images_that_cannot_be_read(tmp_path: Path) -> None:
     assert [problem.row for problem in source.problems] == [3, 4]
 
 
+@pytest.mark.slow
 def test_opening_does_not_keep_the_images(tmp_path: Path) -> None:
     image = picture((400, 400), noise=True)
     rows = [row(index, image=image) for index in range(30)]

@@ -313,6 +313,7 @@ def test_rendered_pages_are_kept_within_the_budget(root: Path) -> None:
     assert document.page_image(6, 200) is document.page_image(6, 200)
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_many_episodes(root: Path) -> None:
     import tracemalloc
 

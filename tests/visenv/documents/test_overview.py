@@ -58,6 +58,7 @@ def test_pages_go_left_to_right_then_down() -> None:
     assert places == {1: (6, 38), 2: (460, 38), 3: (6, 524), 4: (460, 524), 5: (6, 1010)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pages", [2, 20, 100, 1000])
 def test_pages_are_shown_in_order_within_the_budget(pages: int) -> None:
     image = overview(document(pages))

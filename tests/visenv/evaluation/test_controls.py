@@ -49,6 +49,7 @@ def text_of(messages: tuple[Message, ...]) -> str:
 # ------------------------------------------------------------------------------------- no image
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", WITH_IMAGES)
 def test_control_no_image_removes_every_image_and_no_text(env_id: str) -> None:
     make = maker(env_id, preset="tiny")
@@ -77,6 +78,7 @@ def test_message_that_was_only_an_image_stays_as_a_message() -> None:
 # ------------------------------------------------------------------------------------- no tool
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", WITH_TOOLS)
 def test_control_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None:
     make = maker(env_id)
@@ -158,6 +160,7 @@ def test_shuffled_results_depend_on_the_sample_alone() -> None:
     assert first == again == played(make(), seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", WITH_TOOLS)
 @pytest.mark.parametrize("policy", [OraclePolicy(), RandomPolicy()], ids=["oracle", "random"])
 def test_shuffled_results_keep_events_in_every_environment(env_id: str, policy: Any) -> None:

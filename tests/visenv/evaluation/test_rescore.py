@@ -52,6 +52,7 @@ def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
     return list(read_episodes(tmp_path / "episodes.jsonl"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", IDS)
 def test_rescore_reproduces_the_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
     env = gym.make(env_id, preset="tiny")
@@ -223,6 +224,7 @@ def test_rescore_refuses_a_spec_that_is_none(text: str) -> None:
         Rescorer().rescore(replace(episode, env_spec=text))
 
 
+@pytest.mark.slow
 def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     """Check that changed media are refused, in a new process: this one keeps sources in memory."""
     photo = tmp_path / "data" / "direct_attributes" / "sa_1.png"

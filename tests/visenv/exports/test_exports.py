@@ -211,6 +211,7 @@ def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> N
     assert [len(log["samples"]) for log in logs] == [1, 1, 1]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(saved=st.lists(episodes(), min_size=1, max_size=3))
 def test_exports_take_any_episode(

@@ -250,6 +250,7 @@ MEGABYTE = 2**20
 PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></think>", "<answer>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
 def test_parse_reads_a_megabyte_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the time is linear: one split, and no piece looked at more than twice."""

@@ -174,6 +174,7 @@ def test_descriptions_lose_their_markup_for_judges() -> None:
     assert without_tags('the <point x="1" y="2" alt="b">cup</point> falls') == "the cup falls"
 
 
+@pytest.mark.slow
 def test_descriptions_are_substrings_and_short() -> None:
     text = "frame 1 " * 100_000
     note = read_references(text, video=True).frames[0]

@@ -236,6 +236,7 @@ def test_hostile_texts_are_answered_shortly(name: str) -> None:
             assert problem.message.isprintable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [*TAGS, "<tool_call></think>", "<tool_call>{", "[", '{"a":', "é"])
 def test_parse_reads_a_megabyte_by_either_way(unit: str) -> None:
     """Check that the time is linear: quadratic time would exceed the time limit of the test."""

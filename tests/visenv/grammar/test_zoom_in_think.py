@@ -83,6 +83,7 @@ def test_odd_boxes_are_left_for_the_tool_to_judge() -> None:
     assert len(call.arguments["boxes"]) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # quadratic time takes minutes
 @pytest.mark.parametrize(
     "piece",

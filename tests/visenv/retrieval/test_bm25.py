@@ -87,6 +87,7 @@ def plain_scores(texts: list[list[str]], query: list[str], k1: float, b: float) 
 _words = st.lists(st.sampled_from("abcdefgh"), max_size=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(_words, min_size=1, max_size=12).filter(any), _words,

@@ -209,6 +209,7 @@ def test_environment_that_does_not_come_up_in_time_aborts() -> None:
     collector.close()
 
 
+@pytest.mark.slow
 def test_process_that_dies_or_hangs_is_replaced() -> None:
     policy = ByMember([ADD, trouble("exit")], [trouble("wait")], [ADD, ANSWER])
     executor = ProcessExecutor(timeout=5.0)
@@ -293,6 +294,7 @@ def test_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path)
     assert collector.stats.take()["retries"] == 0
 
 
+@pytest.mark.slow
 def test_large_image_comes_through_from_another_process() -> None:
     pixels = np.arange(3000 * 2000 * 3, dtype=np.uint32).astype(np.uint8).reshape(3000, 2000, 3)
     executor = ProcessExecutor()

@@ -63,6 +63,7 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
     return groups
 
 
+@pytest.mark.slow
 def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
     before, children = worker_threads(), set(multiprocessing.active_children())
     expected = groups_of(InlineExecutor())
@@ -95,6 +96,7 @@ ADVISED: dict[str, Callable[[], Policy[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_policy", ADVISED.values(), ids=list(ADVISED))
 def test_advised_policies_play_the_same_episodes_in_every_executor(
     make_policy: Callable[[], Policy[Any]],

@@ -20,6 +20,7 @@ MODES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES, ids=["sync", "async"])
 def test_stock_vector_environments(mode: dict[str, Any]) -> None:
     envs = gym.make_vec(toy.register(), num_envs=2, **mode)

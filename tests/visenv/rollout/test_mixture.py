@@ -36,6 +36,7 @@ def test_choice_is_a_function_of_the_seed(seed: int, weights: list[float]) -> No
     assert mixture.choose(seed) == mixture.choose(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [InlineExecutor, ProcessExecutor])
 def test_members_of_a_group_play_the_same_environment(executor: Any) -> None:
     made: Executor = executor()

@@ -69,6 +69,7 @@ def fleeting(count: int) -> Iterator[tuple[str, list[float]]]:
         weight[0] = -1.0
 
 
+@pytest.mark.slow
 def test_episodes_go_where_the_fewest_are() -> None:
     engines = [Engine("a"), Engine("b"), Engine("c")]
     replicas = Replicas(engines)

@@ -31,6 +31,7 @@ def sorted_episodes(folder: Path) -> list[Episode]:
     return sorted(found, key=lambda each: (each.group, each.member))
 
 
+@pytest.mark.slow
 def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
     words = [*ROLLOUT, "--groups", "60", "--num-generations", "2", "--concurrency", "4", "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"

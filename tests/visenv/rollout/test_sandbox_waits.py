@@ -104,6 +104,7 @@ def played(
         collector.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [Runs, RunsLater])
 @pytest.mark.parametrize("kind", [InlineExecutor, ThreadExecutor, ProcessExecutor])
 def test_rollout_stats_contain_the_wait_for_a_sandbox(

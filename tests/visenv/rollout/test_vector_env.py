@@ -385,6 +385,7 @@ def test_environment_that_cannot_be_made_gives_the_reason() -> None:
         gym.make_vec(toy.register(), num_envs=2, color="red")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["thread", "process"])
 def test_call_and_attributes_reach_every_environment(workers: str) -> None:
     pool = make(2, workers=workers)
@@ -405,6 +406,7 @@ def test_call_and_attributes_reach_every_environment(workers: str) -> None:
     pool.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["thread", "process"])
 def test_call_that_fails_raises_with_its_traceback_and_keeps_the_environments(
     workers: str,

@@ -115,5 +115,5 @@ class PoolMachine(RuleBasedStateMachine):
         self.pool.close()
 
 
-TestPool = PoolMachine.TestCase
+TestPool = pytest.mark.slow(PoolMachine.TestCase)
 TestPool.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

@@ -69,6 +69,7 @@ def test_images_cross_the_pipe(pool: EpisodePool) -> None:
     assert infos["step"][0].messages[0].images == sample.images
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["error", "service", "exit"])
 def test_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> None:
     reasons = {
@@ -87,6 +88,7 @@ def test_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> Non
     assert "total 3" in pool.step_at({0: ADD})[0].observation["text"]
 
 
+@pytest.mark.slow
 def test_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> None:
     restart(pool)
     hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
@@ -99,6 +101,7 @@ def test_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> N
     assert hung not in multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) -> None:
     restart(pool)
     idle = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
@@ -108,6 +111,7 @@ def test_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) ->
     assert neighbor_is_well(pool)
 
 
+@pytest.mark.slow
 def test_hanging_child_is_killed(pool: EpisodePool) -> None:
     restart(pool)
     hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
@@ -131,6 +135,7 @@ def test_value_that_cannot_cross_the_pipe_fails_that_call(pool: EpisodePool) -> 
     assert neighbor_is_well(pool)
 
 
+@pytest.mark.slow
 def test_close_ends_a_child_that_hangs() -> None:
     pool = make(1)
     pool.reset(seed=0)
@@ -145,6 +150,7 @@ def test_options_must_be_json() -> None:
         make(1, turns=object())
 
 
+@pytest.mark.slow
 def test_error_in_making_a_child_is_reported() -> None:
     with pytest.raises(ConfigurationError, match="at least 1 turn"):
         make(1, turns=0)
@@ -166,6 +172,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grace", [0.0, 60.0])
 def test_close_ends_many_children_quietly(grace: float, tmp_path: Path) -> None:
     program = tmp_path / "many.py"
@@ -177,6 +184,7 @@ def test_close_ends_many_children_quietly(grace: float, tmp_path: Path) -> None:
     assert done.stdout.startswith("0 processes left")
 
 
+@pytest.mark.slow
 def test_close_kills_children_that_hang_after_the_grace_period() -> None:
     pool = make(3)
     pool.reset(seed=0)

@@ -65,6 +65,7 @@ def flip(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open"])
 @pytest.mark.parametrize("damage", [cut, empty, overwrite, flip])
 def test_damaged_file_never_gives_a_wrong_value_and_is_replaced(
@@ -137,6 +138,7 @@ def _write(folder: str, start: int, barrier: Any) -> None:
     cache.put("shared", "the same")
 
 
+@pytest.mark.slow
 def test_processes_share_one_file(tmp_path: Path) -> None:
     barrier = SPAWN.Barrier(2)
     children = [
@@ -162,6 +164,7 @@ def _write_until_killed(folder: str, begun: Any) -> None:
             begun.set()
 
 
+@pytest.mark.slow
 def test_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
     for _ in range(3):
         begun = SPAWN.Event()
@@ -189,6 +192,7 @@ def _full_disk(folder: str, results: Any) -> None:
     results.put([cache.get(f"{number}") is not None for number in range(100)])
 
 
+@pytest.mark.slow
 def test_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     results = SPAWN.Queue()
     child = SPAWN.Process(target=_full_disk, args=(str(tmp_path), results))

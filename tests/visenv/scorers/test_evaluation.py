@@ -210,6 +210,7 @@ def _transformers(server: ChatServer, tmp_path: Path) -> Scorer:
     return Scorer("transformers", model=str(tmp_path / "tiny"), max_batch_size=32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [_openai, _rules, pytest.param(_transformers, marks=pytest.mark.component("transformers"))],

@@ -77,6 +77,7 @@ TRANSIENT: dict[str, tuple[Act, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSIENT)
 def test_failures_that_may_pass_are_tried_again(
     server: ChatServer, waits: list[float], name: str

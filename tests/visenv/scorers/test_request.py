@@ -31,6 +31,7 @@ def test_digests_are_those_of_the_first_release() -> None:
     assert digest(Embed("x")) == "5c6d49015052662a19532158f5fc9bf6339e945e87a89dd5a43e02fadab4c01d"
 
 
+@pytest.mark.slow
 def test_digest_is_the_same_in_another_process() -> None:
     program = (
         "from visenv.scorers import Generate, digest\nfrom visenv.types import Message\n"

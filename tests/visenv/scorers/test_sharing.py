@@ -70,6 +70,7 @@ def ask(scorer: Scorer, contents: list[Any], context: Any = SPAWN) -> tuple[int,
     return found
 
 
+@pytest.mark.slow
 def test_spawned_child_uses_the_instance_of_its_parent(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_spawned_child_uses_the_instance_of_its_parent(
     assert BATCHES[tag] == [["mine"], ["theirs"]]
 
 
+@pytest.mark.slow
 def test_requests_of_two_children_and_the_parent_are_one_batch(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
@@ -98,12 +100,14 @@ def test_requests_of_two_children_and_the_parent_are_one_batch(
     assert loaded(tmp_path) == [os.getpid()]
 
 
+@pytest.mark.slow
 def test_parent_loads_the_model_when_only_a_child_asks(model: Any, tmp_path: Path) -> None:
     _, [verdict] = ask(model(), ["x"])
     assert verdict.value["pid"] == os.getpid()
     assert loaded(tmp_path) == [os.getpid()]
 
 
+@pytest.mark.slow
 def test_failures_reach_the_child_as_they_are(model: Any) -> None:
     scorer = model()
     _, [error, refusal] = ask(scorer, ["error", "refuse"])
@@ -127,6 +131,7 @@ class Asker:
         """Do nothing."""
 
 
+@pytest.mark.slow
 def test_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
@@ -149,6 +154,7 @@ def _grandparent(pickled: bytes, results: Any) -> None:
     results.put(ask(scorer, ["grandchild"])[1][0].value["pid"])
 
 
+@pytest.mark.slow
 def test_grandchild_uses_the_instance_of_the_first_process(model: Any, tmp_path: Path) -> None:
     results = SPAWN.Queue()
     child = SPAWN.Process(target=_grandparent, args=(pickle.dumps(model()), results))
@@ -169,6 +175,7 @@ def test_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Path
     assert loaded(tmp_path) == [os.getpid()]
 
 
+@pytest.mark.slow
 def test_rule_and_a_server_are_rebuilt_in_the_child(remote: Any) -> None:
     rule = Scorer("rules", function="tests.visenv.scorers.doubles:double")
     for scorer, value in ((rule, 6), (remote(), 3)):
@@ -219,6 +226,7 @@ PARENT = """
 """
 
 
+@pytest.mark.slow
 def test_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: Path) -> None:
     # Here this process acts as the child: it holds a handle that another process pickled.
     command = [sys.executable, "-c", textwrap.dedent(PARENT), str(tmp_path)]
@@ -245,6 +253,7 @@ def _leave(pickled: bytes) -> None:
     os._exit(3)
 
 
+@pytest.mark.slow
 def test_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
     scorer = model(max_batch_size=1, timeout=0.5)
     child = SPAWN.Process(target=_leave, args=(pickle.dumps(scorer),))
@@ -257,6 +266,7 @@ def test_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
     assert verdict.value == 2
 
 
+@pytest.mark.slow
 def test_socket_is_removed_at_exit(tmp_path: Path) -> None:
     program = (
         "import os\nfrom visenv.scorers.services import share\nprint(share().path)\n"

@@ -118,6 +118,7 @@ def test_normalized_refuses(value: Any, problem: str) -> None:
         normalized(value)
 
 
+@pytest.mark.slow
 def test_normalized_refuses_deep_nesting_before_python_does() -> None:
     value: Any = 0
     for _ in range(100_000):

@@ -86,6 +86,7 @@ def _record(file: Path, letter: str) -> None:
         recorded.search(f"{letter}{number}", 3)
 
 
+@pytest.mark.slow
 def test_processes_share_a_file(tmp_path: Path) -> None:
     file = tmp_path / "web.jsonl"
     context = multiprocessing.get_context("spawn")

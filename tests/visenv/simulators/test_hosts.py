@@ -70,6 +70,7 @@ def test_simulator_that_prints_megabytes_changes_no_reply(open_host: Open, place
     assert host.act({}).facts == {"count": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behavior", "reason"),
     [
@@ -101,6 +102,7 @@ def test_failing_call_raises_service_error_and_leaves_no_process(
         host.act({})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behavior", "error", "reason"),
     [
@@ -175,6 +177,7 @@ def test_target_in_no_package_starts_no_process(monkeypatch: pytest.MonkeyPatch)
     assert not started
 
 
+@pytest.mark.slow
 def test_forked_process_starts_simulators_of_its_own(
     open_host: Open, spec: Callable[..., SimulatorSpec]
 ) -> None:
@@ -211,6 +214,7 @@ def test_closing_lets_the_simulator_close_itself(open_host: Open, tmp_path: Path
     wait_until_gone(host.pid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["close", "die"])
 def test_temporary_files_of_a_child_are_deleted_with_it(
     open_host: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
@@ -276,6 +280,7 @@ def test_child_outlives_the_thread_that_asked_for_it(open_host: Open) -> None:
     assert hosts[0].reset({"from": 1}).facts == {"count": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["idle", "hanging"])
 def test_child_does_not_outlive_a_killed_parent(toy: str, tmp_path: Path, state: str) -> None:
     program = f"""
@@ -300,6 +305,7 @@ time.sleep(60)
     wait_until_gone(pid)
 
 
+@pytest.mark.slow
 def test_random_kills_lose_only_the_calls_they_hit(open_host: Open) -> None:
     rng = random.Random(0)
     lost = 0

@@ -68,6 +68,7 @@ def test_host_that_died_while_it_was_idle_is_replaced(pool: SimulatorPool, spec:
     assert second.reset({}).facts == {"count": 0}
 
 
+@pytest.mark.slow
 def test_host_that_grew_is_replaced_between_episodes(pool: SimulatorPool, spec: MakeSpec) -> None:
     made = spec(recycle_bytes=150 * 2**20)
     first = pool.borrow(made, {})
@@ -129,6 +130,7 @@ def test_free_simulator_of_another_kind_makes_room(pool: SimulatorPool, spec: Ma
     assert not first.is_alive()
 
 
+@pytest.mark.slow
 def test_threads_get_hosts_of_their_own(pool: SimulatorPool, spec: MakeSpec) -> None:
     pool.budget_bytes = 8 * 2**30
     counts: list[int] = []

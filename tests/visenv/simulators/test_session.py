@@ -34,6 +34,7 @@ def test_episodes_of_a_session_share_a_host(session: SimulatorSession) -> None:
     assert session.host is first
 
 
+@pytest.mark.slow
 def test_session_replaces_a_host_that_grew(
     pool: SimulatorPool, spec: Callable[..., SimulatorSpec]
 ) -> None:
@@ -45,6 +46,7 @@ def test_session_replaces_a_host_that_grew(
     assert pool.hosts() == [session.host]
 
 
+@pytest.mark.slow
 def test_pickle_in_mid_episode_continues_from_its_snapshot(session: SimulatorSession) -> None:
     session.reset({"from": 1})
     session.act({"add": 2})
@@ -74,6 +76,7 @@ def test_failed_episode_is_followed_by_one_on_another_host(session: SimulatorSes
     assert session.host is not first
 
 
+@pytest.mark.slow
 def test_session_that_is_dropped_gives_its_host_back(
     pool: SimulatorPool, spec: Callable[..., SimulatorSpec]
 ) -> None:

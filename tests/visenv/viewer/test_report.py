@@ -131,6 +131,7 @@ def test_scale_is_unknown_without_a_zoom_and_no_box_is_drawn(
     )
 
 
+@pytest.mark.slow
 def test_report_holds_all_episodes_so_that_no_group_is_split(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:

@@ -98,6 +98,7 @@ def play(env: Env, oracle: Oracle, **options: Any) -> tuple[list[float], dict[st
 # ---------------------------------------------------------------------------- the oracle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", SEARCH_PRESETS)
 def test_oracle_earns_all_there_is_step_by_step(oracle: Oracle, preset: str) -> None:
     env = make_search(preset=preset)

@@ -54,6 +54,7 @@ NEEDED = {
 """Names the fields that each step reads."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_fields_may_hold_anything(tmp_path: Path, name: str) -> None:
     png = tmp_path / "a.png"

@@ -74,6 +74,7 @@ def test_single_response_is_right_in_half_of_the_items(kit: Any) -> None:
     assert 75 < sum(item["gt"] == "True" for item in items) < 125
 
 
+@pytest.mark.slow
 def test_forms_are_drawn_by_their_shares(kit: Any) -> None:
     step = bench(kit, ScriptedGenerator())
     items = [outcome.rows[0] for outcome in kit.run(step, [QUESTION] * 550)]

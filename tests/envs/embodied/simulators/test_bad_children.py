@@ -107,6 +107,7 @@ def test_child_that_prints_is_heard(fake: str) -> None:
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_bad_child_costs_one_episode(case: str, fake: str) -> None:
     options, reason = CASES[case]
@@ -120,6 +121,7 @@ def test_bad_child_costs_one_episode(case: str, fake: str) -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_child_that_fails_at_a_reset_raises(fake: str, tmp_path: Path) -> None:
     file = tmp_path / "fake_habitat/fake.py"
     file.write_text(file.read_text().replace("return self.facts()\n", "return {}\n", 1))

@@ -23,6 +23,7 @@ def houses() -> list[FurnishedHouse]:
     return [make_task(seed, TaskOptions()).house for seed in SEEDS]
 
 
+@pytest.mark.slow
 def test_layout_has_nothing_that_intersects_or_floats(houses: list[FurnishedHouse]) -> None:
     assert [flaw for house in houses for flaw in flaws(house)] == []
 

@@ -26,6 +26,7 @@ def tasks(dialect: str, subset: str, **options: object) -> list[HouseTask]:
     return [make_task(seed, TaskOptions(dialect, subset, **options)) for seed in SEEDS]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
 def test_plan_reaches_the_goal_and_a_second_checker_agrees(dialect: str, subset: str) -> None:
     for task in tasks(dialect, subset):
@@ -39,6 +40,7 @@ def test_plan_reaches_the_goal_and_a_second_checker_agrees(dialect: str, subset:
         assert not reaches(task.house, task.goal, names[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
 def test_long_plans_are_of_long_horizon_alone(dialect: str, subset: str) -> None:
     for task in tasks(dialect, subset):
@@ -57,6 +59,7 @@ def test_subsets_and_their_types_of_tasks_have_equal_shares() -> None:
             assert {*drawn} == {*kinds}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_reference_by_look_fits_exactly_one_object(dialect: str) -> None:
     for task in tasks(dialect, "visual_appearance"):
@@ -76,6 +79,7 @@ def _fits(task: HouseTask, name: str, word: str) -> bool:
     return word in (look.color, look.pattern) or (word == "largest" and look.size == "large")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_reference_by_place_fits_exactly_one_object(dialect: str) -> None:
     for task in tasks(dialect, "spatial"):
@@ -111,6 +115,7 @@ def test_use_belongs_to_one_type() -> None:
         assert word_of(kind) not in task.instruction.replace(ITEMS[kind].use, "")
 
 
+@pytest.mark.slow
 def test_training_and_evaluation_share_no_house_appearance_or_phrase() -> None:
     train, held_out = (
         [make_task(seed, TaskOptions(split=split)) for seed in range(30)]
@@ -127,6 +132,7 @@ def test_training_and_evaluation_share_no_house_appearance_or_phrase() -> None:
         assert not {*phrases["train"]} & {*phrases["eval"]}
 
 
+@pytest.mark.slow
 def test_numbers_of_names_do_not_tell_the_target() -> None:
     """Check four look-alikes: each number is that of the target in about a quarter of the tasks."""
     options = TaskOptions(subset="visual_appearance", tasks=("pick_and_place",), rooms=3)

@@ -99,11 +99,13 @@ def measured(kind: str) -> tuple[float, float]:
     return accuracy(views, answers, TRAIN[kind]), accuracy(crops, answers, TRAIN[kind])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_zoom_is_enough_to_read(kind: str) -> None:
     assert measured(kind)[1] >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_view_reveals_no_more_than_chance(kind: str) -> None:
     # Guessing is right with probability p = 1 / options: mean p, standard deviation
@@ -118,6 +120,7 @@ def test_view_reveals_no_more_than_chance(kind: str) -> None:
 UNITS = sorted({preset.unit for preset in PRESETS.values()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_view_pixels_of_every_answer_are_the_panels_gray(kind: str, unit: Fraction) -> None:

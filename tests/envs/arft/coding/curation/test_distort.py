@@ -52,6 +52,7 @@ class ToyPictures:
         return 1.0 if sound else self.reads.pop(0)
 
 
+@pytest.mark.slow
 def test_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
     world = DistortedWorld(ToyPictures())
     step = Distort(world, tmp_path, 0, "toy")
@@ -96,6 +97,7 @@ def test_plan_cannot_be_larger_than_its_rows(count: int | None, rows: int | None
         plan_lines(PLANS["test"], 0, count, rows)
 
 
+@pytest.mark.slow
 def test_command_writes_a_set_and_resumes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

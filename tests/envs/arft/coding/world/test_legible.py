@@ -23,6 +23,7 @@ COUNT = 4
 OTHERS: Sequence[Problems] = (("rotation180", "blur"), ("rotation90", "noise"), ("dark", "blur"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problems", [*PLANS["train"], *OTHERS], ids=named)
 def test_read_rate_rises_by_50_points_or_more(problems: Problems) -> None:
     before = after = 0
@@ -93,6 +94,7 @@ def test_place_moves_with_its_pixels(distortion: Distortion) -> None:
     assert place == (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
 
 
+@pytest.mark.slow
 def test_problems_that_no_repair_undoes_are_named() -> None:
     from visenv.errors import DataError
 
@@ -100,6 +102,7 @@ def test_problems_that_no_repair_undoes_are_named() -> None:
         procedural("tiny").made(("blur",), np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_size_and_question_do_not_depend_on_the_problem() -> None:
     """Check question and size, from which a text-only model must not learn the problem."""
     for seed in range(2):

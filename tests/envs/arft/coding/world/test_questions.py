@@ -16,6 +16,7 @@ from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.errors import UnknownNameError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
 def test_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> None:
     pictures = NoticePictures()
@@ -52,6 +53,7 @@ def test_flag_has_the_colors_asked_for(seed: int) -> None:
     assert (len(rows[upper]), len(rows[lower])) == (24, 24)
 
 
+@pytest.mark.slow
 def test_tiny_world_has_three_problems_and_each_answer() -> None:
     world = procedural("tiny")
     samples = [world.sample(np.random.default_rng(seed)) for seed in range(300)]

@@ -104,6 +104,7 @@ def test_sample_that_does_not_fit_is_a_data_error(
 # ---------------------------------------------------------------------------- worlds and rows
 
 
+@pytest.mark.slow
 def test_world_draws_by_its_plan() -> None:
     world = DistortedWorld(FlagPictures(), {("dark",): 3, ("rotation180",): 1})
     drawn = Counter(world.sample(np.random.default_rng(seed)).kind for seed in range(200))
@@ -153,6 +154,7 @@ def test_plan_is_gone_through_again() -> None:
     assert kinds == kinds[:2] * 12
 
 
+@pytest.mark.slow
 def test_procedural_crops_are_found_whatever_the_text_is() -> None:
     world = procedural()
     for seed in range(40):  # one text in ten has a value that is unreadable in small letters

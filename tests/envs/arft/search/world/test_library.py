@@ -103,6 +103,7 @@ assert engine.search(title, 1)[0].title == title
 """
 
 
+@pytest.mark.slow
 def test_index_is_removed_by_a_process_and_its_fork(tmp_path: Path) -> None:
     """Check that the child makes an index of its own and does not remove that of its parent."""
     done = subprocess.run(

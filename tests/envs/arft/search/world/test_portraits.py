@@ -47,6 +47,7 @@ def test_name_is_all_that_a_sign_shows(kind: str) -> None:
     assert not np.array_equal(pixels, named(one, seed=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_are_read_at_a_size_that_fits(kind: str) -> None:
     """Check that the images of two similar names differ by more than noise."""

@@ -45,6 +45,7 @@ def says(text: str, value: str) -> bool:
 # -------------------------------------------------------------------- searching leads to the answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_gold_queries_find_their_articles(asked: Asked, preset: str) -> None:
     shown = PASSAGES if preset == "default" else 2

@@ -33,6 +33,7 @@ def test_world_creates_texts_for_every_check() -> None:
     assert isinstance(WORLD, ProceduralSource)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_verdict_is_that_of_the_strict_check(name: str) -> None:
     for sample in drawn(7, 150, ConstraintWorld([name])):
@@ -48,6 +49,7 @@ def test_verdict_is_right_for_any_seed(seed: int) -> None:
     assert str(check(called.name, response(sample), called.arguments)) == sample.answers[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
     """Check verdicts; strict verdicts would contradict 10.6 % (arm) and 16.4 % (mmif) of checks."""
@@ -61,6 +63,7 @@ def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
     assert {sample.kind for sample in samples} == set(MAKERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["arm", "mmif"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_verdicts_of_each_check_are_true_for_half_of_the_texts_in_a_published_dialect(
@@ -88,6 +91,7 @@ def test_maker_whose_texts_the_dialect_never_accepts_is_an_error(
         drawn(0, 20, world)
 
 
+@pytest.mark.slow
 def test_instructions_are_three_hundred_some_about_images() -> None:
     samples = drawn(6, 2000)
     assert len({sample.question for sample in samples}) >= 300
@@ -107,6 +111,7 @@ def test_sample_is_a_judging_sample() -> None:
         assert response(sample) == response(sample).strip()
 
 
+@pytest.mark.slow
 def test_verdicts_of_each_check_are_true_for_half_of_the_texts() -> None:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for sample in drawn(3, 3000):
@@ -118,6 +123,7 @@ def test_verdicts_of_each_check_are_true_for_half_of_the_texts() -> None:
         assert counted["True"] / sum(counted.values()) == pytest.approx(0.5, abs=0.2)
 
 
+@pytest.mark.slow
 def test_misses_are_mostly_narrow() -> None:
     broken = [sample for sample in drawn(5, 2000) if sample.answers == ("False",)]
     near = [sample for sample in broken if "some too" not in sample.ground_truth.case]
@@ -138,6 +144,7 @@ def test_misses_are_mostly_narrow() -> None:
         assert case in told
 
 
+@pytest.mark.slow
 def test_constraint_world_is_seeded() -> None:
     assert drawn(11, 40) == drawn(11, 40)
     assert drawn(11, 40) != drawn(12, 40)
@@ -145,6 +152,7 @@ def test_constraint_world_is_seeded() -> None:
     assert len(set(ids)) == 500
 
 
+@pytest.mark.slow
 def test_constraint_is_worded_in_several_ways() -> None:
     first_words: dict[str, set[str]] = defaultdict(set)
     for sample in drawn(2, 1000):
@@ -184,6 +192,7 @@ def test_prose_has_the_sentences_asked_for(seed: int, numbers: list[int]) -> Non
     assert check(name, text, {"ranges": ranges}, "arm")
 
 
+@pytest.mark.slow
 def test_words_of_the_prose_are_no_abbreviations_and_hold_no_digits() -> None:
     words = {
         word.strip(".!").lower()

@@ -122,6 +122,7 @@ def test_best_response_stands_anywhere() -> None:
     assert all(abs(count - 100) < 5 * 75**0.5 for count in counts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_length_is_independent_of_quality(seed: int) -> None:
     """Check that length does not predict the best response, within 4 standard errors."""
