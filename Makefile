@@ -162,7 +162,7 @@ quick-types: lint type
 quick-tests: .venv
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not component and not slow' --hypothesis-profile=quick \
 	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/policies/transformers \
-	    --ignore tests/policies/vllm --ignore tests/envs/mags/test_blind.py --ignore-glob '*/test_contract.py' $(ARGS)
+	    --ignore tests/policies/vllm --ignore-glob '*/test_contract.py' $(ARGS)
 
 lint: .venv
 	$(BIN)/ruff check $(CODE)

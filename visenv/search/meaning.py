@@ -67,7 +67,7 @@ def _batches(file: Path) -> Iterator[list[str]]:
     """Yield the texts to embed, title and text of each passage, in the order of the corpus."""
     if not file.is_file():
         raise DataError(f"{file.parent} holds no passages: `visenv search build` writes them.")
-    connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
     try:
         rows = connection.execute("SELECT title, text FROM passages ORDER BY id")
         while batch := rows.fetchmany(_BATCH):

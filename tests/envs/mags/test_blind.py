@@ -86,6 +86,7 @@ def answered_by_the_question(scenes: Sequence[SceneDraft]) -> list[SceneDraft]:
 LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("scikit-learn"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", LEARNERS)
 @pytest.mark.parametrize("preset", ["stage1", "stage2", "tiny-stage1", "tiny"])
 def test_policy_that_sees_no_image_is_near_chance(
@@ -97,6 +98,7 @@ def test_policy_that_sees_no_image_is_near_chance(
     assert max(found.values()) < 0.05, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", LEARNERS)
 def test_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
     learn: Callable[[Sequence[SceneDraft]], Blind],

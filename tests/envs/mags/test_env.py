@@ -40,6 +40,7 @@ def picture(width: int, height: int) -> Sample:
     return Sample("p", "What is it?", (Image.from_pixels(pixels),), ("cat",), "attribute")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["stage1", "stage2"])
 def test_oracle_reaches_4_2(preset: str) -> None:
     env = made(preset=preset)
@@ -51,6 +52,7 @@ def test_oracle_reaches_4_2(preset: str) -> None:
         assert len(episode.turns[1].messages[0].images) == episode.metrics["valid_boxes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["tiny-stage1", "tiny"])
 def test_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
     env = made(preset=preset)
@@ -201,6 +203,7 @@ def test_ten_thousand_boxes_are_counted_and_16_examined() -> None:
     assert "Only the first 16 of your 10000 boxes were examined." in plain(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1, 1), (7, 7), (3000, 30), (30, 3000), (7680, 4320)])
 def test_odd_images_are_played(size: tuple[int, int]) -> None:
     env = made(data=[picture(*size)])

@@ -285,6 +285,7 @@ def counting_env() -> gym.Env[Any, Any]:
     return gym.make("visenv/MagsZoom-v0", preset="stage2", magnifier="none", kinds=["counting"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_policy_that_spams_boxes_is_paid_less_than_the_oracle(
     counting_env: gym.Env[Any, Any], seed: int

@@ -26,6 +26,7 @@ def sample_of(name: str, seed: int) -> Sample:
     return MagsWorld(name).sample(np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_box_that_is_valid_never_holds_all_details_of_a_question(name: str) -> None:
     side = SCENES[name].view_side
@@ -52,6 +53,7 @@ def test_box_that_is_valid_never_holds_all_details_of_a_question(name: str) -> N
     assert several > 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_answers_and_kinds_are_balanced(name: str) -> None:
     answers: dict[str, Counter[str]] = defaultdict(Counter)
@@ -102,6 +104,7 @@ def test_view_is_the_same_whatever_the_answer_is(name: str) -> None:
             assert np.abs(panel.mean((0, 1)) - 110).max() < 1.0
 
 
+@pytest.mark.slow
 def test_leaves_cover_no_detail() -> None:
     world = MagsWorld("complex")
     for seed in range(10):
@@ -142,6 +145,7 @@ def test_kinds_can_be_chosen() -> None:
     assert {world.sample(np.random.default_rng(seed)).kind for seed in range(8)} == {"counting"}
 
 
+@pytest.mark.slow
 def test_stripes_have_the_chosen_colors_and_signs_lie_on_the_grid() -> None:
     world = MagsWorld(
         "complex", details=("colour",), stripe_colors=("red", "blue", "cyan"), grid=32
@@ -180,6 +184,7 @@ def test_settings_that_cannot_be_are_refused(arguments: dict[str, object], part:
         MagsWorld(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_grid_with_too_few_cells_is_refused() -> None:
     world = MagsWorld("tiny-complex", grid=64)
     with pytest.raises(ConfigurationError, match="no places for 3 signs on a grid of 64 px"):
