@@ -132,8 +132,8 @@ def make(
     if reward == "outcome":
         return env
     terms = (
-        RewardTerm("correct", 0.8, of_log(_correct)),
-        RewardTerm("looked", 0.2, of_log(_looked)),
+        RewardTerm("correct", 0.8, of_log(_correct), "1 for the right color."),
+        RewardTerm("looked", 0.2, of_log(_looked), "1 if the card was turned over."),
     )
     return RewardWrapper(env, terms)
 
