@@ -147,7 +147,7 @@ train: .venv/.train
 # ------------------------------------------------------------------------------------------------------ checks
 # Fast stages run first.
 
-# mypy runs while the packages of verl and of the simulators are downloaded. tests/stages.py prints the minutes of each stage.
+# mypy runs while the packages of verl and of the simulators are downloaded. A table of the minutes is printed at the end.
 test: .venv/.python
 	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j3 type .venv-verl .venv-simulators' imports pytest verl
 
