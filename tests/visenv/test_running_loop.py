@@ -82,7 +82,7 @@ def test_run_here_leaves_no_thread() -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let SIGINT raise `KeyboardInterrupt`; a process that a script starts with ``&`` ignores it."""
+    """Let SIGINT raise `KeyboardInterrupt`: processes in the background of a script ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
