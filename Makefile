@@ -152,15 +152,14 @@ test: .venv/.python
 	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j3 type .venv-verl .venv-simulators' imports pytest verl
 
 # The fast checks. They leave out slow tests and the tests of components, of the sandbox and of the contract, and use few
-# examples for each property. Types and tests run at the same time. The tests run in one process, because each process of
-# pytest-xdist would import all tests.
+# examples for each property. Types and tests run at the same time.
 quick: .venv
 	@$(MAKE) --no-print-directory -j2 quick-types quick-tests
 
 quick-types: lint type
 
 quick-tests: .venv
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not component and not slow' --hypothesis-profile=quick \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m 'not component and not slow' --hypothesis-profile=quick \
 	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/policies/transformers \
 	    --ignore tests/policies/vllm --ignore-glob '*/test_contract.py' $(ARGS)
 
