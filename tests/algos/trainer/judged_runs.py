@@ -247,8 +247,11 @@ def main() -> None:
 
 
 def _check_journals(folder: Path) -> None:
-    """Check that no run recorded an episode before its judge had returned a score."""
-    paths = list(folder.glob("*/journal/step_*/episodes_*.jsonl"))
+    """Check that no killed run recorded an episode before its judge had returned a score.
+
+    The other runs still execute, and remove the journals of finished steps.
+    """
+    paths = [path for name in points() for path in (folder / name).glob("journal/*/episodes_*")]
     assert paths
     for path in paths:
         for line in path.read_text().splitlines(keepends=True):
