@@ -317,22 +317,24 @@ class VisEnv(gym.Env[Observation, str]):
         log, start = self.log, len(self.log)
         failure: Failure | None = None
         parts: tuple[Part, ...] = ()
+        terminated, truncated_by = False, ""
         try:
             parts = self._take(action)
+            terminated = self.is_done()
+            truncated_by = "" if terminated else self._limit_hit()
+            if not terminated and not truncated_by:
+                parts += self._next_notice()
         except ServiceError as error:
             if self.on_abort == "raise":
                 log.truncate(start)
                 raise
-            failure = Failure.of(error)
+            failure, parts = Failure.of(error), ()
+            terminated, truncated_by = False, ""
             log.append(Aborted(self.turn, failure.name, failure.reason))
-        terminated = failure is None and self.is_done()
-        truncated_by = "" if terminated or failure is not None else self._limit_hit()
         if truncated_by:
             log.append(Truncated(self.turn, truncated_by))
         self.turn += 1
         self._over = over = terminated or bool(truncated_by) or failure is not None
-        if not over:
-            parts += self.turn_notice()
         messages = self._within_pixels((Message("user", parts),)) if parts else ()
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
@@ -461,6 +463,18 @@ class VisEnv(gym.Env[Observation, str]):
             events = background.run(coming)
         self.log.extend(events)
         return parts
+
+    def _next_notice(self) -> tuple[Part, ...]:
+        """Return the notice before the next turn; a simulator that draws it may fail."""
+        self.turn += 1
+        try:
+            return self.turn_notice()
+        except ServiceError:
+            for name in self.tools:
+                self._lifecycle.mark_failed(name)
+            raise
+        finally:
+            self.turn -= 1
 
     def _act(self, turn: ParsedTurn) -> tuple[Part, ...]:
         if turn.problems:

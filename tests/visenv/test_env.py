@@ -195,6 +195,35 @@ def test_failed_service_can_raise_instead() -> None:
         env.step(TROUBLE.format("service"))
 
 
+@pytest.mark.parametrize("on_abort", ["truncate", "raise"])
+def test_notice_of_a_failed_simulator_aborts(
+    on_abort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = adder(on_abort=on_abort)
+    opened: list[str] = []
+    monkeypatch.setattr(next(iter(env.tools.values())), "open", lambda: opened.append("open"))
+    env.reset(seed=0)
+    turns: list[int] = []
+
+    def fail() -> tuple[str, ...]:
+        turns.append(env.turn)
+        raise ServiceError("simulator", "no frame")
+
+    monkeypatch.setattr(env, "turn_notice", fail)
+    if on_abort == "raise":
+        with pytest.raises(ServiceError, match="no frame"):
+            env.step(ADD.format(1))
+        assert (env.turn, len(env.log)) == (0, 0)
+    else:
+        observation, _, terminated, truncated, info = env.step(ADD.format(1))
+        assert (observation, terminated, truncated) == (shows(""), False, True)
+        assert (info["aborted"], info["truncated_by"]) == ("simulator: no frame", "")
+        assert record(info).events[-1] == Aborted(0, "simulator", "no frame")
+    assert turns == [1], "the notice belongs to the next turn"
+    env.reset(seed=0)
+    assert opened == ["open", "open"], "the simulator is opened again"
+
+
 def test_bug_in_a_tool_is_not_hidden() -> None:
     env = adder(trouble=True)
     env.reset(seed=0)
