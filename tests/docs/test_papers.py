@@ -36,6 +36,6 @@ def test_index_has_the_figures_of_the_linked_file(what: str, figure: str, file: 
     assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", result), f"{what}: {figure} in {file}"
 
 
-def test_index_says_what_is_missing_for_each_row() -> None:
+def test_index_lists_the_missing_part_of_each_row() -> None:
     assert len(ROWS) > 30
     assert [row for row in ROWS if not row.strip("| ").split(" | ")[3].strip()] == []

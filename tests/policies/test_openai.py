@@ -332,7 +332,7 @@ def test_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
         ("regex", ("regex",)),
     ],
 )
-def test_regex_is_sent_in_the_field_the_server_knows(
+def test_regex_is_sent_in_the_field_of_the_server(
     server: Server, field: Any, path: tuple[str, ...]
 ) -> None:
     server.script = [said("7</answer>")]

@@ -50,7 +50,7 @@ def test_thought_replaces_the_thoughts_and_nothing_else() -> None:
     assert rest[0] == rest[1]
 
 
-def test_environment_that_knows_no_ground_truth_is_named() -> None:
+def test_environment_without_ground_truth_is_named() -> None:
     episode = asyncio.run(play(Foreign(), OraclePolicy(), EpisodeSpec(0)))
     assert episode.failure == Failure(
         "policy",

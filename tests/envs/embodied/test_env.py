@@ -119,7 +119,7 @@ def test_limit_of_steps_ends_the_episode_in_the_middle_of_a_plan() -> None:
     assert result.metrics["steps"] == 3.0
 
 
-def test_wrong_look_alike_at_the_destination_makes_success_impossible() -> None:
+def test_similar_object_at_the_destination_makes_success_impossible() -> None:
     env = make(steps=30, invalid_actions=10)
     env.reset(seed=0)
     base: Any = base_of(env)

@@ -66,7 +66,7 @@ def test_columns_of_the_published_scenes_name_data_set_and_simulator(
 
 
 @pytest.mark.component("mujoco", "osmesa")
-def test_one_command_prints_every_policy_with_and_without_vision(
+def test_table_command_prints_each_policy_with_and_without_vision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = json.dumps(dict.fromkeys(TEXT_KEYS, "") | {"executable_plan": []})

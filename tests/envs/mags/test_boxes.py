@@ -56,7 +56,7 @@ def test_box_inside_the_image_is_valid(box: list[float]) -> None:
         (None, "four finite numbers"),
     ],
 )
-def test_invalid_box_says_why(box: Any, part: str) -> None:
+def test_invalid_box_has_a_reason(box: Any, part: str) -> None:
     assert part in problem_of(box)
 
 

@@ -133,7 +133,7 @@ def test_text_before_the_thought_is_logged() -> None:
     assert TextIgnored(0, "First:") in result.events
 
 
-def test_environment_says_that_there_was_no_zoom() -> None:
+def test_environment_reports_a_missing_zoom() -> None:
     for preset in ("stage1", "tiny"):
         env = made(preset=preset)
         env.reset(seed=0)

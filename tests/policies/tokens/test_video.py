@@ -295,7 +295,7 @@ def test_segment_without_videos_is_the_same_for_both(
     assert filmed.processor not in (one.processor, "")
 
 
-def test_fingerprint_knows_the_settings_of_videos(policy: Any) -> None:
+def test_fingerprint_depends_on_the_settings_of_videos(policy: Any) -> None:
     processor = policy.codec.processor
     before = video_module.VideoEncoder(processor, 4.0).fingerprint
     assert before == policy.codec.media.videos.fingerprint

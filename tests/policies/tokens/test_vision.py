@@ -103,7 +103,7 @@ def test_batch_may_exceed_the_capacity(talk: Any) -> None:
     assert counting.processed == 5
 
 
-def test_fingerprint_knows_every_setting(policy: Any) -> None:
+def test_fingerprint_depends_on_each_setting(policy: Any) -> None:
     processor = policy.codec.processor.image_processor
     before = vision.ImageEncoder(processor).fingerprint
     assert before == policy.codec.encoder.fingerprint

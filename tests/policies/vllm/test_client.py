@@ -337,7 +337,7 @@ class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
         self.norm = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
 
 
-def test_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
+def test_worker_finds_weights_by_name_and_prefix() -> None:
     worker = WeightSums()
     model = Model()
     worker.model_runner = SimpleNamespace(get_model=lambda: model)

@@ -76,7 +76,7 @@ def test_card_describes_the_blind_player_of_a_task_without_tools_in_its_direct_t
     assert "Means over 3 held-out episodes with" in scores
 
 
-def test_card_of_house_says_that_its_blind_player_executes_plans() -> None:
+def test_card_of_house_states_that_its_blind_player_executes_plans() -> None:
     house = make_card("House-v0", episodes=1)
     scores = section(card_markdown(house), "Scores")
     assert "`blind` sees no image, but executes plans" in scores

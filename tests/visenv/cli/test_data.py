@@ -157,7 +157,7 @@ def difficulty(data: str, *options: str) -> DifficultyCommand:
     )
 
 
-def test_journal_knows_data_and_policy_but_not_the_server(
+def test_journal_contains_data_and_policy_but_not_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Scored(list[Sample]):

@@ -184,7 +184,7 @@ def test_architecture_without_a_table_is_named(monkeypatch: pytest.MonkeyPatch) 
 # ---------------------------------------------------------------------------- landlock
 
 
-def test_ruleset_handles_all_the_kernel_knows() -> None:
+def test_ruleset_handles_all_access_rights_of_the_kernel() -> None:
     # ABI 1 has 13 rights for files (0 to 12), 2 adds REFER (13), 3 TRUNCATE (14), 5 IOCTL_DEV (15).
     handled = [landlock._handled(version) for version in range(1, 8)]
     assert handled == [0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF, 0xFFFF, 0xFFFF]

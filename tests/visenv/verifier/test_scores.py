@@ -426,7 +426,7 @@ class FromSource:
         ("", "StableMaps", False),
     ],
 )
-def test_selector_knows_charts_by_whole_words_and_sources(
+def test_selector_finds_charts_by_whole_words_and_sources(
     kind: str, source: str, chart: bool
 ) -> None:
     sample = Sample("s", "q", (IMAGE,), ("a",), kind, FromSource({"source": source}))

@@ -762,7 +762,7 @@ def test_page_is_not_wider_than_a_phone(opened: Open, run_folder: Path, link: st
     page.close()
 
 
-def test_page_whose_report_was_written_again_says_to_reload(
+def test_page_of_a_rewritten_report_asks_to_reload(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
@@ -858,7 +858,7 @@ def test_link_may_hold_anything(opened: Open, run_folder: Path, link: str) -> No
     found.page.close()
 
 
-def test_report_without_its_folder_says_so(
+def test_report_without_its_folder_shows_a_message(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode(), make_episode(reward=0.5)])

@@ -90,7 +90,7 @@ def test_phases_come_in_the_order_they_ended_whatever_the_age_of_the_files(tmp_p
     assert phases == ["b-first", "a-second", "0-unfinished"]
 
 
-def test_images_are_named_as_the_policy_knows_them(
+def test_images_have_the_names_that_the_policy_sees(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
@@ -236,12 +236,12 @@ def test_values_not_finite_or_endless_are_held_in_bounds(
     assert size < 250_000
 
 
-def test_folder_that_is_not_there_says_what_to_give(tmp_path: Path) -> None:
+def test_missing_folder_raises_an_error_with_the_option(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"There is no run folder .*gone.*runs/<name>"):
         write_report(tmp_path / "gone")
 
 
-def test_empty_folder_says_what_it_lacks(tmp_path: Path) -> None:
+def test_empty_folder_raises_an_error_with_the_missing_files(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"holds no metrics\.jsonl, results\.json or episodes"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -291,7 +291,7 @@ def test_results_of_an_unknown_form_are_none(
     assert all("results.json" in each or "metrics.jsonl" in each for each in data["problems"])
 
 
-def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> None:
+def test_run_in_progress_may_end_with_half_a_line(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n{"step": 2, "lo')
 
     data = data_of(write_report(tmp_path))

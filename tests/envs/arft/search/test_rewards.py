@@ -111,7 +111,7 @@ def test_malformed_turn_earns_nothing() -> None:
     assert reward(malformed()) == (0.0, 0.0)
 
 
-def test_names_that_the_sample_knows_are_needed() -> None:
+def test_query_must_contain_the_names_of_the_sample() -> None:
     look = "person in a red hat and a green coat"
     truth = SearchTruth(queries=(look,), names=(("red", "hat", "green"),))
     sample = Sample("s", "?", answers=("x",), ground_truth=truth)

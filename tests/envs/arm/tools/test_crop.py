@@ -135,7 +135,7 @@ def test_shrunk_crop_gives_its_detail_back() -> None:
     assert detail["box"] == [0, 0, 100, 100]
 
 
-def test_third_crop_of_a_chain_still_knows_its_origin() -> None:
+def test_third_crop_of_a_chain_has_its_origin() -> None:
     tool, native = CropZoom(), picture(4000, 4000)
     store = opened(tool, native)
     zoomed(tool, store, [500, 500, 1000, 1000])  # 2000..4000

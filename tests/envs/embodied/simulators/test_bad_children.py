@@ -109,7 +109,7 @@ def test_child_that_prints_is_heard(fake: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_bad_child_costs_one_episode(case: str, fake: str) -> None:
+def test_child_process_that_fails_costs_one_episode(case: str, fake: str) -> None:
     options, reason = CASES[case]
     env = make(fake, **options)
     env.reset(seed=0)

@@ -155,7 +155,7 @@ def every_reason(env: Any) -> Iterator[str]:
                           ("go_to", chair), ("put", chair))  # fmt: skip
 
 
-def test_every_reason_for_which_a_skill_is_invalid_is_found_by_both() -> None:
+def test_skills_are_invalid_for_the_same_reasons_in_both_simulators() -> None:
     limits = {"steps": 60, "invalid_actions": 40}
     envs = make_both(skills="embodiedbench", **SMALL, **limits)
     said = agree(envs, 5, every_reason)
@@ -225,7 +225,7 @@ def test_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
     assert {index: names[index] for index in shown} == shown
 
 
-def test_success_is_what_habitat_labs_goal_says(both: Envs) -> None:
+def test_success_equals_the_goal_of_habitat_lab(both: Envs) -> None:
     """Check the same actions with another goal that only habitat-lab gets."""
     env = habitat_of(both[0])
     both[0].reset(seed=0)
@@ -287,7 +287,7 @@ def test_blind_policy_needs_no_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
         env.reset(seed=0)
 
 
-def test_interpreter_without_habitat_lab_says_what_to_run() -> None:
+def test_interpreter_without_habitat_lab_raises_an_error_with_the_command() -> None:
     env = gym.make(ID, simulator="habitat", interpreter=sys.executable, **SMALL)
     with pytest.raises(ConfigurationError, match=r"lacks the package 'habitat-lab'.*make simul"):
         env.reset(seed=0)

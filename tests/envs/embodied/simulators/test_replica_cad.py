@@ -109,7 +109,7 @@ def test_published_tasks_need_habitat_as_their_simulator(tmp_path: Path) -> None
 
 
 @pytest.mark.component("habitat-lab")
-def test_without_habitat_sim_the_first_reset_says_what_to_install(tmp_path: Path) -> None:
+def test_first_reset_without_habitat_sim_names_the_packages_to_install(tmp_path: Path) -> None:
     env = gym.make("visenv/EBHabitat-v0", data=published(tmp_path), simulator="habitat")
     with pytest.raises(ConfigurationError, match=r"lacks habitat_sim and magnum.*aihabitat"):
         env.reset(seed=0)

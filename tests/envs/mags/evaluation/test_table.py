@@ -131,7 +131,7 @@ def test_gains_are_shown_only_with_the_baseline() -> None:
     assert [row[0] for row in printed(table)] == ["Method", "A", "B"]
 
 
-def test_methods_that_cannot_be_told_apart_are_refused() -> None:
+def test_methods_with_equal_names_are_refused() -> None:
     judge = f"rules:{__name__}:graded"
     with pytest.raises(ConfigurationError, match="Two methods have the name 'Ours'"):
         PaperTable(judge, ("Ours=a.jsonl", "Ours=b.jsonl")).run()

@@ -105,11 +105,11 @@ def test_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None:
     )
 
 
-def check_bytes(name: str) -> None:
+def check_bytes(name: str, device: str = "cpu") -> None:
     """Check that a crop has the same bytes in any batch and with 1 or 2 threads."""
     crops = [Magnify(Image.from_pixels(noise(40, 30, seed))) for seed in range(5)]
     crops += [Magnify(Image.from_pixels(noise(17, 30, seed))) for seed in range(3)]
-    backend = MagnifierBackend(name)
+    backend = MagnifierBackend(name, device)
     backend.deterministic = True
     backend.load()
     alone = [backend.compute([crop])[0] for crop in crops]
@@ -127,6 +127,12 @@ def check_bytes(name: str) -> None:
 def test_crop_has_the_same_bytes_in_any_batch_and_with_any_threads(weights: Path) -> None:
     for name in ("small", str(weights)):
         check_bytes(name)
+
+
+@pytest.mark.component("gpu")
+def test_crop_has_the_same_bytes_in_any_batch_on_a_gpu(weights: Path) -> None:
+    for name in ("small", str(weights)):
+        check_bytes(name, "cuda")
 
 
 @pytest.mark.component("smfanet-weights")

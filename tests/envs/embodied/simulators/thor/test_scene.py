@@ -169,7 +169,7 @@ def test_receptacle_is_forgotten_as_in_embodiedbench() -> None:
         assert skills.target == target
 
 
-def test_what_ai2thor_says_is_told_with_names_instead_of_ids() -> None:
+def test_messages_of_ai2thor_contain_names_instead_of_ids() -> None:
     refused = kitchen()
     skills, _ = skills_in(refused)
     refused |= {"lastActionSuccess": False, "errorMessage": "Mug|+02.00 cannot be used."}
@@ -227,7 +227,7 @@ def test_conditions_of_alfreds_tasks() -> None:
     assert met("pick_and_place_simple", state, object_sliced=True) == [True, True]
 
 
-def test_two_objects_count_only_in_one_receptacle() -> None:
+def test_goal_of_two_objects_needs_one_receptacle_for_both() -> None:
     state = fresh()
     state.places |= {"Apple": ItemPlace("Bed", 0), "Apple_2": ItemPlace("Bed_2", 0)}
     assert met("pick_two_obj_and_place", state) == [True, False]
@@ -268,7 +268,7 @@ def test_values_are_packed_as_message_pack() -> None:
 
 
 @pytest.mark.parametrize("module", CHILD_MODULES)
-def test_what_the_child_imports_is_written_for_python_3_9(module: str) -> None:
+def test_imports_of_the_child_process_are_valid_in_python_3_9(module: str) -> None:
     text = (Path(next(iter(thor.__path__))) / f"{module}.py").read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))
     absolute = {

@@ -352,7 +352,9 @@ def test_player_that_prints_changes_nothing(thor: EBAlfred) -> None:
     silent.end()
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_parts_of_ai2thor_raise_an_error_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigurationError, match=r"lacks the package 'ai2thor'.*make simulators"):
         make(**THOR, interpreter=sys.executable).reset(seed=0)
     monkeypatch.setattr(players, "find_library", lambda backend: None)
@@ -490,7 +492,7 @@ def test_annotation_that_does_not_fit_its_scene_is_an_error_of_the_data(
     env.close()
 
 
-def test_one_command_plays_the_table_in_published_scenes(unity: Path, tmp_path: Path) -> None:
+def test_table_command_plays_published_scenes(unity: Path, tmp_path: Path) -> None:
     kind, params, _ = TASKS[0]
     published(tmp_path, params_of(kind, params), kind, poses(FLOOR_PLAN))
     command = ["suite", "eb-alfred-scenes", "--folder", f"eb_alfred={tmp_path}"]
