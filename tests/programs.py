@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,16 @@ def load_program(path: str) -> ModuleType:
     return module
 
 
-def run_python(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run Python to its exit, by default in the repository, where a program can import `tests`."""
+def run_python(
+    *arguments: str | Path, cwd: Path = ROOT, gpu: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run Python to its exit, by default in the repository, where a program can import `tests`.
+
+    Args:
+        arguments: The arguments of Python.
+        cwd: Working directory.
+        gpu: Whether the program sees the GPUs of the machine.
+    """
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    env = os.environ if gpu else {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)

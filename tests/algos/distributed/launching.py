@@ -29,7 +29,12 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
     return subprocess.Popen(
         [sys.executable, *_LAUNCHERS[how], program, *arguments],
         cwd=ROOT,
-        env={**os.environ, "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "CUDA_VISIBLE_DEVICES": "",  # two processes cannot share one GPU under NCCL
+            "DS_ACCELERATOR": "cpu",
+            "OMP_NUM_THREADS": "1",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
