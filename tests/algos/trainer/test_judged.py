@@ -43,7 +43,7 @@ def _rollouts(folder: Path, name: str) -> float:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    done = run_python("-m", judged_runs.__name__, folder, gpu=False)  # a fork cannot use CUDA
+    done = run_python("-m", judged_runs.__name__, folder, gpu=False)  # CUDA fails in forks
     assert done.returncode == 0, done.stderr
     return folder
 

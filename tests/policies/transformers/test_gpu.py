@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.policies.transformers import naive
-from tests.policies.transformers.test_sampling import mixed_turns, named_images
-from visenv.types import Segment, Visual
+from tests.policies.transformers.test_sampling import mixed_conversations
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -20,14 +19,6 @@ from visenv.policies.transformers import TransformersPolicy
 pytestmark = pytest.mark.component("gpu", "torch", "transformers")
 
 
-def converse(policy: TransformersPolicy, talk: Any) -> tuple[list[Segment], dict[str, Visual]]:
-    """Return the segments and images of eight conversations, which share batches."""
-    held = talk.together([talk.converse(policy, i, mixed_turns(talk, i)) for i in range(8)])
-    sessions = [session for session, _ in held]
-    segments = [segment for session in sessions for segment in session.segments()]
-    return segments, dict(named_images(sessions))
-
-
 @pytest.fixture(params=["qwen3_folder", "qwen2_5_folder"])
 def folder(request: pytest.FixtureRequest) -> Path:
     found: Path = request.getfixturevalue(request.param)
@@ -36,7 +27,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 def test_policy_on_a_gpu_scores_what_it_recorded(folder: Path, talk: Any) -> None:
     policy = TransformersPolicy(folder, threads=1, device="cuda")
-    segments, images = converse(policy, talk)
+    segments, images = mixed_conversations(policy, talk)
     scores = policy.score(segments, images)
     assert scores.logprobs.is_cuda
     for row, segment in enumerate(segments):
@@ -52,7 +43,7 @@ def test_gradients_on_a_gpu_are_those_on_a_cpu(folder: Path, talk: Any) -> None:
     """
     here = TransformersPolicy(folder, threads=1)
     there = TransformersPolicy(folder, threads=1, device="cuda", gradient_checkpointing=True)
-    segments, images = converse(here, talk)
+    segments, images = mixed_conversations(here, talk)
     scored = []
     for policy in (here, there):
         policy.network.model.double()
@@ -69,7 +60,7 @@ def test_gradients_on_a_gpu_are_those_on_a_cpu(folder: Path, talk: Any) -> None:
 
 def test_row_in_pinned_memory_is_scored_alike(folder: Path, talk: Any) -> None:
     policy = TransformersPolicy(folder, threads=1, device="cuda")
-    packed = policy.collate(*converse(policy, talk))
+    packed = policy.collate(*mixed_conversations(policy, talk))
     copy = pinned(packed)
     assert copy.token_ids.is_pinned()
     assert copy.mask.is_pinned()

@@ -47,14 +47,20 @@ def recorded(segment: Segment) -> np.ndarray[Any, np.dtype[np.float32]]:
     return segment.logprobs[segment.loss_mask]
 
 
-def test_score_equals_what_was_recorded_when_sampling(policy: Any, talk: Any) -> None:
-    """Check that the importance ratio is exactly 1 before the first update."""
+def mixed_conversations(policy: Any, talk: Any) -> tuple[list[Segment], dict[str, Image]]:
+    """Return the segments and images of eight conversations with `mixed_turns`."""
     played = talk.together([talk.converse(policy, i, mixed_turns(talk, i)) for i in range(8)])
     sessions = [session for session, _ in played]
     segments = [segment for session in sessions for segment in session.segments()]
+    return segments, named_images(sessions)
+
+
+def test_score_equals_what_was_recorded_when_sampling(policy: Any, talk: Any) -> None:
+    """Check that the importance ratio is exactly 1 before the first update."""
+    segments, images = mixed_conversations(policy, talk)
     assert sorted({len(segment.images) for segment in segments}) == [0, 1, 2, 3]
     assert {len(segment.turns) for segment in segments} == {2, 3}
-    scores = policy.score(segments, named_images(sessions))
+    scores = policy.score(segments, images)
     for row, segment in enumerate(segments):
         found = scores.logprobs[row].detach().numpy()
         np.testing.assert_allclose(found[: len(segment)], segment.logprobs, rtol=0, atol=1e-5)
