@@ -4,6 +4,7 @@
 #   make train    install, then train with the defaults (ARGS="..." is passed to `visenv train`)
 #   make test     install, then run all checks; prints the minutes of each stage
 #   make quick    lint, types, and the fast tests without real components
+#   make soak     install, then run the long tests that `make test` leaves out
 #   make          list all commands
 
 SHELL := /bin/bash
@@ -29,12 +30,14 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
-.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
+.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
 	@echo 'make test       install (Chromium and OSMesa too), then lint, types, imports and tests'
 	@echo 'make quick      lint, types, and the fast tests without real components, in about 2 minutes'
+	@echo 'make soak       run the tests with the marker soak, which make test leaves out'
+	@echo 'make mutants    plant 60 faults in the code and print how many of them the tests find, in about an hour'
 	@echo 'make .venv      install only; TORCH_INDEX=<address> sets another index for PyTorch'
 	@echo 'make simulators install LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
 	@echo 'make lint       ruff: rules and format'
@@ -159,7 +162,7 @@ quick: .venv
 quick-types: lint type
 
 quick-tests: .venv
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m 'not component and not slow' --hypothesis-profile=quick \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m 'not component and not slow and not soak' --hypothesis-profile=quick \
 	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/policies/transformers \
 	    --ignore tests/policies/vllm --ignore-glob '*/test_contract.py' $(ARGS)
 
@@ -173,9 +176,17 @@ type: .venv
 imports: .venv
 	$(BIN)/lint-imports
 
+PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=40
+
 # The tests run in the order of the files. The few long tests, in tests/algos, therefore start first instead of last.
 pytest: .venv
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) $(ARGS)
+
+soak: .venv .venv-simulators chromium osmesa
+	$(PYTEST) -m soak $(ARGS)
+
+mutants: .venv .venv-simulators osmesa
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 verl: .venv-verl
 	.venv-verl/bin/python -m pytest tests/algos/bridges/verl tests/examples/test_plug_verl.py

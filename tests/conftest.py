@@ -9,9 +9,9 @@ Several names are allowed, and ``pytestmark = pytest.mark.component("torch")`` m
 (import such a component inside the tests, or by ``torch = pytest.importorskip("torch")``). The
 names are the keys of `COMPONENTS` below, the only list of components.
 
-Each run ends with a list of the components that ran, were not used, or were missing. Where
-``CI=true``, a run of the whole suite fails unless every component ran, so that a skipped check is
-not mistaken for a passed one.
+Each run ends with a list of the components that ran, were not used, or were missing, and with the
+reasons of all skipped tests. Where ``CI=true``, a run of the whole suite fails unless every
+component ran, so that a skipped check is not mistaken for a passed one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  #
 hypothesis.settings.load_profile("visenv")
 
 RAN: Final = pytest.StashKey[Counter[str]]()
+SKIPPED: Final = pytest.StashKey[Counter[str]]()
 SECONDS: Final = pytest.StashKey[dict[str, float]]()
 
 
@@ -151,11 +152,22 @@ All components except those of `ELSEWHERE` can run in CI.
 """
 
 ELSEWHERE: Final = frozenset({"gpu", "smfanet-weights", "verl"})
-"""Components that CI does not have in this run.
+"""Components that CI does not have in this run."""
 
-A GPU must be one of NVIDIA. verl needs its own environment (`make verl`); the user gives SMFANet's
-weights as the folder VISENV_SMFANET_WEIGHTS.
-"""
+REMEDIES: Final[dict[str, str]] = {
+    "chromium": "`make chromium`",
+    "gpu": "it needs a GPU of NVIDIA",
+    "osmesa": "`make osmesa`",
+    "smfanet-weights": "name their folder in VISENV_SMFANET_WEIGHTS",
+    "verl": "`make verl` runs its tests in an environment of their own",
+    **dict.fromkeys(("ai2thor", "habitat-lab", "libero", "robosuite"), "`make simulators`"),
+}
+"""How to get the components that `make .venv` does not install."""
+
+
+def remedy(name: str) -> str:
+    """Return how a missing component can be had."""
+    return REMEDIES.get(name, "it belongs to the packages of `make .venv`")
 
 
 @cache
@@ -194,6 +206,7 @@ def _needed(item: pytest.Item) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RAN] = Counter()
+    config.stash[SKIPPED] = Counter()
     config.stash[SECONDS] = {}
 
 
@@ -206,16 +219,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     f"{', '.join(COMPONENTS)}."
                 )
             if component_version(name) is None:
-                item.add_marker(pytest.mark.skip(reason=f"{name} is missing"))
+                item.add_marker(pytest.mark.skip(reason=f"{name} is missing: {remedy(name)}"))
             # Sent with the report, so that tests run by worker processes are counted too.
             item.user_properties.append(("component", name))
 
 
 def _is_whole(config: pytest.Config) -> bool:
     """Return whether the whole suite runs: then a component that did not run is an error."""
-    narrowed = any(
-        config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect")
-    )
+    narrowed = any(config.getoption(name, None) for name in ("keyword", "lf", "deselect"))
+    narrowed = narrowed or config.getoption("markexpr", "") != "not soak"  # as in pyproject.toml
     stopped_early = config.getoption("collectonly", False) or config.getoption("maxfail", 0)
     all_paths = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     return all_paths and not narrowed and not stopped_early
@@ -235,15 +247,18 @@ def _folder(test: str) -> str:
 
 
 class _Count:
-    """Counts the tests that ran for each component, and sums the seconds of each folder."""
+    """Counts tests by component and by reason of skipping, and sums the seconds of each folder."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.ran = config.stash[RAN]
+        self.skipped = config.stash[SKIPPED]
         self.seconds = config.stash[SECONDS]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = _folder(report.nodeid)
         self.seconds[folder] = self.seconds.get(folder, 0.0) + report.duration
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self.skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
         if report.when == "call" and not report.skipped:
             self.ran.update(
                 {str(name) for key, name in report.user_properties if key == "component"}
@@ -274,12 +289,15 @@ def pytest_terminal_summary(
     rows = {
         "ran": [f"{name} {there[name]} ({ran[name]})" for name in COMPONENTS if ran[name]],
         "not used": [f"{name} {there[name]}" for name in there if there[name] and not ran[name]],
-        "missing": [name for name in there if there[name] is None],
+        "missing": [f"{name} ({remedy(name)})" for name in there if there[name] is None],
     }
     terminalreporter.section("real components (tests that needed each)")
     for title, names in rows.items():
         if names:
             terminalreporter.line(f"{title + ':':<10}{', '.join(names)}")
+    for reason, count in sorted(config.stash[SKIPPED].items()):
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.line(f"skipped:  {tests}, {reason}")
     absent = _absent_in_ci(config)
     if absent:
         terminalreporter.line(

@@ -20,10 +20,16 @@ def test_skipped_inside(): pytest.skip("no")
 
 @pytest.mark.component("gone")
 def test_needs_what_is_missing(): raise AssertionError("must be skipped")
+
+@pytest.mark.soak
+def test_long(): raise AssertionError("must be deselected")
 """
 
 
-MISSING = "COMPONENTS['gone'] = lambda: None\n"
+FEW = "[COMPONENTS.pop(name) for name in {*COMPONENTS} - {'torch', 'transformers', 'trl'}]\n"
+"""Leaves out the components whose versions take long to find."""
+
+MISSING = FEW + "COMPONENTS['gone'] = lambda: None\n"
 
 
 def run(
@@ -35,8 +41,9 @@ def run(
     (folder / "tests/conftest.py").write_text(conftest + "\n" + more)
     (folder / "tests/test_it.py").write_text(suite)
     (folder / "pytest.ini").write_text(
-        "[pytest]\ntestpaths = tests\naddopts = --import-mode=importlib --strict-markers\n"
-        "markers = component(*names): x\n"
+        "[pytest]\ntestpaths = tests\n"
+        "addopts = --import-mode=importlib --strict-markers -m 'not soak'\n"
+        "markers =\n    component(*names): x\n    soak: x\n"
     )
     environment = {**os.environ, "CI": "true" if ci else "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
@@ -58,6 +65,14 @@ def test_list_names_what_ran_and_what_did_not(tmp_path: Path) -> None:
     assert "trl" not in row(output, "ran"), "a test that skipped inside did not run"
     assert "trl" in row(output, "not used")
     assert "gone" in row(output, "missing")
+
+
+def test_list_gives_the_reasons_of_skipped_tests(tmp_path: Path) -> None:
+    more = MISSING + "REMEDIES['gone'] = '`make gone`'\n"
+    _, output = run(tmp_path, SUITE, ci=False, more=more)
+    assert "gone (`make gone`)" in row(output, "missing")
+    skipped = [line for line in output.splitlines() if line.startswith("skipped:")]
+    assert skipped == ["skipped:  1 test, gone is missing: `make gone`", "skipped:  1 test, no"]
 
 
 def test_full_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) -> None:

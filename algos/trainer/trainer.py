@@ -34,7 +34,8 @@ class Trainer:
     The folder contains ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
     ``checkpoints/step_000123/``, and with `held_out` also ``evaluations.jsonl`` and ``best/``. A
     run that was stopped by Ctrl-C, SIGTERM or a kill continues from its last checkpoint with
-    ``resume=True``. On a CPU, the results are bitwise the same as without the interruption.
+    ``resume=True``. On the same CPU with the same number of threads, the results are bitwise
+    the same as without the interruption.
 
     With ``accelerate launch --config_file configs/…`` the same program trains in several processes.
     Each process plays its share of the groups, and all processes update one set of weights, which

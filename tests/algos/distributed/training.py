@@ -6,8 +6,10 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium as gym
 import numpy as np
@@ -27,7 +29,9 @@ from visenv.algos.trainer import (
     Trainer,
     TrainerConfig,
     checkpoint,
+    loop,
 )
+from visenv.algos.trainer.backend import Accept, TrainingBackend, make_backend
 from visenv.algos.trainer.distributed import is_first
 from visenv.registration import load
 from visenv.rollout import Mixture
@@ -50,7 +54,7 @@ def make_env() -> Any:
 def train(
     model: str, folder: Path, resume: bool = False, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Train and save the final weights."""
+    """Train, and save the state of the optimizer after each update and the final weights."""
     policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
     made = make_env if model else toy.Echo
     trainer = Trainer(
@@ -62,10 +66,38 @@ def train(
         callbacks=callbacks,
         held_out=HeldOut({"a": made}, {"a": "reward"}, episodes=3, max_tokens=6, every=2),
     )
-    trainer.train(Mixture({"a": made, "b": made}, {"a": 1.0, "b": 1.0}, by_pass_rate=True))
+    with patch.object(loop, "make_backend", partial(_recorded_backend, folder)):
+        trainer.train(Mixture({"a": made, "b": made}, {"a": 1.0, "b": 1.0}, by_pass_rate=True))
     if is_first():
         weights = {name: each.detach() for name, each in policy.module.named_parameters()}
         torch.save(weights, folder / "final.pt")
+
+
+def _recorded_backend(folder: Path, *arguments: Any) -> TrainingBackend:
+    """Return a backend that saves the optimizer after each update, and after it has loaded one.
+
+    The folders ``update <number>`` are numbered from the start of the run.
+    """
+    backend = make_backend(*arguments)
+    load_state, take_step = backend.load, backend.step
+    updates = 0
+
+    def loading(saved: Path, policy: Path) -> None:
+        nonlocal updates
+        updates = len(list(folder.glob("update *")))
+        load_state(saved, policy)
+        backend.save(folder / "loaded")
+
+    def stepping(accept: Accept) -> float:
+        nonlocal updates
+        norm = take_step(accept)
+        updates += 1
+        backend.save(folder / f"update {updates}")
+        return norm
+
+    backend.load = loading  # type: ignore[method-assign, assignment]
+    backend.step = stepping  # type: ignore[method-assign]
+    return backend
 
 
 class StopAfterTheFirst(Callback):

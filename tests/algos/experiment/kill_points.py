@@ -1,6 +1,7 @@
 """Runs a recipe in processes that are killed at different points; test_kill.py starts this program.
 
-Argument: a folder. Every run is a fork of this process, so that packages are loaded once.
+Arguments: a folder, and the names of the points. Every run is a fork of this process, so that
+packages are loaded once.
 """
 
 from __future__ import annotations
@@ -49,4 +50,5 @@ def points() -> dict[str, Callable[[], None]]:
 
 
 if __name__ == "__main__":
-    kill_each(points(), train, Path(sys.argv[1]))
+    chosen = {name: points()[name] for name in sys.argv[2:]}
+    kill_each(chosen, train, Path(sys.argv[1]))

@@ -293,34 +293,59 @@ name = "{model}"
 options = {{ threads = 1 }}
 [phases.warm-up]
 algorithm = "sft"
-steps = 45
-demonstrations = {{ episodes = 12, expert_rate = 0.5, guess = true, batch_size = 8 }}
-optimization = {{ learning_rate = 3e-3, warmup_steps = 5, beta2 = 0.95 }}
-[phases.rl]
-algorithm = "dr_grpo"
 steps = 2
-rollouts = {{ prompts_per_step = 4, num_generations = 4, max_tokens = 96 }}
-optimization = {{ learning_rate = 1e-4 }}
+demonstrations = {{ episodes = 4, batch_size = 2 }}
+[phases.rl]
+algorithm = "tests.algos.runs:Sloped"
+steps = 1
+rollouts = {{ prompts_per_step = 2, num_generations = 2, max_tokens = 16 }}
 [evaluation]
 episodes = 2
-max_tokens = 32
+max_tokens = 8
 """
+
+
+WARMED_UP = [
+    "--phases.warm-up.steps", "45",
+    "--phases.warm-up.demonstrations.episodes", "12",
+    "--phases.warm-up.demonstrations.batch-size", "8",
+    "--phases.warm-up.demonstrations.expert-rate", "0.5",
+    "--phases.warm-up.demonstrations.guess",
+    "--phases.warm-up.optimization.learning-rate", "3e-3",
+    "--phases.rl.algorithm", "dr_grpo",
+    "--phases.rl.rollouts.prompts-per-step", "4", "--phases.rl.rollouts.num-generations", "4",
+    "--phases.rl.rollouts.max-tokens", "96",
+]  # fmt: skip
+
+
+def train_on(env: str, runs: Path, *words: str) -> Path:
+    """Train a tiny model on an environment by the command, and return the folder of the run."""
+    name = env.partition("/")[2]
+    model = next(made for begin, made in MODELS.items() if name.startswith(begin))
+    recipe = runs / "short.toml"
+    recipe.write_text(SHORT.format(env=env, model=model))
+    assert main(["train", str(recipe), "--runs", str(runs), *words]) == 0
+    assert list(results(runs)["scores"]) == LABELS[:3]
+    return runs / "job"
 
 
 @pytest.mark.component("opencv")
 @pytest.mark.parametrize("env", IDS)
 def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> None:
-    name = env.partition("/")[2]
-    model = next(made for begin, made in MODELS.items() if name.startswith(begin))
-    recipe = tmp_path / "short.toml"
-    recipe.write_text(SHORT.format(env=env, model=model))
-    assert main(["train", str(recipe), "--runs", str(tmp_path)]) == 0
-    folder = tmp_path / "job"
-    rows = [json.loads(line) for line in (folder / "rl" / "metrics.jsonl").read_text().splitlines()]
-    assert len(rows) == 2
-    assert min(row["groups/zero_std"] for row in rows) < 1  # the share of groups with equal rewards
-    assert weights(folder, "rl", 2) != weights(folder, "warm-up", 45)
-    assert list(results(tmp_path)["scores"]) == LABELS[:3]
+    folder = train_on(env, tmp_path)
+    assert len((folder / "rl" / "metrics.jsonl").read_text().splitlines()) == 1
+    assert weights(folder, "rl", 1) != weights(folder, "warm-up", 2)
+
+
+@pytest.mark.component("opencv")
+@pytest.mark.parametrize(
+    "env", [IDS[0], *(pytest.param(env, marks=pytest.mark.soak) for env in IDS[1:])]
+)
+def test_rewards_of_every_environment_differ_after_a_warm_up(env: str, tmp_path: Path) -> None:
+    folder = train_on(env, tmp_path, *WARMED_UP)
+    (row,) = map(json.loads, (folder / "rl" / "metrics.jsonl").read_text().splitlines())
+    assert row["groups/zero_std"] < 1  # the share of groups with equal rewards
+    assert weights(folder, "rl", 1) != weights(folder, "warm-up", 45)
 
 
 def weights(folder: Path, phase: str, step: int) -> bytes:
@@ -335,10 +360,10 @@ def test_mixture_trains_on_each_environment(tmp_path: Path) -> None:
         SHORT.format(env="visenv/ArmZoom-v0", model="tiny-arm")
         + '[environments.constraints]\nid = "ArmIF-v0"\noptions = { preset = "tiny" }\n'
     )
-    words = ["--phases.warm-up.steps", "2", "--phases.rl.rollouts.prompts_per_step", "6"]
+    words = ["--phases.rl.rollouts.prompts_per_step", "12"]
     words += ["--phases.rl.environment-options.constraints.reward", "outcome"]
     assert main(["train", str(recipe), "--runs", str(tmp_path), *words]) == 0
-    saved = tmp_path / "job" / "rl" / "episodes" / "step_000002.jsonl"
+    saved = tmp_path / "job" / "rl" / "episodes" / "step_000001.jsonl"
     played = {json.loads(line)["env_id"] for line in saved.read_text().splitlines()}
     assert played == {"visenv/ArmZoom-v0", "visenv/ArmIF-v0"}
     with_terms = {

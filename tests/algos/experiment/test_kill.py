@@ -26,13 +26,20 @@ def weights(runs: Path) -> bytes:
     return path.read_bytes()
 
 
-def test_recipe_killed_at_any_point_resumes_to_the_same_results(tmp_path: Path) -> None:
-    done = run_python("-m", kill_points.__name__, tmp_path)
+FEW = ["validation", "warm-up", "evaluation"]
+REST = [name for name in kill_points.points() if name not in FEW]
+
+
+@pytest.mark.parametrize("names", [FEW, pytest.param(REST, marks=pytest.mark.soak)])
+def test_recipe_killed_at_any_point_resumes_to_the_same_results(
+    tmp_path: Path, names: list[str]
+) -> None:
+    done = run_python("-m", kill_points.__name__, tmp_path, *names)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "validation").exists()  # written only after validation
     straight = tmp_path / "straight"
     kill_points.train(straight)
-    for name in kill_points.points():
+    for name in names:
         runs = tmp_path / name
         assert not (runs / "job" / "report.html").exists(), name
         kill_points.train(runs)  # the lock of the dead process has no effect

@@ -1,7 +1,8 @@
 """Trains with a slow judge, in runs of which some are killed; test_judged.py starts this program.
 
-Argument: a folder. Every run is a fork of this process, and all runs execute at the same time. The
-judge's delays are drawn again in each run, from 0 to 0.3 s; nothing else differs.
+Arguments: a folder, the number of runs that are not killed, and the names of the points at which
+other runs are killed. Every run is a fork of this process, and all runs execute at the same time.
+The judge's delays are drawn again in each run, from 0 to 0.3 s; nothing else differs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
 from visenv.types import Event, EventLog, Message, Part, Reply, Sample, Sampling, TurnRequest
 
 LONGEST_DELAY = 0.3
-STRAIGHT = 3
 CONFIG = TrainerConfig(
     steps=4,
     rollouts=RolloutConfig(
@@ -235,23 +235,23 @@ def start(folder: Path, resume: bool = False, install: Callable[[], None] | None
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    straight = [start(folder / f"straight {number}") for number in range(STRAIGHT)]
-    killed = {name: start(folder / name, install=install) for name, install in points().items()}
+    folder, count, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    straight = [start(folder / f"straight {number}") for number in range(count)]
+    killed = {name: start(folder / name, install=points()[name]) for name in names}
     for name, child in killed.items():
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), f"nothing died {name}"
-    _check_journals(folder)
-    resumed = {name: start(folder / name, resume=True) for name in points()}
-    for child in (*straight, *resumed.values()):
+    _check_journals([folder / name for name in names])
+    resumed = [start(folder / name, resume=True) for name in names]
+    for child in (*straight, *resumed):
         assert os.waitpid(child, 0)[1] == 0
 
 
-def _check_journals(folder: Path) -> None:
+def _check_journals(folders: Sequence[Path]) -> None:
     """Check that no killed run recorded an episode before its judge had returned a score.
 
     The other runs still execute, and remove the journals of finished steps.
     """
-    paths = [path for name in points() for path in (folder / name).glob("journal/*/episodes_*")]
+    paths = [path for folder in folders for path in folder.glob("journal/*/episodes_*")]
     assert paths
     for path in paths:
         for line in path.read_text().splitlines(keepends=True):

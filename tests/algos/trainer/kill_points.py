@@ -1,7 +1,7 @@
 """Trains in runs that are killed at different points; test_kill.py starts this program.
 
-Argument: a folder. Every run is a fork of this process, so that PyTorch is loaded once. The parent
-process computes nothing with tensors.
+Arguments: a folder, and the names of the points. Every run is a fork of this process, so that
+PyTorch is loaded once. The parent process computes nothing with tensors.
 """
 
 from __future__ import annotations
@@ -156,4 +156,5 @@ def kill_each(
 
 
 if __name__ == "__main__":
-    kill_each(points(), train, Path(sys.argv[1]))
+    chosen = {name: points()[name] for name in sys.argv[2:]}
+    kill_each(chosen, train, Path(sys.argv[1]))

@@ -40,25 +40,36 @@ def _rollouts(folder: Path, name: str) -> float:
     return sum(float(row.get(name, 0)) for row in rows)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+FEW = ["noting an episode", "having decided what to learn from"]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        (2, FEW),
+        pytest.param((3, list(judged_runs.points())), marks=pytest.mark.soak),
+    ],
+    ids=["few", "all"],
+)
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the parent of the folders of runs that are killed and of runs that are not."""
+    count, names = request.param
     folder = tmp_path_factory.mktemp("runs")
-    done = run_python("-m", judged_runs.__name__, folder, gpu=False)  # CUDA fails in forks
+    program = judged_runs.__name__
+    done = run_python("-m", program, folder, str(count), *names, gpu=False)  # CUDA fails in forks
     assert done.returncode == 0, done.stderr
+    assert len(list(folder.iterdir())) == count + len(names)
     return folder
 
 
-NAMES = [f"straight {number}" for number in range(1, judged_runs.STRAIGHT)]
-
-
-@pytest.mark.parametrize("name", [*NAMES, *judged_runs.points()])
-def test_result_does_not_depend_on_when_a_verdict_arrives(runs: Path, name: str) -> None:
-    first, other = runs / "straight 0", runs / name
+def test_result_does_not_depend_on_when_a_verdict_arrives(runs: Path) -> None:
+    first, *others = sorted(runs.iterdir(), key=lambda run: (run.name != "straight 0", run.name))
     checkpoints = _bytes(first / "checkpoints")
-    assert {Path(each).name for each in checkpoints} >= {"weights.pt", "state.json"}
-    assert _bytes(other / "checkpoints") == checkpoints
-    assert _episodes(other) == _episodes(first)
-    assert metrics(other) == metrics(first)
+    assert {Path(path).name for path in checkpoints} >= {"weights.pt", "state.json"}
+    for other in others:
+        assert _bytes(other / "checkpoints") == checkpoints, other.name
+        assert _episodes(other) == _episodes(first), other.name
+        assert metrics(other) == metrics(first), other.name
 
 
 def test_runs_met_all_failures_that_could_make_them_differ(runs: Path) -> None:

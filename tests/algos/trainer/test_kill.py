@@ -19,12 +19,23 @@ def _episodes(folder: Path) -> dict[str, list[Any]]:
     return {path.name: list(read_episodes(path)) for path in (folder / "episodes").glob("*.jsonl")}
 
 
-def test_run_killed_at_any_point_resumes_bitwise(tmp_path: Path) -> None:
-    done = run_python("-m", kill_points.__name__, tmp_path)
+FEW = [
+    "between two updates of a step",
+    "having sent them",
+    "naming the best weights",
+    "saving the second checkpoint",
+    "removing an old one",
+]
+REST = [name for name in kill_points.points() if name not in FEW]
+
+
+@pytest.mark.parametrize("names", [FEW, pytest.param(REST, marks=pytest.mark.soak)])
+def test_run_killed_at_any_point_resumes_bitwise(tmp_path: Path, names: list[str]) -> None:
+    done = run_python("-m", kill_points.__name__, tmp_path, *names)
     assert done.returncode == 0, done.stderr
     straight = tmp_path / "straight"
     policy = kill_points.train(straight)
-    for name in kill_points.points():
+    for name in names:
         folder = tmp_path / name
         steps = len((folder / "metrics.jsonl").read_text().splitlines())
         assert steps < kill_points.CONFIG.steps, name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -136,13 +137,33 @@ def _run(folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
     return policy
 
 
-def _assert_same(one: Path, other: Path, policy: Any, resumed: Any) -> None:
-    assert policy.weights() == resumed.weights()
-    assert policy.version == resumed.version
-    assert metrics(one) == metrics(other)
+class Straight(NamedTuple):
+    """Holds the policy and the folder of a run without an interruption."""
+
+    policy: Any
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Straight:
+    """Run the six steps once for all tests that compare with them."""
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    return Straight(_run(folder, GRPO()), folder)
+
+
+@pytest.fixture
+def finished(straight: Straight, tmp_path: Path) -> Path:
+    """Return a copy of the finished run, which the test may change."""
+    return shutil.copytree(straight.folder, tmp_path / "run")
+
+
+def _assert_same(straight: Straight, folder: Path, resumed: Any) -> None:
+    assert straight.policy.weights() == resumed.weights()
+    assert straight.policy.version == resumed.version
+    assert metrics(straight.folder) == metrics(folder)
     for name in ("step_000004.jsonl", "step_000006.jsonl"):
-        assert list(read_episodes(one / "episodes" / name)) == list(
-            read_episodes(other / "episodes" / name)
+        assert list(read_episodes(straight.folder / "episodes" / name)) == list(
+            read_episodes(folder / "episodes" / name)
         )
 
 
@@ -175,29 +196,27 @@ def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.component("torch")
-def test_killed_run_resumes_bitwise(tmp_path: Path) -> None:
+def test_killed_run_resumes_bitwise(straight: Straight, tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [row["step"] for row in metrics(tmp_path / "killed")] == [1, 2, 3, 4]
     assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is repeated
-    policy = _run(tmp_path / "straight", GRPO())
     resumed = _run(tmp_path / "killed", GRPO(), resume=True)
-    _assert_same(tmp_path / "straight", tmp_path / "killed", policy, resumed)
+    _assert_same(straight, tmp_path / "killed", resumed)
 
 
 @pytest.mark.component("torch")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_stopped_run_leaves_a_checkpoint_and_explains_how_to_resume(
-    tmp_path: Path, name: str
+    straight: Straight, tmp_path: Path, name: str
 ) -> None:
     done = _stopped_by(tmp_path / "stopped", name)
     said = done.stderr.rstrip().splitlines()[-1]
     assert said.startswith("KeyboardInterrupt: Stopped after step 4 of 6 with the checkpoint ")
     assert said.endswith("step_000004; continue with --resume (Trainer(..., resume=True)).")
     assert _checkpoints(tmp_path / "stopped") == ["step_000003", "step_000004"]
-    policy = _run(tmp_path / "straight", GRPO())
     resumed = _run(tmp_path / "stopped", GRPO(), resume=True)
-    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+    _assert_same(straight, tmp_path / "stopped", resumed)
 
 
 _TRAINS = """
@@ -252,14 +271,15 @@ class _Interrupting(GRPO):
 
 
 @pytest.mark.component("torch")
-def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(tmp_path: Path) -> None:
+def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(
+    straight: Straight, tmp_path: Path
+) -> None:
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path / "stopped", _Interrupting())
     assert [row["step"] for row in metrics(tmp_path / "stopped")] == [1, 2, 3]
     assert _checkpoints(tmp_path / "stopped") == ["step_000003"]
-    policy = _run(tmp_path / "straight", _Interrupting())
     resumed = _run(tmp_path / "stopped", _Interrupting(), resume=True)
-    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+    _assert_same(straight, tmp_path / "stopped", resumed)
 
 
 @pytest.mark.component("torch")
@@ -278,10 +298,10 @@ def test_resume_with_a_reference_measures_from_the_start_of_the_run(tmp_path: Pa
 
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path / "stopped", algorithm, make_env=stop_at(4 * 12 + 1))
-    policy = _run(tmp_path / "straight", algorithm)
+    straight = Straight(_run(tmp_path / "straight", algorithm), tmp_path / "straight")
     resumed = _run(tmp_path / "stopped", algorithm, resume=True)
-    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
-    assert metrics(tmp_path / "straight")[-1]["kl"] > 0
+    _assert_same(straight, tmp_path / "stopped", resumed)
+    assert metrics(straight.folder)[-1]["kl"] > 0
 
 
 @pytest.mark.component("torch")
@@ -304,10 +324,9 @@ def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
 # ----------------------------------------------------------------- rejected arguments
 
 
-def test_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    _run(tmp_path / "run", GRPO())
+def test_folder_that_holds_a_run_is_not_overwritten(straight: Straight) -> None:
     with pytest.raises(RunError, match=r"holds a run already.*--resume.*another name"):
-        Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
+        Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=straight.folder)
 
 
 def test_resume_needs_a_run(tmp_path: Path) -> None:
@@ -315,9 +334,8 @@ def test_resume_needs_a_run(tmp_path: Path) -> None:
         Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "typo", resume=True)
 
 
-def test_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
-    _run(tmp_path / "run", GRPO())
-    trainer = Trainer(toy.ToyPolicy(width=12), GRPO(), SIX, folder=tmp_path / "run", resume=True)
+def test_checkpoint_of_another_model_is_refused(finished: Path) -> None:
+    trainer = Trainer(toy.ToyPolicy(width=12), GRPO(), SIX, folder=finished, resume=True)
     with pytest.raises(RunError, match="another model"):
         trainer.train(toy.Echo)
 
@@ -332,33 +350,29 @@ def test_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_checkpoint_of_another_configuration_is_refused(
-    tmp_path: Path, config: TrainerConfig, algorithm: Algorithm, said: str
+    finished: Path, config: TrainerConfig, algorithm: Algorithm, said: str
 ) -> None:
-    _run(tmp_path / "run", GRPO())
-    trainer = Trainer(toy.ToyPolicy(), algorithm, config, folder=tmp_path / "run", resume=True)
+    trainer = Trainer(toy.ToyPolicy(), algorithm, config, folder=finished, resume=True)
     with pytest.raises(RunError, match=said):
         trainer.train(toy.Echo)
 
 
-def test_save_interval_may_change(tmp_path: Path) -> None:
-    _run(tmp_path / "run", GRPO())
+def test_save_interval_may_change(finished: Path) -> None:
     config = replace(SIX, saving=SavingConfig(checkpoint_every=1))
-    trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run", resume=True)
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=finished, resume=True)
     trainer.train(toy.Echo)
     assert trainer.step == 6
 
 
 @pytest.mark.parametrize("name", ["state.json", "optimizer/shard_00000_of_00001.pt"])
-def test_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
-    _run(tmp_path / "run", GRPO())
-    broken = tmp_path / "run" / "checkpoints" / "step_000006"
-    (broken / name).write_bytes(b"half")
-    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run", resume=True)
+def test_broken_checkpoint_is_named(finished: Path, name: str) -> None:
+    (finished / "checkpoints" / "step_000006" / name).write_bytes(b"half")
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=finished, resume=True)
     with pytest.raises(RunError, match="step_000006 cannot be read"):
         trainer.train(toy.Echo)
 
 
-def test_checkpoint_that_was_not_completed_is_ignored(tmp_path: Path) -> None:
+def test_checkpoint_that_was_not_completed_is_ignored(straight: Straight, tmp_path: Path) -> None:
     class Dying(toy.ToyPolicy):
         @override
         def save(self, folder: Path) -> None:
@@ -369,7 +383,7 @@ def test_checkpoint_that_was_not_completed_is_ignored(tmp_path: Path) -> None:
         Trainer(Dying(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
     assert [name for name in _checkpoints(tmp_path / "run") if name.startswith("step")] == []
     resumed = _run(tmp_path / "run", GRPO(), resume=True)  # starts from the beginning
-    assert resumed.weights() == _run(tmp_path / "straight", GRPO()).weights()
+    assert resumed.weights() == straight.policy.weights()
     assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
 
 
