@@ -1,8 +1,14 @@
-"""Lists the ids of all environments, for tests that run once for each."""
+"""Lists the ids of all environments and the checks of the contract, as cases of tests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
 from visenv.registration import ENVIRONMENTS
+from visenv.testing.contract import CHECKS
 
 IDS = [name for name in ENVIRONMENTS if name != "visenv/Libero-v0"]
 """All ids except Libero.
@@ -10,3 +16,18 @@ IDS = [name for name in ENVIRONMENTS if name != "visenv/Libero-v0"]
 Its simulator takes a second where others take a millisecond, and 2 GiB. Libero has its own tests,
 and the checks of the contract are run by hand for it (docs/libero.md).
 """
+
+
+def few(cases: Sequence[Any], count: int) -> list[Any]:
+    """Return the cases of a test for ``parametrize``; all but the first `count` are for `soak`."""
+    rest = [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.soak)
+        for case in cases[count:]
+    ]
+    return [*cases[:count], *rest]
+
+
+_FIRST = ("check_conforms", "check_deterministic", "check_oracle_gets_the_top_reward")
+
+CHECKS_OF_SIMULATORS = few(sorted(CHECKS, key=lambda check: check.__name__ not in _FIRST), 3)
+"""The checks of the contract for a second simulator of an environment; most are for `soak`."""

@@ -35,9 +35,11 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the generated pages and pictures."""
     cards = []
+    played = str(config.extra["card_played"]).split() or map(_short, ENVIRONMENTS)
+    episodes = dict.fromkeys(played, int(config.extra["card_episodes"]))
     for name in ENVIRONMENTS:
         log.info("playing %s", name)
-        card = make_card(name, EPISODES.get(name, int(config.extra["card_episodes"])))
+        card = make_card(name, min(episodes.get(_short(name), 0), EPISODES.get(name, 10**6)))
         cards.append(card)
         for path, content in _page(card):
             files.append(File.generated(config, f"environments/{path}", content=content))
@@ -75,7 +77,7 @@ def _gallery(cards: list[EnvCard]) -> str:
 
 def _item(card: EnvCard) -> str:
     name = _short(card.env_id)
-    picture = "*No picture: the simulator is not installed where this site was built.*"
+    picture = "*No picture: no episode was played where this site was built.*"
     if card.episode is not None:
         picture = f"[![{name}]({name}-still.webp)]({name}.md)"
     return f"<div markdown>\n\n{picture}\n\n**[{name}]({name}.md)**: {card.summary}\n\n</div>"

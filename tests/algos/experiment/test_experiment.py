@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.environments import IDS
+from tests.environments import IDS, few
 from tests.programs import ROOT, run_python
 from visenv.cli import main
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
@@ -338,9 +338,7 @@ def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.component("opencv")
-@pytest.mark.parametrize(
-    "env", [IDS[0], *(pytest.param(env, marks=pytest.mark.soak) for env in IDS[1:])]
-)
+@pytest.mark.parametrize("env", few(IDS, 1))
 def test_rewards_of_every_environment_differ_after_a_warm_up(env: str, tmp_path: Path) -> None:
     folder = train_on(env, tmp_path, *WARMED_UP)
     (row,) = map(json.loads, (folder / "rl" / "metrics.jsonl").read_text().splitlines())

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.environments import few
 from visenv.envs.mags.presets import PRESETS
 from visenv.envs.mags.world import SCENES
 from visenv.envs.mags.world.questions import SceneDraft, make_scene
@@ -88,7 +89,7 @@ LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("sc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learn", LEARNERS)
-@pytest.mark.parametrize("preset", ["stage1", "stage2", "tiny-stage1", "tiny"])
+@pytest.mark.parametrize("preset", few(["stage1", "stage2", "tiny-stage1", "tiny"], 1))
 def test_policy_that_sees_no_image_is_near_chance(
     preset: str, learn: Callable[[Sequence[SceneDraft]], Blind]
 ) -> None:

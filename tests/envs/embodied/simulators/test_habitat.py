@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.environments import CHECKS_OF_SIMULATORS
 from visenv.envs.embodied import EBHabitat
 from visenv.envs.embodied.simulators.habitat.player import HabitatRunner, write_goal
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal
@@ -23,7 +24,6 @@ from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.errors import ConfigurationError
 from visenv.grammar.plan import TEXT_KEYS
 from visenv.simulators.child_host import ChildHost
-from visenv.testing.contract import CHECKS
 from visenv.testing.hostile import TEXTS
 from visenv.testing.record import MakeEnv, facts, turns_of
 
@@ -307,6 +307,6 @@ def contract_env() -> Iterator[MakeEnv]:
         env.close()
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS_OF_SIMULATORS, ids=lambda check: check.__name__)
 def test_keeps_the_contract(check: Callable[[MakeEnv], None], contract_env: MakeEnv) -> None:
     check(partial(contract_env))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.environments import CHECKS_OF_SIMULATORS
 from tests.visenv.simulators.test_hosts import wait_until_gone
 from visenv.cli import main
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
@@ -38,7 +39,6 @@ from visenv.grammar.plan import TEXT_KEYS
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
-from visenv.testing.contract import CHECKS
 from visenv.testing.record import played, turns_of
 
 pytestmark = [
@@ -228,7 +228,7 @@ def test_pickle_in_mid_episode_goes_on_with_the_same_frames(thor: EBAlfred) -> N
     copied.close()
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS_OF_SIMULATORS, ids=lambda check: check.__name__)
 def test_keeps_the_contract(check: Any) -> None:
     check(lambda: gym.make("visenv/EBAlfred-v0", **{**THOR, "preset": "tiny"}))
 
