@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.soak
 def test_zero_3_beside_engines_within_its_processes(tmp_path: Path) -> None:
     model = load("model", "tiny")(tmp_path / "tiny", seed=0)
     run = tmp_path / "run"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 import pytest
 
+from tests.waiting import LIMIT, until, wait_until
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.sandbox import Execution, Program, Sandbox
 from visenv.sandbox.queue import FairQueue, _Turn
@@ -33,8 +34,9 @@ def test_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
 
     with queue.worker("greedy"):
         threads = [later(lambda: run("greedy", 0.05)) for _ in range(20)]
-        time.sleep(0.2)  # all programs wait
-    threads.append(later(lambda: run("honest", 0.0)))
+        wait_until(lambda: len(queue._waiting) == 20)
+        threads.append(later(lambda: run("honest", 0.0)))
+        wait_until(lambda: len(queue._waiting) == 21)
     for thread in threads:
         thread.join()
     assert order.index("honest") <= 3
@@ -81,38 +83,44 @@ def test_waiting_is_measured() -> None:
         with queue.worker("b"):
             pass
 
+    begun = time.monotonic()
     with queue.worker("a"):
         thread = later(run)
+        wait_until(lambda: queue._waiting)
+        waiting = time.monotonic()
         time.sleep(0.1)
+        waited = time.monotonic() - waiting
     thread.join()
     programs, seconds, longest, given_up = queue.waits
     assert (programs, given_up) == (2, 0)
-    assert 0.05 < longest <= seconds < 5
+    assert waited <= longest <= seconds <= time.monotonic() - begun
 
 
 @pytest.fixture
-def interrupt() -> Iterator[Callable[[], threading.Thread]]:
-    """Yield a function that interrupts the main thread after 0.2 s, as Ctrl-C does."""
+def interrupt() -> Iterator[Callable[[FairQueue], threading.Thread]]:
+    """Yield a function that interrupts the main thread while it waits, as Ctrl-C does."""
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
 
-    def send() -> None:
-        time.sleep(0.2)
+    def send(queue: FairQueue) -> None:
+        wait_until(lambda: queue._waiting)
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    yield lambda: later(send)
+    yield lambda queue: later(lambda: send(queue))
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_interrupted_wait_loses_no_worker(interrupt: Callable[[], threading.Thread]) -> None:
+def test_interrupted_wait_loses_no_worker(
+    interrupt: Callable[[FairQueue], threading.Thread],
+) -> None:
     queue, may_end = FairQueue(1, 60.0), threading.Event()
 
     def run() -> None:
         with queue.worker("a"):
-            may_end.wait(30)
+            may_end.wait(LIMIT)
 
     running = later(run)
-    time.sleep(0.05)
-    sent = interrupt()
+    wait_until(lambda: queue._free == 0)
+    sent = interrupt(queue)
     with pytest.raises(KeyboardInterrupt):
         queue.worker("b").__enter__()
     may_end.set()
@@ -145,16 +153,18 @@ def test_owners_that_are_even_are_forgotten() -> None:
 
 
 class Slow:
-    """Runs programs that wait until `may_end` is set."""
+    """Runs programs that wait until `may_end` is set; `runs` is set when the first one runs."""
 
     def __init__(self) -> None:
+        self.runs = threading.Event()
         self.may_end = threading.Event()
 
     def start(self) -> None:
         return
 
     def run(self, program: Program) -> Execution:
-        self.may_end.wait(30)
+        self.runs.set()
+        self.may_end.wait(LIMIT)
         return Execution("ok")
 
     def close(self) -> None:
@@ -165,7 +175,7 @@ def test_sandbox_has_a_deadline_and_reports_the_wait() -> None:
     backend = Slow()
     sandbox = Sandbox(backend, workers=1, wait_seconds=0.1)
     running = later(lambda: sandbox.run("1"))
-    time.sleep(0.05)
+    assert backend.runs.wait(LIMIT)
     with pytest.raises(ServiceError, match="no worker was free"):
         sandbox.run("2")
     backend.may_end.set()
@@ -180,11 +190,12 @@ def test_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
 
 
 class Recording:
-    """Runs programs whose code is their time in seconds, and records their order."""
+    """Runs programs when `may_run` is set, and records their order."""
 
     def __init__(self) -> None:
         self.order: list[str] = []
         self.running = self.most = 0
+        self.may_run = threading.Event()
 
     def start(self) -> None:
         return
@@ -193,7 +204,7 @@ class Recording:
         self.running += 1
         self.most = max(self.most, self.running)
         self.order.append(program.code)
-        time.sleep(float(program.code))
+        self.may_run.wait(LIMIT)
         self.running -= 1
         return Execution("ok", result=program.code)
 
@@ -206,11 +217,14 @@ def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
     backend = Recording()
 
     async def ask(sandbox: Sandbox) -> int:
-        greedy = [asyncio.create_task(sandbox.run_async("0.03", owner="greedy")) for _ in range(20)]
-        await asyncio.sleep(0.1)
-        honest = await sandbox.run_async("0.0", owner="honest")
+        waiting = sandbox._queue._waiting
+        greedy = [asyncio.create_task(sandbox.run_async("many", owner="greedy")) for _ in range(20)]
+        await until(lambda: backend.running and len(waiting) == 19)
+        honest = asyncio.create_task(sandbox.run_async("one", owner="honest"))
+        await until(lambda: len(waiting) == 20)
+        backend.may_run.set()
+        assert (await honest).result == "one"
         threads = threading.active_count()
-        assert honest.result == "0.0"
         await asyncio.gather(*greedy)
         return threads
 
@@ -218,10 +232,10 @@ def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
     with Sandbox(backend, workers=1) as sandbox:
         assert asyncio.run(ask(sandbox)) <= before + 1
         programs, seconds, longest, given_up = sandbox.waits
-    assert backend.order.index("0.0") <= 6  # 3 ran in 0.1 s; a slow machine may run more
+    assert backend.order.index("one") <= 2
     assert backend.most == 1
     assert (programs, given_up) == (21, 0)
-    assert 0.1 < longest < seconds
+    assert 0 < longest < seconds
 
 
 def test_coroutines_have_the_deadline_of_threads() -> None:
@@ -229,7 +243,7 @@ def test_coroutines_have_the_deadline_of_threads() -> None:
 
     async def ask(sandbox: Sandbox) -> None:
         running = asyncio.create_task(sandbox.run_async("1"))
-        await asyncio.sleep(0.05)
+        await until(backend.runs.is_set)
         try:
             with pytest.raises(ServiceError, match="no worker was free"):
                 await sandbox.run_async("2")
@@ -246,15 +260,18 @@ def test_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
     backend = Recording()
 
     async def ask(sandbox: Sandbox) -> None:
-        task = asyncio.create_task(sandbox.run_async("0.2"))
-        await asyncio.sleep(0.05)
+        task = asyncio.create_task(sandbox.run_async("cancelled"))
+        await until(lambda: backend.order)
         task.cancel()
-        await sandbox.run_async("0.0")
+        second = asyncio.create_task(sandbox.run_async("second"))
+        await until(lambda: sandbox._queue._waiting)
+        backend.may_run.set()
+        await second
 
     with Sandbox(backend, workers=1) as sandbox:
         asyncio.run(ask(sandbox))
-        assert sandbox.run("0.01").status == "ok"
-    assert (backend.order, backend.most) == (["0.2", "0.0", "0.01"], 1)
+        assert sandbox.run("third").status == "ok"
+    assert (backend.order, backend.most) == (["cancelled", "second", "third"], 1)
 
 
 @pytest.mark.parametrize("given", [False, True])
