@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +37,35 @@ def run_python(
     command = [sys.executable, *arguments]
     env = os.environ if gpu else {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+_KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+
+file, lines, *words = sys.argv[1:]
+
+def watch():
+    while not (os.path.exists(file) and Path(file).read_bytes().count(b"\\n") >= int(lines)):
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+threading.Thread(target=watch, daemon=True).start()
+from visenv.cli import main
+main(words)
+"""
+
+
+def run_killed(words: list[str], file: Path, lines: int) -> None:
+    """Run a command of visenv that kills its process when a file has so many lines.
+
+    The process watches the file itself. A slow machine therefore delays the kill and the command
+    alike.
+
+    Args:
+        words: The command and its options.
+        file: A file that the command writes line by line.
+        lines: The number of lines.
+    """
+    done = run_python("-c", _KILLED, file, str(lines), *words)
+    assert done.returncode == -signal.SIGKILL, done.stderr

@@ -75,7 +75,7 @@ def test_stage_that_is_interrupted_ends_the_table(tmp_path: Path) -> None:
     while process.stdout.readline() != "hangs\n":
         pass
     os.killpg(process.pid, signal.SIGINT)  # Ctrl-C signals all processes of the terminal
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert [row for row in rows(output) if row[0] != "one"] == [("hangs", "stopped")]
 

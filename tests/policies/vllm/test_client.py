@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.policies.vllm.fake_server import FakeServer
+from tests.waiting import LIMIT
 from visenv.errors import PolicyError
 
 torch = pytest.importorskip("torch")
@@ -81,7 +82,7 @@ def client_in_use(connect: Callable[..., ServerClient]) -> ServerClient:
     """Return a client that has sent weights as version 3 and played a turn with them."""
     client = connect()
     client.load(delivery(1.0), 3)
-    client.submit(REQUEST).result(10)
+    client.submit(REQUEST).result(LIMIT)
     return client
 
 
@@ -99,9 +100,9 @@ def test_turn_is_accepted_from_the_weights_that_were_sent(
     connect: Callable[..., ServerClient],
 ) -> None:
     client = connect()
-    assert client.submit(REQUEST).result(10).version == 0
+    assert client.submit(REQUEST).result(LIMIT).version == 0
     client.load(delivery(1.0), 3)
-    piece = client.submit(REQUEST).result(10)
+    piece = client.submit(REQUEST).result(LIMIT)
     assert (piece.token_ids, piece.logprobs, piece.version) == ([7], [-0.5], 3)
 
 
@@ -115,9 +116,9 @@ def test_closing_a_client_fails_the_turns_that_wait_for_a_dead_server(
     client.close()
     for turn in turns:
         with pytest.raises(PolicyError, match=r"connection .* was closed"):
-            turn.result(5)
+            turn.result(LIMIT)
     with pytest.raises(PolicyError, match="was closed"):
-        client.submit(REQUEST).result(5)
+        client.submit(REQUEST).result(LIMIT)
 
 
 def test_client_that_took_a_turn_is_asked_whether_it_works() -> None:
@@ -144,11 +145,11 @@ def test_server_that_was_restarted_is_refused_until_it_has_the_weights(
     client = client_in_use(connect)
     server.start_anew()
     with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
-        client.submit(REQUEST).result(10)
+        client.submit(REQUEST).result(LIMIT)
     assert client.stale
     assert client.lost
     with pytest.raises(PolicyError, match="lacks the current weights"):
-        client.submit(REQUEST).result(10)
+        client.submit(REQUEST).result(LIMIT)
 
 
 def test_server_that_was_restarted_during_a_turn_is_refused(
@@ -158,7 +159,7 @@ def test_server_that_was_restarted_during_a_turn_is_refused(
     server.start_anew()
     server.sampling.set()
     with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
-        turn.result(10)
+        turn.result(LIMIT)
 
 
 def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrupts(
@@ -170,7 +171,7 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
     connect().load(delivery(2.0), 3)  # the same version with other weights
     loaded.set()
     with pytest.raises(PolicyError, match="another program has sent it others"):
-        turn.result(10)
+        turn.result(LIMIT)
 
 
 def test_weights_that_another_program_sends_are_noticed_by_turns_that_wait_for_them(
@@ -186,12 +187,12 @@ def test_weights_that_another_program_sends_are_noticed_by_turns_that_wait_for_t
     waiting = begun_turn(server, client)
     delayed.set()
     for turn in (*first, *second):  # both were sampled from the client's weights
-        assert turn.result(10).finish == "abort"
+        assert turn.result(LIMIT).finish == "abort"
     connect()._transfer.send(delivery(2.0))
     server.sampling.set()
     server.answer("/resume", {})
     with pytest.raises(PolicyError, match="another program has sent it others"):
-        waiting.result(10)
+        waiting.result(LIMIT)
 
 
 def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_next(
@@ -200,7 +201,7 @@ def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_nex
     client = client_in_use(connect)
     connect().load(delivery(2.0), 3)
     with pytest.raises(PolicyError, match="another program has sent it others"):
-        client.submit(REQUEST).result(10)
+        client.submit(REQUEST).result(LIMIT)
 
 
 def test_clients_of_one_server_are_sent_the_same_weights(
@@ -209,12 +210,12 @@ def test_clients_of_one_server_are_sent_the_same_weights(
     first, second = connect(), connect(leads=False)
     first.load(delivery(1.5), 4)
     second.load(delivery(1.5), 4)
-    assert second.submit(REQUEST).result(10).version == 4
+    assert second.submit(REQUEST).result(LIMIT).version == 4
     # If the first client could not send weights, turns of the second are rejected.
     first.load(delivery(2.5), 5)
     second.load(delivery(3.5), 5)
     with pytest.raises(PolicyError, match="does not hold the weights of version 5"):
-        second.submit(REQUEST).result(10)
+        second.submit(REQUEST).result(LIMIT)
 
 
 def test_server_with_weights_of_another_client_is_refused(
@@ -222,7 +223,7 @@ def test_server_with_weights_of_another_client_is_refused(
 ) -> None:
     connect().load(delivery(1.0), 9)
     with pytest.raises(PolicyError, match="does not hold the weights of version 0"):
-        connect().submit(REQUEST).result(10)
+        connect().submit(REQUEST).result(LIMIT)
 
 
 def test_server_that_is_another_is_found_before_weights_are_sent_to_it(
@@ -254,7 +255,7 @@ def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labeled_
     assert begun.wait(5)
     client.load(delivery(2.0), 2)
     go_on.set()
-    assert turn.result(10).version == 2
+    assert turn.result(LIMIT).version == 2
 
 
 def test_transfer_whose_receiver_hangs_ends_with_an_error(
@@ -272,14 +273,13 @@ def test_transfer_whose_receiver_hangs_ends_with_an_error(
 
 def test_transfer_ends_when_its_server_dies(connect: Callable[..., ServerClient]) -> None:
     state = {"alive": True}
-    client = connect(alive=lambda: state["alive"], transfer_timeout=60.0)
+    # A wait for `transfer_timeout` would exceed the time limit of the test.
+    client = connect(alive=lambda: state["alive"], transfer_timeout=3600.0)
     courier: Any = client._transfer
     courier.going.clear()
     threading.Timer(0.3, state.update, kwargs={"alive": False}).start()
-    begun = time.monotonic()
     with pytest.raises(PolicyError, match="died"):
         client.load(delivery(1.0), 1)
-    assert time.monotonic() - begun < 10
     courier.going.set()
 
 
@@ -293,7 +293,7 @@ def test_error_of_the_trainer_is_reported(connect: Callable[..., ServerClient]) 
     with pytest.raises(PolicyError, match="reading them failed with RuntimeError"):
         client.load(wrong, 1)
     client.load(delivery(1.0), 2)
-    assert client.submit(REQUEST).result(10).version == 2
+    assert client.submit(REQUEST).result(LIMIT).version == 2
 
 
 @pytest.mark.parametrize("fault", ["the server refuses", "a wrong shape"])

@@ -169,7 +169,7 @@ def test_new_weights_are_sent_by_a_folder_and_turns_continue_with_them(
         turn = asyncio.create_task(talk.converse(served, 4, turns, request=endless, sampling=long))
         while not served._present._flying:  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1 * attempt)
+        await asyncio.sleep(0.05 * 2**attempt)  # also on a slow machine, one is during the turn
         given = fresh.network.model.state_dict().items()
         await asyncio.to_thread(served.load, given, 2 * attempt + 1)
         return await turn

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.programs import run_killed
 from visenv.cli import _command, main
 from visenv.cli.data import DataCommand
 from visenv.cli.data.samples import DifficultyCommand
@@ -128,15 +126,7 @@ def test_step_that_was_killed_continues(tmp_path: Path) -> None:
         return [*step, "--concurrency", "2", "--out", str(tmp_path / out / "e.jsonl")]
 
     journal = tmp_path / "killed" / "e.journal.jsonl"
-    program = "import sys; from visenv.cli import main; sys.exit(main(sys.argv[1:]))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *words("killed")], stderr=subprocess.DEVNULL
-    )
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    run_killed(words("killed"), journal, lines=4)
     assert journal.read_bytes().count(b"\n") < 17
     assert not (tmp_path / "killed" / "e.jsonl").exists()
     for out in ("killed", "whole"):

@@ -108,10 +108,10 @@ def test_turn_of_language_alone_has_no_description_of_an_image() -> None:
     assert grammar.parse(text).thought == "b\nc"
 
 
-def test_parse_refuses_a_megabyte_within_a_tenth_of_a_second() -> None:
-    start = time.perf_counter()
+def test_parse_refuses_a_megabyte_in_linear_time() -> None:
+    start = time.process_time()
     GRAMMAR.parse('{"a": "' + "\\u0041" * 2**18)
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 5  # quadratic time would take minutes
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

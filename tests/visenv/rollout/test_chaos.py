@@ -182,10 +182,10 @@ def test_permanent_failure_is_kept_as_aborted(executor: Executor, kind: str, rea
 
 def test_hang_is_left_behind_within_its_limit() -> None:
     policy = ByMember([trouble("wait", "hang")], [ADD, ANSWER])
-    executor = ThreadExecutor(timeout=1.0)
+    executor = ThreadExecutor(timeout=3.0)
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor)
     hung, well = collector.episodes([EpisodeSpec(7), EpisodeSpec(7, 0, 1)])
-    assert hung.failure == Failure("timeout", "timeout", "act took longer than 1.0 s.")
+    assert hung.failure == Failure("timeout", "timeout", "act took longer than 3.0 s.")
     assert (hung.sample_id, well.status) == (toy_sample(), "terminated")
     OPENED["hang"].set()
     collector.close()

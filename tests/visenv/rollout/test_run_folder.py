@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.programs import run_killed
 from visenv.cli import main
 from visenv.episodes import read_episodes
 from visenv.errors import RunError
@@ -35,14 +34,8 @@ def sorted_episodes(folder: Path) -> list[Episode]:
 def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
     words = [*ROLLOUT, "--groups", "60", "--num-generations", "2", "--concurrency", "4", "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = [sys.executable, "-c", "import sys; from visenv.cli import main; main(sys.argv[1:])"]
-    process = subprocess.Popen([*command, *words, str(killed)], stdout=subprocess.DEVNULL)
     file = killed / "episodes.jsonl"
-    while not (file.exists() and file.read_bytes().count(b"\n") >= 5):
-        assert process.poll() is None, "the rollout ended before it could be killed"
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    run_killed([*words, str(killed)], file, lines=5)
     before = file.read_bytes().rpartition(b"\n")[0] + b"\n"
     assert 5 <= before.count(b"\n") < 120
     with file.open("ab") as opened:  # as after a kill while a line is written

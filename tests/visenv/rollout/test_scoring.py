@@ -11,6 +11,7 @@ import gymnasium as gym
 import pytest
 from typing_extensions import override
 
+from tests.waiting import until
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import ParsedTurn
@@ -243,9 +244,20 @@ async def sometimes(context: RewardContext) -> float:
     return 1.0
 
 
-def rollout(deterministic: bool, judge: Callable[[RewardContext], Any]) -> Any:
+def rollout(
+    deterministic: bool,
+    judge: Callable[[RewardContext], Any],
+    ended: list[tuple[int, int]] | None = None,
+) -> Any:
+    """Play ten episodes; return the order of the requests and the order in which they ended.
+
+    Args:
+        deterministic: The mode of the collector.
+        judge: The reward.
+        ended: A list to which the group and member of each episode is added when it ends.
+    """
     requests: list[tuple[str, int]] = []
-    ended: list[tuple[int, int]] = []
+    ended = [] if ended is None else ended
 
     def make() -> Env:
         return made(RewardTerm("judge", 1.0, judge))
@@ -262,12 +274,17 @@ def test_deterministic_mode_does_not_depend_on_when_verdicts_arrive() -> None:
 
 
 def test_unordered_modes_return_episodes_as_their_verdicts_arrive() -> None:
+    started: list[int] = []
+    ended: list[tuple[int, int]] = []
+
     async def last_first(context: RewardContext) -> float:
-        await asyncio.sleep(0.2 if len(started) == 0 and not started.append(1) else 0.0)  # type: ignore[func-returns-value]
+        started.append(1)
+        if len(started) == 1:
+            await until(lambda: len(ended) == 9)
         return 1.0
 
-    started: list[int] = []
-    _, ended = rollout(False, last_first)
+    rollout(False, last_first, ended)
+    assert len(ended) == 10
     assert ended[-1] == (0, 0)
 
 

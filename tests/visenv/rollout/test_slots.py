@@ -91,10 +91,9 @@ def specs(count: int) -> list[EpisodeSpec]:
 
 def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idle() -> None:
     cluster = Cluster(2)
-    collector = collector_on(cluster, concurrency=6)
-    begun = time.monotonic()
+    # A wait for `start_timeout` would exceed the time limit of the test.
+    collector = collector_on(cluster, start_timeout=3600.0, concurrency=6)
     episodes = collector.episodes(specs(6))
-    assert time.monotonic() - begun < 20  # a wait for `start_timeout` would take 60 s
     assert [episode.failure for episode in episodes] == [None] * 6
     assert cluster.made == 2
     collector.close()
@@ -102,9 +101,13 @@ def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idl
 
 def test_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
     cluster = Cluster(1)
-    # New environments get no place in time; the single running one plays all episodes.
-    collector = collector_on(cluster, start_timeout=0.05, concurrency=4)
-    episodes = collector.episodes(specs(1)) + collector.episodes(specs(4))
+    executor = Crowded(cluster, 60.0)
+    policy = load("policy", "scripted")([ADD, ANSWER])
+    collector = Collector(toy.make, policy, executor=executor, concurrency=4)
+    episodes = collector.episodes(specs(1))
+    # Now new environments get no place in time; the single running one plays all episodes.
+    executor._limits = executor._limits._replace(start=0.05)
+    episodes += collector.episodes(specs(4))
     assert [episode.failure for episode in episodes] == [None] * 5
     assert cluster.made == 1
     collector.close()
@@ -131,7 +134,7 @@ def test_idle_environments_of_one_name_make_room_for_another(
         assert episode.failure is None
     assert cluster.made == 3
     collector.close()
-    assert cluster.places.acquire(timeout=5)  # the last environment was closed too
+    assert cluster.places.acquire(timeout=120)  # the last environment was closed too
 
 
 def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
@@ -139,12 +142,14 @@ def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
 ) -> None:
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.1)
     mixture = Mixture({"a": toy.make, "b": toy.make}, {"a": 1.0, "b": 1.0})
-    collector = collector_on(Cluster(2), start_timeout=0.1, make=mixture, concurrency=24)
-    names = ["a"] * 20 + ["b"] * 4
-    episodes = collector.episodes(
-        [EpisodeSpec(7, 0, member, env=name) for member, name in enumerate(names)]
-    )
-    assert [episode.failure for episode in episodes] == [None] * 24
+    executor = Crowded(Cluster(2), 60.0)
+    policy = load("policy", "scripted")([ADD, ANSWER])
+    collector = Collector(mixture, policy, executor=executor, concurrency=24)
+    named = [EpisodeSpec(7, 0, member, env="a" if member < 22 else "b") for member in range(26)]
+    episodes = collector.episodes(named[:2])
+    executor._limits = executor._limits._replace(start=0.1)
+    episodes += collector.episodes(named[2:])
+    assert [episode.failure for episode in episodes] == [None] * 26
     collector.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -85,11 +84,9 @@ while True:
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_time_has_an_end(name: str, attack: Attack) -> None:
-    began = time.monotonic()
     execution = attack(ENDLESS[name], result=None, status="wall", limits=SHORT)
     assert execution.error == "The program was stopped: it ran for more than 0.25 s."
     assert execution.seconds >= 0.25
-    assert time.monotonic() - began < 20.0
 
 
 def test_cpu_time_is_limited_even_if_the_signal_is_ignored(attack: Attack) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import io
 import pickle
 import threading
-import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -273,17 +272,16 @@ def test_coroutines_run_programs_together(sandbox: Sandbox) -> None:
 
 def test_cancelled_coroutine_does_not_wait() -> None:
     async def cancel(sandbox: Sandbox) -> None:
-        task = asyncio.create_task(sandbox.run_async("import time\ntime.sleep(60)"))
+        task = asyncio.create_task(sandbox.run_async("import time\ntime.sleep(3600)"))
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    began = time.monotonic()
-    with Sandbox(limits=SandboxLimits(wall_seconds=60.0), workers=2) as sandbox:
+    with Sandbox(limits=SandboxLimits(wall_seconds=3600.0), workers=2) as sandbox:
         asyncio.run(cancel(sandbox))
         assert sandbox.run("1").status == "ok"
-    assert time.monotonic() - began < 40.0  # closing ends the program, and does not wait for it
+    # Closing ended the program. Otherwise it would exceed the time limit of the test.
 
 
 def test_programs_run_in_no_more_than_the_workers() -> None:

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.visenv.sandbox.probing import children, server_of
+from tests.waiting import wait_until
 from visenv.errors import ServiceError
 from visenv.sandbox import Execution, LocalBackend, Sandbox, SandboxLimits
 from visenv.sandbox.fork_server import ForkServer
@@ -35,15 +35,6 @@ def own(mended: Sandbox) -> Sandbox:
     """Return a sandbox that a test may break, with a process that waits for a program."""
     assert mended.run("1").status == "ok"
     return mended
-
-
-def until(happened: Callable[[], bool]) -> None:
-    """Wait until the condition holds, for at most half a minute."""
-    for _ in range(600):
-        if happened():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen within half a minute")
 
 
 def facts(pid: int) -> list[str]:
@@ -73,7 +64,7 @@ def running(server: ForkServer) -> int:
         found[:] = [pid for pid in children(server.pid) if int(facts(pid)[11]) > 10]
         return bool(found)
 
-    until(busy)
+    wait_until(busy)
     return found[0]
 
 
@@ -91,7 +82,7 @@ def test_server_that_dies_takes_everything_along_and_programs_run_again(own: San
     thread, found = in_background(own, began)
     program = running(server)
     os.kill(server.pid, signal.SIGKILL)
-    until(lambda: not lives(program))
+    wait_until(lambda: not lives(program))
     thread.join()
     assert [each.result for each in found] == ["'done'"]
 
@@ -106,7 +97,7 @@ def test_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
         waiting[:] = children(server.pid)
         return len(waiting) == 1 and waiting[0] not in old
 
-    until(alone)
+    wait_until(alone)
     os.kill(waiting[0], signal.SIGKILL)
     assert own.run("1 + 1").result == "2"
 
@@ -182,7 +173,7 @@ def test_closing_kills_what_runs(own: Sandbox) -> None:
     own.close()
     thread.join()
     assert failed == ["sandbox: it was closed while the program ran"]
-    until(lambda: not lives(program))
+    wait_until(lambda: not lives(program))
     assert not lives(server.pid)
 
 
@@ -210,7 +201,7 @@ def test_client_that_is_killed_takes_everything_along(isolation: str) -> None:
         assert len(everything) >= 2
         client.kill()
         client.wait()
-    until(lambda: not any(lives(pid) for pid in everything))
+    wait_until(lambda: not any(lives(pid) for pid in everything))
 
 
 FORKING = """
@@ -249,7 +240,7 @@ def test_forgotten_sandbox_leaves_nothing_behind() -> None:
     pid = server_of(sandbox).pid
     assert lives(pid)
     del sandbox
-    until(lambda: not lives(pid))
+    wait_until(lambda: not lives(pid))
     assert not Path(f"/proc/{pid}").exists()  # the zombie was removed too
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.waiting import wait_until
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, opengl, protocol, wire
 from visenv.simulators.child_host import ChildHost
@@ -38,11 +39,8 @@ def is_running(pid: int) -> bool:
     return state not in "ZX"
 
 
-def wait_until_gone(pid: int, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while is_running(pid):
-        assert time.monotonic() < end, f"The process {pid} still runs."
-        time.sleep(0.02)
+def wait_until_gone(pid: int) -> None:
+    wait_until(lambda: not is_running(pid))
 
 
 @places
