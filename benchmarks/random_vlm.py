@@ -49,11 +49,30 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
         },
         "vision": {"depth": 32, "hidden_size": 1280, "num_heads": 16, "intermediate_size": 3420},
     },
+    # Qwen/Qwen2.5-VL-7B-Instruct
+    "7b": {
+        "text": {
+            "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+            "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
+            "tie_word_embeddings": False,
+        },
+        "vision": {"depth": 32, "hidden_size": 1280, "num_heads": 16, "intermediate_size": 3420},
+    },
 }  # fmt: skip
 
+REAL = ("3b", "7b")
+"""Sizes of published models, whose weights are stored in bfloat16."""
 
-def build(folder: Path, size: str) -> Path:
-    """Write a checkpoint with the tiny tokenizer; the other rows of the output head are padding."""
+
+def build(folder: Path, size: str, *, layers: int | None = None, depth: int | None = None) -> Path:
+    """Write a checkpoint with the tiny tokenizer; the other rows of the output head are padding.
+
+    Args:
+        folder: Folder of the checkpoint, which is not written again if it exists.
+        size: A key of `SIZES`.
+        layers: Number of layers of the language model, if not that of the size.
+        depth: Number of blocks of the vision tower, if not that of the size.
+    """
     if (folder / "config.json").exists():
         return folder
     tiny = build_tiny(folder / "tiny", TinyConfig("qwen2_5_vl", patch_size=14))
@@ -62,6 +81,8 @@ def build(folder: Path, size: str) -> Path:
     for part, values in ((text, SIZES[size]["text"]), (vision, SIZES[size]["vision"])):
         for name, value in values.items():
             setattr(part, name, value)
+    text.num_hidden_layers, vision.depth = layers or text.num_hidden_layers, depth or vision.depth
+    config.tie_word_embeddings = text.tie_word_embeddings
     text.layer_types = ["full_attention"] * text.num_hidden_layers
     half = text.hidden_size // text.num_attention_heads // 2
     text.rope_parameters["mrope_section"] = [half // 4, half * 3 // 8, half * 3 // 8]
@@ -70,7 +91,7 @@ def build(folder: Path, size: str) -> Path:
     text.max_position_embeddings, text.initializer_range = 32768, 0.02
     torch.manual_seed(0)
     model: Any = transformers.Qwen2_5_VLForConditionalGeneration(config)
-    save_model(model.to(torch.bfloat16) if size == "3b" else model, folder)
+    save_model(model.to(torch.bfloat16) if size in REAL else model, folder)
     save_processor(transformers.AutoProcessor.from_pretrained(tiny), folder)
     return folder
 

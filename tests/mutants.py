@@ -49,7 +49,7 @@ _WALL_FACTOR: Final = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a mutant: the test that killed it, or None, and the CPU seconds it took."""
+    """Holds the result of a mutant: the test that killed it, or None, and the CPU seconds."""
 
     mutant: Mutant
     killed_by: str | None
@@ -126,7 +126,7 @@ def copy_tree(target: Path, tracked: Sequence[str]) -> None:
 
 
 class TimeLimitError(Exception):
-    """The tests took longer than their limit."""
+    """Reports that the tests took longer than their limit."""
 
 
 def run_tests(folder: Path, tests: Sequence[str], seconds: float) -> tuple[str | None, float]:

@@ -46,7 +46,7 @@ _OPERATORS: Final[dict[type[ast.operator], tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault in one file.
+    """Describes one fault in one file.
 
     Attributes:
         path: The file, relative to the root.
@@ -72,7 +72,7 @@ class Mutant:
 
 
 class _Change(NamedTuple):
-    """A replacement of the bytes from `start` to `end`."""
+    """Describes a replacement of the bytes from `start` to `end`."""
 
     kind: Kind
     start: int
