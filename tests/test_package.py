@@ -67,7 +67,7 @@ def first_snippet() -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+@pytest.mark.parametrize("pattern", ["*.whl", pytest.param("*.tar.gz", marks=pytest.mark.soak)])
 def test_package_installs_in_a_clean_environment_and_plays(
     built: Path, tmp_path: Path, pattern: str
 ) -> None:

@@ -1,9 +1,7 @@
-"""Runs the snippets of pages, each page in a fork of this process, so that packages load once.
+"""Runs the snippets of one page in this process and folder; reads them as JSON from standard input.
 
-Each line of standard input is the JSON text of a page: the folder in which it runs, the file for
-its output, and its items. An item is ``[kind, place, text]``: ``"python"`` with code, ``"sh"`` with
-commands, ``"setup"`` with the hidden code of the next item; ``"file"`` has a name and a text
-instead of the text. The exit status of each page is printed as a line.
+Each item is ``[kind, place, text]``: ``"python"`` with code, ``"sh"`` with commands, ``"setup"``
+with the hidden code of the next item; ``"file"`` has a name and a text instead of the text.
 """
 
 from __future__ import annotations
@@ -14,17 +12,11 @@ import inspect
 import io
 import json
 import linecache
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch  # noqa: F401 - loaded for all pages, as are the modules below
-import transformers  # noqa: F401
-
-import visenv.algos.experiment
-import visenv.policies.transformers  # noqa: F401
 from tests.docs.page_setup import Setup
 from tests.docs.snippets import commands, has_placeholder
 from visenv.cli import main
@@ -74,14 +66,9 @@ def run_command(words: list[str]) -> int:
         return int(end.code or 0)
 
 
-def run_page(folder: str, output: str, items: list[tuple[str, str, Any]]) -> None:
-    """Run the items of a page in a folder, with the output of this process in a file."""
-    os.chdir(folder)
-    sys.path.insert(0, folder)
+if __name__ == "__main__":
+    items = json.load(sys.stdin)
     sys.stdin = io.StringIO()
-    with Path(output).open("w") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
     page = ModuleType("page")
     sys.modules["page"] = page
     with Setup() as setup:
@@ -89,18 +76,3 @@ def run_page(folder: str, output: str, items: list[tuple[str, str, Any]]) -> Non
         for kind, place, content in items:
             print(f"# {place}", file=sys.stderr, flush=True)
             run(kind, place, content, page.__dict__, setup)
-
-
-def serve() -> None:
-    """Run the pages of standard input. A fork returns when its page has ended."""
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            run_page(*json.loads(line))
-            return
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-if __name__ == "__main__":
-    serve()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.environments import few
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -31,7 +33,7 @@ def test_notebook_is_kept_without_outputs(path: Path) -> None:
 
 @pytest.mark.component("nbclient")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", few(NOTEBOOKS, 1), ids=lambda path: path.stem)
 def test_notebook_runs_to_its_end(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,26 +99,13 @@ def check_example(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch)
     module.main(words)
 
 
-@pytest.fixture(scope="module")
-def runner() -> Iterator[subprocess.Popen[str]]:
-    """Start the process whose forks run the pages."""
-    command = [sys.executable, "-m", "tests.docs.run_page"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-
-
-@pytest.mark.component("torch", "transformers")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if RUN[page]],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
-def test_snippets_of_a_page_run_in_order(
-    page: Path, tmp_path: Path, runner: subprocess.Popen[str]
-) -> None:
+def test_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
     items: list[tuple[str, str, Any]] = []
     for snippet in RUN[page]:
         if snippet.setup:
@@ -130,9 +116,8 @@ def test_snippets_of_a_page_run_in_order(
             items.append((snippet.language, snippet.place, snippet.text))
         for words in snippet.commands() if snippet.language == "sh" else ():
             assert words[0] == "visenv", f"{snippet.place}: {words[0]} does not run in the tests"
-    folder, output = tmp_path / "page", tmp_path / "output"
-    folder.mkdir()
-    assert runner.stdin is not None
-    assert runner.stdout is not None
-    print(json.dumps([str(folder), str(output), items]), file=runner.stdin, flush=True)
-    assert runner.stdout.readline() == "0\n", output.read_text()[-6000:]
+    command = [sys.executable, "-m", "tests.docs.run_page"]
+    done = subprocess.run(
+        command, cwd=tmp_path, input=json.dumps(items), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

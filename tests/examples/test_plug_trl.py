@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.environments import few
 from tests.programs import run_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_trl.py"
 
 
 @pytest.mark.component("trl", "torch", "transformers", "tensorboard")
-@pytest.mark.parametrize("way", [[], ["--native"]])
+@pytest.mark.parametrize("way", few([[], ["--native"]], 1))
 def test_plug_trl_runs_as_documented(way: list[str], tmp_path: Path) -> None:
     sizes = [
         "--steps",

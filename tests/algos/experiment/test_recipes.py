@@ -251,7 +251,11 @@ LIBERO = pytest.param(
 )
 
 
-@pytest.mark.parametrize("name", [*(name for name in EXAMPLES if name != "libero_tiny"), LIBERO])
+SEARCH = pytest.param("visual_arft_search_tiny", marks=pytest.mark.soak)  # a second task
+OTHERS = [name for name in EXAMPLES if name not in ("libero_tiny", "visual_arft_search_tiny")]
+
+
+@pytest.mark.parametrize("name", [*OTHERS, LIBERO, SEARCH])
 def test_example_runs_its_tiny_recipe(name: str, tmp_path: Path) -> None:
     program, words = EXAMPLES[name]
     example: ModuleType = load_program(f"examples/{program}.py")
