@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -31,6 +35,7 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
         cwd=ROOT,
         env={
             **os.environ,
+            **_packages_without_a_space(),
             "CUDA_VISIBLE_DEVICES": "",  # two processes cannot share one GPU under NCCL
             "DS_ACCELERATOR": "cpu",
             "OMP_NUM_THREADS": "1",
@@ -39,6 +44,25 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _packages_without_a_space() -> dict[str, str]:
+    """Return the variable that loads packages by a path without a space, if their path has one.
+
+    DeepSpeed compiles an extension on first use, and PyTorch's commands for it do not quote paths.
+    The link has the same name in every run, because another name would compile the extension again.
+    """
+    packages = sysconfig.get_path("purelib")
+    if " " not in packages:
+        return {}
+    name = f"visenv-packages-{os.getuid()}-{hashlib.sha256(packages.encode()).hexdigest()[:8]}"
+    link = Path(tempfile.gettempdir(), name)
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(packages)
+    assert link.lstat().st_uid == os.getuid(), f"{link} belongs to another user."
+    assert link.resolve() == Path(packages).resolve()
+    paths = [str(link), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
