@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shlex
 import signal
 import sys
 import tempfile
@@ -383,10 +384,9 @@ def published(folder: Path, params: dict[str, Any], kind: str, first: list[Any])
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a program that replaces the Unity player."""
     program = tmp_path_factory.mktemp("player") / "thor-Linux64"
-    program.write_text(
-        f"#!/bin/sh\nPYTHONPATH={os.pathsep.join(filter(None, sys.path))} "
-        f'exec {sys.executable} {HOSTILE} "floor plan" 0 "$@"\n'
-    )
+    words = shlex.join([sys.executable, str(HOSTILE), "floor plan", "0"])
+    paths = shlex.quote(os.pathsep.join(filter(None, sys.path)))
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={paths} exec {words} "$@"\n')
     program.chmod(0o755)
     return program
 
