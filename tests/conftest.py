@@ -30,6 +30,9 @@ from typing import Final
 import hypothesis
 import pytest
 
+from tests import second_user as second_user_module
+from tests.security import ClaimCounter
+
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
@@ -136,6 +139,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "robosuite": _in_simulators("robosuite"),
     "scikit-image": _distribution("scikit-image"),
     "scikit-learn": _distribution("scikit-learn"),
+    "second-user": lambda: "of this machine" if second_user_module.IS_POSSIBLE else None,
     "sentence-transformers": _distribution("sentence-transformers"),
     "smfanet-weights": _smfanet_weights,
     "tensorboard": _distribution("tensorboard"),
@@ -150,11 +154,12 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
 All components except those of `ELSEWHERE` can run in CI.
 """
 
-ELSEWHERE: Final = frozenset({"gpu", "smfanet-weights", "verl"})
-"""Components that CI does not have in this run.
+ELSEWHERE: Final = frozenset({"gpu", "second-user", "smfanet-weights", "verl"})
+"""Components that CI does not have in this run, or not on all machines.
 
 A GPU must be one of NVIDIA. verl needs its own environment (`make verl`); the user gives SMFANet's
-weights as the folder VISENV_SMFANET_WEIGHTS.
+weights as the folder VISENV_SMFANET_WEIGHTS. Only root can become a second user of the machine; if
+the tests run as another user, the same user attacks servers without a credential instead.
 """
 
 
@@ -171,6 +176,14 @@ def chromium() -> Path:
     if program is None:
         pytest.skip("Chromium is missing: `make chromium`")
     return program
+
+
+@pytest.fixture
+def second_user(request: pytest.FixtureRequest) -> Callable[..., list[list[str]]]:
+    """Return a function that sends requests as a second user of the machine, if possible."""
+    if second_user_module.IS_POSSIBLE:
+        request.node.user_properties.append(("component", "second-user"))
+    return second_user_module.attempts
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -193,6 +206,7 @@ def _needed(item: pytest.Item) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ClaimCounter(), "visenv-claims")
     config.stash[RAN] = Counter()
     config.stash[SECONDS] = {}
 

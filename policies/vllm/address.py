@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 
 import httpx
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 
@@ -35,7 +37,7 @@ class ServerAddress:
 
     def client(self, timeout: float) -> httpx.Client:
         """Return a client; `timeout` is the maximum number of seconds of one call."""
-        transport = httpx.HTTPTransport(uds=self._socket) if self._socket else None
+        transport = _UnixTransport(self._socket) if self._socket else None
         return httpx.Client(
             base_url=self._base,
             headers=self._headers,
@@ -72,3 +74,23 @@ class ServerAddress:
     @property
     def _headers(self) -> dict[str, str]:
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
+
+class _UnixTransport(httpx.HTTPTransport):
+    """Sends requests to a Unix socket.
+
+    httpcore 1.0 does not close its socket if it cannot connect, which it must not try then.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(uds=path)
+        self._path = path
+
+    @override
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(self._path)
+            except OSError as error:
+                raise httpx.ConnectError(str(error), request=request) from error
+        return super().handle_request(request)

@@ -174,16 +174,20 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     def _connect(self) -> ServerClient:
         control = ServerControl(self._address(), self._limits["transfer_timeout"], self._retries)
-        client = ServerClient(
-            control,
-            self._transfer(control),
-            self.codec.end_id,
-            self._runs,
-            retries=self._retries,
-            sleep_level=self._sleep_level,
-            leads=self._leads,
-            **self._limits,
-        )
+        try:
+            client = ServerClient(
+                control,
+                self._transfer(control),
+                self.codec.end_id,
+                self._runs,
+                retries=self._retries,
+                sleep_level=self._sleep_level,
+                leads=self._leads,
+                **self._limits,
+            )
+        except BaseException:
+            control.close()
+            raise
         if self.server is None and control.answers_strangers():
             _warn_of_open_server(control.url)
         return client
@@ -191,7 +195,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _address(self) -> ServerAddress:
         if self.server is not None:
             return self.server.address
-        return ServerAddress(self._url, os.environ.get(TOKEN_VARIABLE))
+        return ServerAddress(self._url, os.environ.get(TOKEN_VARIABLE) or None)
 
     def _transfer(self, control: ServerControl) -> WeightTransfer:
         if self._kind == "folder":
