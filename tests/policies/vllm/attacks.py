@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import pickle
-from pathlib import Path
 from typing import Any
 
 import httpx
-from typing_extensions import override
+
+from tests.on_load import OnLoad
 
 _FURTHER = (
     *(("GET", path) for path in ("/metrics", "/docs", "/redoc", "/openapi.json", "/", "/none")),
     *(("GET", path) for path in ("//health", "/v1/../health", "/v1/realtime", "/static/x")),
     *(("OPTIONS", path) for path in ("/collective_rpc", "/update_weights", "/v1/models", "*")),
-    *((method, "/health") for method in ("HEAD", "PUT", "PATCH", "DELETE", "TRACE", "UNKNOWN")),
+    *((method, "/health") for method in ("HEAD", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND")),
 )
 """Requests that the server's own list of paths does not contain."""
 
@@ -26,17 +26,6 @@ _EXPECTED = {
     *("/inference/v1/generate", "/invocations"),
 }
 """Paths that the server's list must contain."""
-
-
-class OnLoad:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @override
-    def __reduce__(self) -> Any:
-        return (Path.touch, (self._path,))
 
 
 def update_with(handles: object) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import pytest
 
 from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
 from tests.listeners import family, listeners, require_listed
-from tests.policies.vllm.attacks import OnLoad, every_request, http, state_of, update_with
+from tests.on_load import OnLoad
+from tests.policies.vllm.attacks import every_request, http, state_of, update_with
 from tests.policies.vllm.relay import Relay
 from tests.second_user import IS_POSSIBLE
 from visenv.envs.argos.prompts import REASONER

@@ -114,6 +114,7 @@ def test_parse_refuses_a_megabyte_within_a_tenth_of_a_second() -> None:
     assert time.perf_counter() - start < 0.1
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_hostile_texts_are_problems(text: str) -> None:
     assert GRAMMAR.parse(text).problems
