@@ -69,7 +69,7 @@ class ClaimCounter:
         terminalreporter.section("claims of SECURITY.md")
         terminalreporter.line(f"{'passed':>6} {'failed':>6} {'skipped':>7}  claim")
         for claim in self._claims(config):
-            passed, failed, skipped = (self.found[claim][outcome] for outcome in _OUTCOMES)
+            passed, failed, skipped = (self._count(claim, outcome) for outcome in _OUTCOMES)
             line = f"{passed:>6} {failed:>6} {skipped:>7}  {claim}"
             terminalreporter.line(line, red=bool(failed) or not passed)
         for claim in self.without_test(config):
@@ -77,7 +77,10 @@ class ClaimCounter:
 
     def without_test(self, config: pytest.Config) -> list[str]:
         """Return the claims for which no test passed, among those that this run should test."""
-        return [claim for claim in self._claims(config) if not self.found[claim]["passed"]]
+        return [claim for claim in self._claims(config) if not self._count(claim, "passed")]
+
+    def _count(self, claim: str, outcome: str) -> int:
+        return self.found.get(claim, Counter[str]())[outcome]
 
     def _claims(self, config: pytest.Config) -> list[str]:
         whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
