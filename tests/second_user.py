@@ -24,7 +24,7 @@ import json, os, socket, sys
 def tried(place, port, request):
     kind = socket.AF_UNIX if not port else socket.AF_INET6 if ":" in place else socket.AF_INET
     with socket.socket(kind) as connection:
-        connection.settimeout(10)
+        connection.settimeout(300)
         try:
             connection.connect((place, port) if port else place)
             connection.sendall(request.encode("latin-1"))
@@ -72,5 +72,5 @@ def run_as_second_user(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )

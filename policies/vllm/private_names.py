@@ -161,6 +161,11 @@ SENDER_NAMES: Final = (
     PrivateName(
         _TRANSFER + "ipc_engine:IPCTrainerInitInfo", "connects over CUDA IPC", ("rank", "packed")
     ),
+    PrivateName(
+        _TRANSFER + "ipc_engine:IPCWeightTransferUpdateInfo",
+        "tells a server the handles of GPU memory",
+        parameters=("ipc_handles", "ipc_handles_pickled"),
+    ),
 )
 """Checked if weights are sent by ``ipc`` or ``nccl``; vLLM 0.28 or newer has them."""
 

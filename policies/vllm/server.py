@@ -119,6 +119,7 @@ class VLLMServer:
             TOKEN_VARIABLE: self.address.token or "",
             FOLDER_VARIABLE: str(self._folder),
             environment.QUEUES_VARIABLE: str(self._folder),
+            "VLLM_API_KEY": "",  # vLLM would demand the user's key instead of the token
         }
         if not _spans_machines(self._settings.options):
             variables |= environment.ON_ONE_MACHINE

@@ -15,7 +15,7 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 dist.all_reduce(torch.ones(1))
 print("joined", flush=True)
-end = time.monotonic() + 120
+end = time.monotonic() + 600
 while not Path(sys.argv[1]).exists() and time.monotonic() < end:
     time.sleep(0.05)
 dist.destroy_process_group()

@@ -15,7 +15,11 @@ from tests.listeners import Listener, family, listeners, require_listed
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import RolloutConfig, Trainer, TrainerConfig
 
-pytestmark = [pytest.mark.component("accelerate", "torch", "transformers"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.component("accelerate", "torch", "transformers"),
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
@@ -29,7 +33,7 @@ def test_processes_of_torchrun_listen_as_documented(tmp_path: Path) -> None:
         found = listeners(family(process.pid))
     finally:
         end.touch()
-        process.communicate(timeout=120)
+        process.communicate(timeout=600)
     require_listed("torchrun", found)
 
 

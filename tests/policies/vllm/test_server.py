@@ -97,10 +97,10 @@ def test_server_reads_videos_frame_by_frame(
 @pytest.mark.attack("servers: a vLLM server refuses requests without its token on every path")
 def test_server_refuses_every_request_without_the_token(served: Any, tmp_path: Path) -> None:
     address = served.server.address
-    with address.client(60.0) as client:
+    with address.client(300.0) as client:
         before = state_of(client)
         requests = every_request(client, OnLoad(tmp_path / "unpickled"))
-        with address.without_token().client(60.0) as stranger:
+        with address.without_token().client(300.0) as stranger:
             for request in requests:
                 response = stranger.request(**request)
                 assert response.status_code == 401, request
@@ -115,7 +115,7 @@ def test_server_refuses_every_request_without_the_token(served: Any, tmp_path: P
 )
 def test_server_refuses_what_a_page_of_another_origin_can_send(served: Any) -> None:
     body = b'{"method": "visenv_mark", "kwargs": {"identity": "of another"}}'
-    with served.server.address.client(60.0) as client:
+    with served.server.address.client(300.0) as client:
         before = state_of(client)
         for named, status in (
             ({"Host": "evil.example", "Content-Type": "application/json"}, 421),
@@ -163,7 +163,7 @@ def scorers(served: Any, qwen3_folder: Path) -> Iterator[tuple[Scorer, Scorer]]:
     """Yield scorers with the server and with the same checkpoint in this process."""
     address = served.server.address
     patched = pytest.MonkeyPatch.context()
-    with address.client(60.0) as client, Relay(address.url) as relay, patched as patch:
+    with address.client(300.0) as client, Relay(address.url) as relay, patched as patch:
         [model] = client.get("/v1/models").json()["data"]
         patch.setenv("SERVER_KEY", address.token)
         url = f"{relay.url}/v1"
@@ -433,7 +433,7 @@ def test_handles_of_gpu_memory_are_unpickled_only_with_the_token(
     """Check that the attack of the first test would work with the token; this ends the server."""
     address = served.server.address
     update = {"method": "POST", "url": "/update_weights"}
-    with address.client(60.0) as client, address.without_token().client(60.0) as stranger:
+    with address.client(300.0) as client, address.without_token().client(60.0) as stranger:
         client.post("/start_weight_update").raise_for_status()
         refused = stranger.request(**update, json=update_with(OnLoad(tmp_path / "refused")))
         assert refused.status_code == 401

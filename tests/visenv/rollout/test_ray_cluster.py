@@ -17,7 +17,7 @@ import pytest
 from tests.listeners import PRIVATE, family, listeners, require_listed
 from tests.second_user import IS_POSSIBLE, run_as_second_user
 
-pytestmark = [pytest.mark.component("ray"), pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.component("ray"), pytest.mark.timeout(1200), pytest.mark.slow]
 
 # Starts a cluster with one actor, prints its address and its folder, and waits for a line.
 OWNER = """
@@ -45,7 +45,7 @@ warnings.simplefilter("ignore")
 import ray
 try:
     ray.init(address=sys.argv[1], log_to_driver=False, logging_level="critical")
-    print("answer", ray.get(ray.remote(num_cpus=0)(lambda: 7).remote(), timeout=60))
+    print("answer", ray.get(ray.remote(num_cpus=0)(lambda: 7).remote(), timeout=600))
 except Exception as error:
     print(type(error).__name__, repr(error.__cause__))
 """
@@ -87,7 +87,7 @@ def guest(cluster: Any, token: str | None) -> str:
     env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token} if token else {}
     command = [sys.executable, "-c", GUEST, cluster["address"]]
     done = subprocess.run(
-        command, env=kept | env, capture_output=True, text=True, check=True, timeout=120
+        command, env=kept | env, capture_output=True, text=True, check=True, timeout=900
     )
     return done.stdout
 
@@ -126,7 +126,7 @@ def test_token_of_the_cluster_cannot_be_read_by_others(cluster: Any) -> None:
 
 def test_cluster_ends_with_its_owner_and_leaves_no_folder(cluster: Any) -> None:
     cluster["process"].stdin.close()
-    assert cluster["process"].wait(60) == 0
+    assert cluster["process"].wait(600) == 0
     assert not Path(cluster["folder"]).parent.exists()
 
 

@@ -216,7 +216,7 @@ def test_server_refuses_a_wrong_key(model: Any) -> None:
 def exchanged(key: bytes, pickled: bytes) -> bytes:
     """Send a key and a message to the socket of this process, and return the reply."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(60)
+        connection.settimeout(300)
         connection.connect(share().path)
         connection.sendall(key + struct.pack(">QQ", 0, len(pickled)) + pickled)
         return connection.recv(16)

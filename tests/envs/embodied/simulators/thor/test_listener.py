@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import simulators_python
 from tests.listeners import family, listeners, require_listed
 
-pytestmark = [pytest.mark.component("ai2thor"), pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.component("ai2thor"), pytest.mark.timeout(900), pytest.mark.slow]
 
 # Writes the variables that ai2thor gave it to a file, and waits until another file exists.
 PLAYER = """#!{python}
@@ -23,7 +23,7 @@ given = {{name: value for name, value in os.environ.items() if name.startswith("
 part = pathlib.Path({folder!r}, "part")
 part.write_text(json.dumps(given))
 part.rename(part.with_name("given"))
-end = time.monotonic() + 120
+end = time.monotonic() + 600
 while not part.with_name("end").exists() and time.monotonic() < end:
     time.sleep(0.05)
 """
@@ -35,7 +35,7 @@ from ai2thor.controller import Controller
 from ai2thor.wsgi_server import WsgiServer
 Controller.base_dir = sys.argv[2]
 Controller(local_executable_path=sys.argv[1], server_class=WsgiServer, x_display=":0",
-           server_start_timeout=120, scene="FloorPlan1")
+           server_start_timeout=600, scene="FloorPlan1")
 """
 
 
@@ -71,4 +71,4 @@ def test_server_of_a_player_demands_the_token_of_ai2thor(tmp_path: Path, second_
                 assert " 403 " in answer.splitlines()[0]
         finally:
             (tmp_path / "end").touch()
-            controller.communicate(timeout=120)
+            controller.communicate(timeout=600)
