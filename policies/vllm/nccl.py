@@ -44,7 +44,7 @@ def nccl_sender(client: Any, source: Any, workers: int) -> Any:
 
     sender = NCCLTrainerWeightTransferEngine(client=client, source=source)
     unique_id = bytes(NCCLLibrary().ncclGetUniqueId())
-    told = NCCLWeightTransferInitInfo(
+    information = NCCLWeightTransferInitInfo(
         rank_offset=1,
         world_size=1 + workers,
         nccl_unique_id_b64=base64.b64encode(unique_id).decode(),
@@ -59,16 +59,15 @@ def nccl_sender(client: Any, source: Any, workers: int) -> Any:
         world_size=1 + workers,
         device=torch.cuda.current_device(),
     )
-    tell = partial(client.init_weight_transfer_engine, worker_init_payload(told))
-    _, sender.model_update_group = _together(tell, join)
+    inform = partial(client.init_weight_transfer_engine, worker_init_payload(information))
+    _, sender.model_update_group = _together(inform, join)
     return sender
 
 
 def _together(*functions: Callable[[], Any]) -> list[Any]:
-    """Run functions that wait for each other in threads; return their results.
+    """Run functions in threads, because they wait for each other; return their results.
 
-    The first error is raised at once. The other threads may then wait for ever, so they are
-    abandoned.
+    The first error is raised at once. The other threads may then never end, so they are abandoned.
     """
     results: list[Future[Any]] = []
     for function in functions:

@@ -59,8 +59,8 @@ def every_request(client: httpx.Client, handles: OnLoad) -> list[dict[str, Any]]
 
 def state_of(client: httpx.Client) -> list[Any]:
     """Return what requests without the token must not change."""
-    told = [{"method": method} for method in ("visenv_sums", "visenv_marked")]
-    found = [client.post("/collective_rpc", json=body).json() for body in told]
+    bodies = [{"method": method} for method in ("visenv_sums", "visenv_marked")]
+    found = [client.post("/collective_rpc", json=body).json() for body in bodies]
     return found + [client.get(path).json() for path in ("/is_paused", "/is_sleeping")]
 
 

@@ -160,7 +160,7 @@ def test_host_of_this_machine_is_accepted(asked: Asked, host: str) -> None:
 @pytest.mark.attack(
     "servers: a vLLM server answers only its own names and JSON, and no other origin"
 )
-def test_two_hosts_get_421(asked: Asked) -> None:
+def test_request_with_two_hosts_gets_421(asked: Asked) -> None:
     assert asked.status([*headers(), (b"Host", b"localhost")]) == 421
 
 

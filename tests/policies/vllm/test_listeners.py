@@ -55,6 +55,6 @@ def test_engine_in_a_process_of_its_own_listens_as_documented(
         finally:
             process.stdin.close()
     require_listed("vLLM engine in a process of its own", found)
-    folders = {Path(each.place).parent for each in found if not each.port}
+    folders = {Path(socket.place).parent for socket in found if not socket.port}
     assert len(folders) == 1
     assert not folders.pop().exists()  # removed at the end

@@ -38,7 +38,7 @@ def test_seeds_repeat_and_do_not_depend_on_companions(vllm3: Any, exam: Any, tal
 
 @pytest.mark.attack("servers: the table of listeners is complete")
 def test_engine_in_this_process_listens_as_documented(vllm3: Any) -> None:
-    found = {each for each in listeners([os.getpid()]) if each.port}
+    found = {port for port in listeners([os.getpid()]) if port.port}
     if torch.cuda.is_available():
         assert not found  # no group of gloo
     else:

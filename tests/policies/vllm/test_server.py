@@ -131,17 +131,17 @@ def test_server_refuses_what_a_page_of_another_origin_can_send(served: Any) -> N
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_server_listens_as_documented_and_another_user_cannot_use_it(
     served: Any, second_user: Any
 ) -> None:
     found = listeners(family(served.server._process.pid))
     require_listed("vLLM server", found)
-    web = next(each for each in found if each.place.endswith("/server"))
+    web = next(one for one in found if one.place.endswith("/server"))
     answers = second_user([web], http("GET", "/health"), http("GET", "/v1/realtime", upgrade=True))
     for answer in answers[0]:
         assert answer == "PermissionError" if IS_POSSIBLE else answer.startswith("HTTP/1.1 401 ")
-    queues = [each for each in found if not each.port and each != web]
+    queues = [one for one in found if not one.port and one != web]
     assert queues
     if IS_POSSIBLE:
         assert second_user(queues, "") == [["PermissionError"]] * len(queues)

@@ -127,7 +127,7 @@ def test_server_restarts_at_the_same_socket_with_the_same_token(
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_server_with_a_port_listens_at_this_machine_and_demands_the_token(
     settings: Any, stand_in: Callable[[str], None], second_user: Any
 ) -> None:

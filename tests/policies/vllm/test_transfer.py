@@ -180,10 +180,10 @@ def test_workers_get_the_id_of_nccl_over_the_control_connection(without_nccl: No
     """Check that no TCP store is named, at which the workers would unpickle what they find."""
     from vllm.distributed.weight_transfer.nccl_common import NCCLWeightTransferInitInfo
 
-    told: list[Any] = []
-    client: Any = SimpleNamespace(init_weight_transfer_engine=told.append)
+    payloads: list[Any] = []
+    client: Any = SimpleNamespace(init_weight_transfer_engine=payloads.append)
     sender = nccl.nccl_sender(client, object(), workers=2)
-    (payload,) = told
+    (payload,) = payloads
     read = NCCLWeightTransferInitInfo(**json.loads(json.dumps(payload)))
     assert read.nccl_unique_id_bytes == Connected.id
     assert (read.master_address, read.master_port) == (None, None)
@@ -199,7 +199,7 @@ def test_refusal_of_the_workers_is_raised_though_nccl_waits_for_them(
     released = threading.Event()
     monkeypatch.setattr(Connected, "from_unique_id_bytes", lambda *_, **__: released.wait(60))
 
-    def refuse(told: dict[str, Any]) -> None:
+    def refuse(payload: dict[str, Any]) -> None:
         raise PolicyError("the workers refuse")
 
     client: Any = SimpleNamespace(init_weight_transfer_engine=refuse)
@@ -218,10 +218,10 @@ def test_workers_unpickle_handles_only_if_memory_is_shared(
     assert ("VLLM_ALLOW_INSECURE_SERIALIZATION" in variables) == ipc
 
 
-def test_control_sends_the_calls_of_vllms_sender() -> None:
+def test_control_sends_the_calls_of_vllms_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     control = ServerControl(ServerAddress("http://localhost"), 1.0, 5)
-    control._ask = lambda *told, retries: sent.append((*told[1:], retries))  # type: ignore[assignment, method-assign]
+    monkeypatch.setattr(control, "_ask", lambda _, *call, retries: sent.append((*call, retries)))
     handles = {"a GPU": (3, b"handle")}
     control.init_weight_transfer_engine({"packed": True})
     control.start_weight_update()

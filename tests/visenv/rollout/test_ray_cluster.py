@@ -69,14 +69,14 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_cluster_listens_as_documented_and_another_user_cannot_use_it(
     cluster: Any, second_user: Any
 ) -> None:
     found = listeners(family(cluster["process"].pid))
     require_listed("Ray", found)
-    sockets = [each for each in found if each.address == PRIVATE]
-    assert {Path(each.place).name for each in sockets} == {"plasma_store", "raylet"}
+    sockets = [one for one in found if one.address == PRIVATE]
+    assert {Path(one.place).name for one in sockets} == {"plasma_store", "raylet"}
     if IS_POSSIBLE:
         assert second_user(sockets, "") == [["PermissionError"]] * 2
 
@@ -105,7 +105,7 @@ def test_cluster_accepts_a_client_with_its_token(cluster: Any) -> None:
     assert guest(cluster, cluster["token"]) == "answer 7\n"
 
 
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_cluster_refuses_another_user(cluster: Any) -> None:
     done = run_as_second_user("-c", GUEST, cluster["address"])
     assert done.stdout.startswith("ConnectionError"), done

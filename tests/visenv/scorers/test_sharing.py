@@ -232,7 +232,7 @@ def test_socket_unpickles_nothing_before_the_key(key: bytes, tmp_path: Path) -> 
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_socket_is_as_documented_and_another_user_cannot_connect(second_user: Any) -> None:
     own = Listener(share().path)
     assert own in listeners([os.getpid()])

@@ -48,7 +48,7 @@ def form(token: str) -> str:
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")
-@pytest.mark.attack("servers: another user of the machine can use none of them")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
 def test_server_of_a_player_demands_the_token_of_ai2thor(tmp_path: Path, second_user: Any) -> None:
     player = tmp_path / "player"
     player.write_text(PLAYER.format(python=sys.executable, folder=str(tmp_path)))
