@@ -30,7 +30,7 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/model_costs.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
-.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
+.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
@@ -44,6 +44,7 @@ help:
 	@echo 'make type       mypy'
 	@echo 'make imports    import-linter: rules for imports between the parts'
 	@echo 'make pytest     run the tests; ARGS="..." is passed to pytest'
+	@echo 'make attack     run the tests with hostile input, and print a table of the claims of SECURITY.md'
 	@echo 'make verl       run the tests of the bridge to verl, in a separate environment (.venv-verl)'
 	@echo 'make coverage   run the tests, and print a table of the lines that they do not cover'
 	@echo 'make format     format the code, and apply the automatic fixes of ruff'
@@ -187,6 +188,10 @@ soak: .venv .venv-simulators chromium osmesa
 
 mutants: .venv .venv-simulators osmesa
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+# All tests with the marker `attack`, also the slow ones. The table at the end has a row for each claim of SECURITY.md.
+attack: .venv .venv-simulators chromium osmesa
+	$(PYTEST) -q -m attack $(ARGS)
 
 verl: .venv-verl
 	.venv-verl/bin/python -m pytest tests/algos/bridges/verl tests/examples/test_plug_verl.py

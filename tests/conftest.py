@@ -30,6 +30,9 @@ from typing import Final
 import hypothesis
 import pytest
 
+from tests import second_user as second_user_module
+from tests.security import ClaimCounter
+
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
@@ -137,6 +140,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "robosuite": _in_simulators("robosuite"),
     "scikit-image": _distribution("scikit-image"),
     "scikit-learn": _distribution("scikit-learn"),
+    "second-user": lambda: "of this machine" if second_user_module.IS_POSSIBLE else None,
     "sentence-transformers": _distribution("sentence-transformers"),
     "smfanet-weights": _smfanet_weights,
     "tensorboard": _distribution("tensorboard"),
@@ -151,13 +155,18 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
 All components except those of `ELSEWHERE` can run in CI.
 """
 
-ELSEWHERE: Final = frozenset({"gpu", "smfanet-weights", "verl"})
-"""Components that CI does not have in this run."""
+ELSEWHERE: Final = frozenset({"gpu", "second-user", "smfanet-weights", "verl"})
+"""Components that CI does not have in this run, or not on all machines.
+
+Only root can become a second user of the machine; if the tests run as another user, the same user
+attacks servers without a credential instead.
+"""
 
 REMEDIES: Final[dict[str, str]] = {
     "chromium": "`make chromium`",
     "gpu": "it needs a GPU of NVIDIA",
     "osmesa": "`make osmesa`",
+    "second-user": "only root can become another user",
     "smfanet-weights": "name their folder in VISENV_SMFANET_WEIGHTS",
     "verl": "`make verl` runs its tests in an environment of their own",
     **dict.fromkeys(("ai2thor", "habitat-lab", "libero", "robosuite"), "`make simulators`"),
@@ -185,6 +194,14 @@ def chromium() -> Path:
     return program
 
 
+@pytest.fixture
+def second_user(request: pytest.FixtureRequest) -> Callable[..., list[list[str]]]:
+    """Return a function that sends requests as a second user of the machine, if possible."""
+    if second_user_module.IS_POSSIBLE:
+        request.node.user_properties.append(("component", "second-user"))
+    return second_user_module.attempts
+
+
 @pytest.fixture(autouse=True, scope="module")
 def simulators_end_with_their_module() -> Iterator[None]:
     """Close the simulators that a module has used: each one holds about 2 GiB."""
@@ -205,6 +222,7 @@ def _needed(item: pytest.Item) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ClaimCounter(), "visenv-claims")
     config.stash[RAN] = Counter()
     config.stash[SKIPPED] = Counter()
     config.stash[SECONDS] = {}

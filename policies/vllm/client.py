@@ -33,6 +33,7 @@ from .weights import WeightUpdate, compare
 Result = TypeVar("Result")
 
 _GLANCE = 0.05
+_CONNECTED = ("connection.connect_tcp.complete", "connection.connect_unix_socket.complete")
 _FORGOTTEN = "Cache miss"
 """Text of vLLM's error for the name of an image that is no longer cached."""
 
@@ -93,9 +94,7 @@ class ServerClient:
         self._flying = 0
         self._gate = asyncio.Event()
         self._gate.set()
-        self._http = httpx.AsyncClient(
-            base_url=control.url, timeout=timeout, limits=httpx.Limits(max_connections=None)
-        )
+        self._http = control.address.async_client(timeout)
         self._submitting = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -310,7 +309,7 @@ class ServerClient:
 
     async def _note(self, event: str, _: Any) -> None:
         """Mark the weights of the server as unchecked after a new connection."""
-        if event == "connection.connect_tcp.complete":
+        if event in _CONNECTED:
             self._weights.doubt()
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:

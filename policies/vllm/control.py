@@ -1,37 +1,49 @@
 """Defines `ServerControl`: the commands of a trainer to vLLM's server, by development endpoints.
 
-The endpoints exist if ``VLLM_SERVER_DEV_MODE=1`` is set, which `VLLMServer` does. Only the trainer
-should be able to reach such a server.
+The endpoints exist if ``VLLM_SERVER_DEV_MODE=1`` is set, which `VLLMServer` does. `TokenGuard`
+protects them.
 """
 
 from __future__ import annotations
 
+import base64
+import pickle
 import time
+from contextlib import suppress
 from typing import Any
 
 import httpx
 
 from visenv.errors import PolicyError
 
+from .address import ServerAddress
+from .guard import TOKEN_VARIABLE
+
 FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
 """Seconds before the first retry, which are doubled each time, and their maximum."""
 
 _SHOWN = 400
+_PROBE_TIMEOUT = 10.0
 
 
 class ServerControl:
     """Calls one server, and retries calls after failures that may be temporary.
 
     Args:
-        url: Address of the server, without ``/v1``.
+        address: Address of the server, and its token.
         timeout: Most seconds of one call.
         retries: Further attempts after a failure that may be temporary.
+
+    Attributes:
+        address: Address of the server, and its token.
+        url: The address without the token, for messages.
     """
 
-    def __init__(self, url: str, timeout: float, retries: int) -> None:
-        self.url = url
+    def __init__(self, address: ServerAddress, timeout: float, retries: int) -> None:
+        self.address = address
+        self.url = address.url
         self._retries = retries
-        self._http = httpx.Client(base_url=url, timeout=timeout)
+        self._http = address.client(timeout)
 
     def context(self) -> int:
         """Return the largest number of tokens in a conversation."""
@@ -72,13 +84,52 @@ class ServerControl:
         results: list[Any] = self._ask("POST", "/collective_rpc", body).json()["results"]
         return results
 
+    def answers_strangers(self) -> bool:
+        """Return whether a development endpoint answers a request without the token.
+
+        A server that cannot be reached does not.
+        """
+        with (
+            suppress(httpx.TransportError),
+            self.address.without_token().client(_PROBE_TIMEOUT) as stranger,
+        ):
+            return stranger.get("/get_world_size").is_success
+        return False
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def _ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    # ------------------------------------------------------------------ vLLM's weight transfer
+
+    # The names and arguments are those of vLLM's `VLLMWeightSyncClient`. A repeated call would not
+    # fit the data that is sent beside it, so there are no retries.
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        """Initialize the transfer in the workers."""
+        self._ask("POST", "/init_weight_transfer_engine", {"init_info": init_info}, retries=0)
+
+    def start_weight_update(self) -> None:
+        """Prepare the workers for weights."""
+        self._ask("POST", "/start_weight_update", retries=0)
+
+    def update_weights(self, update_info: dict[str, Any]) -> None:
+        """Tell the workers about a bucket of weights.
+
+        Handles of GPU memory (``transfer="ipc"``) are sent as a pickle, which the workers unpickle.
+        """
+        self._ask("POST", "/update_weights", {"update_info": _as_json(update_info)}, retries=0)
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        """Let the workers finish the update."""
+        self._ask("POST", "/finish_weight_update", retries=0)
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, *, retries: int | None = None
+    ) -> httpx.Response:
         wait = FIRST_WAIT
-        for attempt in range(self._retries + 1):
+        retries = self._retries if retries is None else retries
+        for attempt in range(retries + 1):
             problem = ""
             try:
                 response = self._http.request(method, path, json=body)
@@ -92,9 +143,11 @@ class ServerControl:
                 if response.is_success:
                     return response
                 problem = f"answers {path} with {response.status_code}: {message_of(response)}"
+                if response.status_code == httpx.codes.UNAUTHORIZED:
+                    problem += f" Set {TOKEN_VARIABLE} to the token of the server."
                 if response.is_client_error:
                     break
-            if attempt < self._retries:
+            if attempt < retries:
                 time.sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT)
         raise PolicyError(f"The vLLM server at {self.url} {problem}")
@@ -107,3 +160,12 @@ def message_of(response: httpx.Response) -> str:
     except (ValueError, KeyError, TypeError):
         message = response.text
     return str(message)[:_SHOWN]
+
+
+def _as_json(update_info: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a bucket of weights with pickled handles of GPU memory, if any."""
+    handles = update_info.get("ipc_handles")
+    if handles is None:
+        return update_info
+    others = {name: value for name, value in update_info.items() if name != "ipc_handles"}
+    return others | {"ipc_handles_pickled": base64.b64encode(pickle.dumps(handles)).decode()}

@@ -5,7 +5,17 @@ vLLM reads them when it is imported or an engine starts, so that `prepare` must 
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+
+from visenv.socket_folder import socket_folder
+
+QUEUES_VARIABLE = "VLLM_RPC_BASE_PATH"
+"""Folder of the sockets at which vLLM's processes exchange pickles; vLLM's default is ``/tmp``."""
+
+NAME_BYTES = 36
+"""Bytes in the name of a socket in that folder, a UUID."""
 
 ALWAYS = {
     # With a lower level, vLLM prints a screen of log lines at every start.
@@ -37,11 +47,17 @@ FOR_SERVER = {
 }
 """Set for a server that visenv starts."""
 
+ON_ONE_MACHINE = {
+    # Gloo would otherwise listen at the address of the machine's name.
+    "GLOO_SOCKET_IFNAME": "lo",
+}
+"""Set for a server that visenv starts, unless its options spread it over machines."""
+
 FOR_IPC = {
-    # Processes exchange handles of GPU memory as pickles.
+    # The workers unpickle handles of GPU memory.
     "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
 }
-"""Set if weights are sent by CUDA IPC."""
+"""Set for an engine or a server that receives weights by CUDA IPC, and for no other."""
 
 
 def wanted(
@@ -56,3 +72,11 @@ def wanted(
 def prepare(on_cpu: bool, inside: bool = False, ipc: bool = False) -> None:
     """Set the variables in this process that are not yet set."""
     os.environ.update(wanted(on_cpu, inside=inside, ipc=ipc))
+
+
+def prepare_queues() -> None:
+    """Set a private folder for the sockets of engines outside this process, if none is set yet."""
+    if QUEUES_VARIABLE not in os.environ:
+        folder = socket_folder("visenv-vllm-", NAME_BYTES)
+        os.environ[QUEUES_VARIABLE] = str(folder)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)

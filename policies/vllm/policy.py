@@ -22,7 +22,7 @@ from .restartable import RestartableSampler
 from .rules import share
 from .settings import EngineSettings
 from .thread import EngineThread
-from .transfer import is_split, own_arguments, resolve
+from .transfer import is_inside, is_split, own_arguments, resolve
 from .weights import WeightUpdate
 
 
@@ -108,6 +108,8 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         environment.prepare(on_cpu, inside=not split)
         transfer = resolve(transfer, settings.options)
         environment.prepare(on_cpu, ipc=transfer == "ipc")
+        if not is_inside(settings.options):
+            environment.prepare_queues()
         codec = settings.codec()
         super().__init__(str(model), codec, max_images, max_videos, patience=min(1.0, timeout))
         arguments = own_arguments(settings.options) | settings.arguments(codec, transfer)

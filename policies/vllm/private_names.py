@@ -162,17 +162,44 @@ SENDER_NAMES: Final = (
         _TRANSFER + "ipc_engine:IPCTrainerInitInfo", "connects over CUDA IPC", ("rank", "packed")
     ),
     PrivateName(
-        _TRANSFER + "nccl_engine:NCCLTrainerInitInfo",
-        "connects over NCCL",
-        parameters=("master_address", "master_port", "world_size", "rank"),
-    ),
-    PrivateName(
-        _TRANSFER + "clients:HTTPVLLMWeightSyncClient",
-        "tells a server about weights with it",
-        parameters=("base_url", "timeout"),
+        _TRANSFER + "ipc_engine:IPCWeightTransferUpdateInfo",
+        "tells a server the handles of GPU memory",
+        parameters=("ipc_handles", "ipc_handles_pickled"),
     ),
 )
 """Checked if weights are sent by ``ipc`` or ``nccl``; vLLM 0.28 or newer has them."""
+
+NCCL_NAMES: Final = (
+    PrivateName(
+        _TRANSFER + "nccl_engine:NCCLTrainerWeightTransferEngine",
+        "sends weights over NCCL with it",
+        parameters=("client", "source"),
+    ),
+    *members(
+        _TRANSFER + "nccl_engine:NCCLTrainerWeightTransferEngine.",
+        "connects it without a TCP store",
+        *("model_update_group", "packed", "packed_buffer_size_bytes", "packed_num_buffers"),
+    ),
+    PrivateName(
+        _TRANSFER + "nccl_common:NCCLWeightTransferInitInfo",
+        "tells the workers NCCL's unique id",
+        parameters=(
+            *("rank_offset", "world_size", "nccl_unique_id_b64"),
+            *("packed", "packed_buffer_size_bytes", "packed_num_buffers"),
+        ),
+    ),
+    PrivateName(_TRANSFER + "nccl_common:worker_init_payload", "tells the workers the unique id"),
+    PrivateName(
+        "vllm.distributed.device_communicators.pynccl:PyNcclCommunicator.from_unique_id_bytes",
+        "joins the workers with it",
+        parameters=("rank", "world_size", "device"),
+    ),
+    PrivateName(
+        "vllm.distributed.device_communicators.pynccl_wrapper:NCCLLibrary.ncclGetUniqueId",
+        "makes the unique id with it",
+    ),
+)
+"""Checked before a connection by NCCL."""
 
 SERVER_NAMES: Final = (PrivateName("vllm.entrypoints.openai.api_server", "runs it as the server"),)
 """Checked in the process of `VLLMServer`."""

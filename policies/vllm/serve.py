@@ -2,13 +2,14 @@
 
 A trainer that was killed cannot stop its server, which would then keep its memory and port forever.
 This program therefore reads standard input, to which the trainer never writes: it ends when the
-trainer ends, for whatever reason.
+trainer ends, for whatever reason, and removes the folder of its sockets.
 """
 
 from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import signal
 import sys
 import threading
@@ -16,10 +17,12 @@ import threading
 from visenv.private_names import check_private_names
 
 from .private_names import SERVER_NAMES
+from .server import FOLDER_VARIABLE
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(folder: str) -> None:
     sys.stdin.buffer.read()
+    shutil.rmtree(folder, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)  # its process group: the server and its children
 
 
@@ -31,7 +34,9 @@ def main() -> None:
             the server's log, whose end `VLLMServer` shows.
     """
     check_private_names(SERVER_NAMES)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    watch = threading.Thread(target=_end_with_parent, args=[os.environ[FOLDER_VARIABLE]])
+    watch.daemon = True
+    watch.start()
     if "--media-io-kwargs" in sys.argv:
         from . import videos  # takes seconds; the trainer may end meanwhile
 

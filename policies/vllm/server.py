@@ -1,32 +1,44 @@
-"""Defines `VLLMServer`, which runs vLLM's own server as a child process."""
+"""Defines `VLLMServer`, which runs vLLM's own server as a child process that answers only us."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import torch
 
 from visenv.errors import PolicyError
+from visenv.socket_folder import socket_folder
 
 from . import environment
+from .address import ServerAddress
+from .guard import TOKEN_VARIABLE
 from .launch import narrowed, own_gpu
 from .settings import EngineSettings, as_flags
-from .transfer import free_port, is_split
+from .transfer import is_split
 from .videos import loaded_by_us
+
+FOLDER_VARIABLE = "VISENV_SERVER_FOLDER"
+"""Environment variable with the folder of the sockets, which `serve` removes if we are killed."""
 
 _FLAGS = ("--enable-scale-out", "--disable-uvicorn-access-log")
 """Flags of the server; the first enables the token-in, token-out endpoint (vLLM 0.31)."""
+
+_GUARD = ("--middleware", "visenv.policies.vllm.guard.TokenGuard")
+_TOKEN_BYTES = 32
 
 _FAREWELL = 20.0
 _GLANCE = 0.25
@@ -38,17 +50,21 @@ class VLLMServer:
     """Starts, monitors and stops a server; a context manager.
 
     The server computes on this process's GPU (with `tensor_parallel_size` on that many GPUs), and
-    ends with this process, even if this process is killed.
+    ends with this process, even if this process is killed. It listens at a Unix socket in a folder
+    that only this user can enter, and demands a random token with every request (`TokenGuard`).
 
     Args:
         settings: Settings of its engine.
         transfer: How weights will be sent; see `transfer`.
-        port: Its port on this machine; None selects a free one.
+        port: A port of 127.0.0.1 to listen at instead, for clients without Unix sockets. Every
+            user of this machine can connect to it, and needs the token.
         timeout: Most seconds of a start.
         log: File of its log; None is a temporary file.
 
     Attributes:
-        url: Address of the server.
+        address: Address of the server, and its token. Both stay the same after a restart. Another
+            process needs the address and the token in the environment variable
+            ``VISENV_SERVER_TOKEN``.
     """
 
     def __init__(
@@ -62,12 +78,21 @@ class VLLMServer:
     ) -> None:
         self._settings = settings
         self._transfer = transfer
-        self._port = free_port() if port is None else port
+        self._port = port
         self._timeout = timeout
         self._log = log or _temporary_log()
+        self._folder = socket_folder("visenv-vllm-", environment.NAME_BYTES)
+        # Also runs at the exit of the interpreter, after `_end`, which is defined later.
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
         self._end: weakref.finalize[[subprocess.Popen[bytes]], VLLMServer] | None = None
-        self.url = f"http://127.0.0.1:{self._port}"
+        url = f"unix:{self._folder / 'server'}" if port is None else f"http://127.0.0.1:{port}"
+        self.address = ServerAddress(url, secrets.token_hex(_TOKEN_BYTES))
+
+    @property
+    def url(self) -> str:
+        """Return the address of the server without its token."""
+        return self.address.url
 
     @property
     def alive(self) -> bool:
@@ -86,10 +111,18 @@ class VLLMServer:
         loader = {} if codec.media.videos is None else loaded_by_us()
         flags = as_flags(loader | arguments)
         command = [sys.executable, "-m", "visenv.policies.vllm.serve", *flags]
-        command += ["--port", str(self._port), "--host", "127.0.0.1", *_FLAGS]
+        command += [*_FLAGS, *_GUARD, *self._listen()]
         variables = environment.wanted(
             on_cpu=not torch.cuda.is_available(), server=True, ipc=self._transfer == "ipc"
         )
+        variables |= {
+            TOKEN_VARIABLE: self.address.token or "",
+            FOLDER_VARIABLE: str(self._folder),
+            environment.QUEUES_VARIABLE: str(self._folder),
+            "VLLM_API_KEY": "",  # vLLM would demand the user's key instead of the token
+        }
+        if not _spans_machines(self._settings.options):
+            variables |= environment.ON_ONE_MACHINE
         gpu = None if is_split(self._settings.options) else own_gpu()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -115,15 +148,25 @@ class VLLMServer:
         self.stop()
         self.start()
 
+    def _listen(self) -> tuple[str, ...]:
+        if self._port is not None:
+            return ("--host", "127.0.0.1", "--port", str(self._port))
+        path = self._folder / "server"
+        path.unlink(missing_ok=True)  # of a server that was killed
+        return ("--uds", str(path))
+
     def _wait(self) -> None:
         end = time.monotonic() + self._timeout
-        while time.monotonic() < end:
-            if not self.alive:
-                raise PolicyError(f"The vLLM server ended while starting:\n{self._last_words()}")
-            with suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/health", timeout=5.0).is_success:
-                    return
-            time.sleep(_GLANCE)
+        with self.address.client(timeout=5.0) as client:
+            while time.monotonic() < end:
+                if not self.alive:
+                    raise PolicyError(
+                        f"The vLLM server ended while starting:\n{self._last_words()}"
+                    )
+                with suppress(httpx.TransportError):
+                    if client.get("/health").is_success:
+                        return
+                time.sleep(_GLANCE)
         self.stop()
         raise PolicyError(
             f"The vLLM server did not start within {self._timeout:g} s:\n{self._last_words()}"
@@ -143,6 +186,11 @@ class VLLMServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _spans_machines(options: Mapping[str, Any]) -> bool:
+    """Return whether these options of vLLM may place workers of the server on other machines."""
+    return options.get("nnodes", 1) != 1 or options.get("distributed_executor_backend") == "ray"
 
 
 def _temporary_log() -> Path:

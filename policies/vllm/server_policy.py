@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
+import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import torch
 from typing_extensions import override
@@ -16,8 +17,10 @@ from visenv.private_names import check_private_names
 
 from ..tokens.codec import VideoMode
 from . import environment
+from .address import ServerAddress
 from .client import ServerClient
 from .control import ServerControl
+from .guard import TOKEN_VARIABLE
 from .launch import rank
 from .private_names import SENDER_NAMES
 from .restartable import RestartableSampler
@@ -27,6 +30,7 @@ from .transfer import FolderTransfer, NCCLTransfer, WeightTransfer
 from .weights import WeightUpdate
 
 _TRANSFERS = ("folder", "ipc", "nccl")
+_log = logging.getLogger(__name__)
 
 
 class VLLMServerPolicy(RestartableSampler[ServerClient]):
@@ -39,10 +43,11 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     Args:
         model: A checkpoint folder or a hub name.
-        url: Address of a running server, without ``/v1``; docs/vllm.md describes how to start one.
-            If there are several servers, the processes of a training use them in turn, and the
-            first process of each server sends it the weights. None starts a server on this
-            process's GPU.
+        url: Address of a running server, ``http://host:port`` without ``/v1``, or ``unix:/path``;
+            docs/vllm.md describes how to start one. Its token is read from the environment variable
+            ``VISENV_SERVER_TOKEN``. If there are several servers, the processes of a training use
+            them in turn, and the first process of each server sends it the weights. None starts a
+            server on this process's GPU, which has a token of its own.
         dtype: Type of the weights; see `EngineSettings` for this and the next eight.
         max_batch: Most turns that are sampled at the same time.
         context: Most tokens in a conversation.
@@ -110,7 +115,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             sleep_level=sleep_level,
             options=options or {},
         )
-        environment.prepare(on_cpu=not torch.cuda.is_available(), ipc=self._kind == "ipc")
+        environment.prepare(on_cpu=not torch.cuda.is_available())
         super().__init__(str(model), settings.codec(), max_images, max_videos, patience=1.0)
         self.server = None if urls else VLLMServer(settings, transfer=self._kind)
         self._dtype = getattr(torch, dtype)
@@ -168,27 +173,35 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             raise
 
     def _connect(self) -> ServerClient:
-        url = self._url or (self.server.url if self.server else "")
-        control = ServerControl(url, self._limits["transfer_timeout"], self._retries)
-        return ServerClient(
-            control,
-            self._transfer(control),
-            self.codec.end_id,
-            self._runs,
-            retries=self._retries,
-            sleep_level=self._sleep_level,
-            leads=self._leads,
-            **self._limits,
-        )
+        control = ServerControl(self._address(), self._limits["transfer_timeout"], self._retries)
+        try:
+            client = ServerClient(
+                control,
+                self._transfer(control),
+                self.codec.end_id,
+                self._runs,
+                retries=self._retries,
+                sleep_level=self._sleep_level,
+                leads=self._leads,
+                **self._limits,
+            )
+        except BaseException:
+            control.close()
+            raise
+        if self.server is None and control.answers_strangers():
+            _warn_of_open_server(control.url)
+        return client
+
+    def _address(self) -> ServerAddress:
+        if self.server is not None:
+            return self.server.address
+        return ServerAddress(self._url, os.environ.get(TOKEN_VARIABLE) or None)
 
     def _transfer(self, control: ServerControl) -> WeightTransfer:
         if self._kind == "folder":
             return FolderTransfer(control.call, self._folder)
         check_private_names(SENDER_NAMES)
-        from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
-
-        native = HTTPVLLMWeightSyncClient(control.url, self._limits["transfer_timeout"])
-        return NCCLTransfer(native, self._kind, control.workers(), _address_seen_from(control.url))
+        return NCCLTransfer(control, self._kind, control.workers())
 
 
 def _usual_transfer(apart: bool) -> str:
@@ -197,10 +210,12 @@ def _usual_transfer(apart: bool) -> str:
     return "nccl" if apart else "ipc"
 
 
-def _address_seen_from(url: str) -> str:
-    """Return this machine's address on the route to a server, without sending anything."""
-    parts = urlsplit(url)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))
-        address: str = probe.getsockname()[0]
-        return address
+@cache  # one warning for each server
+def _warn_of_open_server(url: str) -> None:
+    _log.warning(
+        "The vLLM server at %s answers requests without a token. Everyone who can reach it can "
+        "change its weights, and may run code as its user. Start it with TokenGuard as "
+        "docs/vllm.md shows, and set %s.",
+        url,
+        TOKEN_VARIABLE,
+    )

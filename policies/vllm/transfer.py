@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.private_names import check_private_names
 
 from . import launch
+from .nccl import nccl_sender
 from .private_names import SENDER_NAMES
 from .weights import WeightUpdate
 
@@ -67,14 +67,12 @@ class NCCLTransfer:
     """Sends weights with vLLM's transfer between processes; this process is the only sender.
 
     Args:
-        client: Controls the engine's side: `EngineControl`, or vLLM's `HTTPVLLMWeightSyncClient`.
+        client: Controls the engine's side: `EngineControl` or `ServerControl`.
         kind: ``"ipc"`` or ``"nccl"``.
         workers: Number of receiving processes.
-        address: Address of this machine for the receivers.
     """
 
-    def __init__(self, client: Any, kind: str, workers: int, address: str = "127.0.0.1") -> None:
-        self._address = address
+    def __init__(self, client: Any, kind: str, workers: int) -> None:
         self._client = client
         self._kind = kind
         self._workers = workers
@@ -92,6 +90,8 @@ class NCCLTransfer:
         self.broken = False
 
     def _connect(self) -> Any:
+        if self._kind == "nccl":
+            return nccl_sender(self._client, self._source, self._workers)
         from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 
         return WeightTransferTrainerFactory.trainer_init(
@@ -99,18 +99,9 @@ class NCCLTransfer:
         )
 
     def _information(self) -> Any:
-        if self._kind == "ipc":
-            from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
+        from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 
-            return IPCTrainerInitInfo(rank=0, packed=True)
-        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
-
-        return NCCLTrainerInitInfo(
-            master_address=self._address,
-            master_port=free_port(),
-            world_size=1 + self._workers,
-            rank=0,
-        )
+        return IPCTrainerInitInfo(rank=0, packed=True)
 
 
 class _Source:
@@ -188,7 +179,7 @@ def resolve(kind: str, options: Mapping[str, Any]) -> str:
             "pipeline_parallel_size must be 1. For a model that does not fit on one GPU, sample "
             "from a server on other GPUs (vllm-server)."
         )
-    inside = _is_inside(options)
+    inside = is_inside(options)
     if kind == "auto":
         return "direct" if inside else ("ipc" if torch.cuda.is_available() else "folder")
     if kind == "direct" and not inside:
@@ -207,7 +198,8 @@ def is_split(options: Mapping[str, Any]) -> bool:
     return any(options.get(name, 1) != 1 for name in sizes)
 
 
-def _is_inside(options: Mapping[str, Any]) -> bool:
+def is_inside(options: Mapping[str, Any]) -> bool:
+    """Return whether an engine of `VLLMPolicy` with these options computes in this process."""
     alone = os.environ.get("VLLM_ENABLE_V1_MULTIPROCESSING") == "0"
     return alone and not is_split(options)
 
@@ -219,7 +211,7 @@ def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
         options: Options of the engine.
     """
     told: dict[str, Any] = {"seed": launch.rank()}
-    return told | ({"distributed_executor_backend": EXECUTOR} if _is_inside(options) else {})
+    return told | ({"distributed_executor_backend": EXECUTOR} if is_inside(options) else {})
 
 
 def connect(engine: Any, kind: str) -> WeightTransfer:
@@ -271,11 +263,3 @@ def _unshare(weights: dict[str, torch.Tensor]) -> None:
         if weight.data_ptr() in seen:
             weights[name] = weight.clone()
         seen.add(weight.data_ptr())
-
-
-def free_port() -> int:
-    """Return a port on which no process listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

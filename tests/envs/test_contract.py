@@ -16,13 +16,20 @@ from visenv.testing.survival import check_survives_huge_calls
 SLOW = {("visenv/ArftCoding-v0", check_survives_huge_calls)}
 """Each of its programs of a megabyte runs in a sandbox."""
 
+HOSTILE = pytest.mark.attack(
+    "policies: no text of a policy raises an exception or stops an episode"
+)
+
+
+def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDecorator]:
+    """Return the marks of a case: checks with hostile texts are attacks, and slow ones for soak."""
+    is_attack = check.__name__.startswith("check_survives")
+    is_slow = (env_id, check) in SLOW
+    return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
+
+
 CASES = [
-    pytest.param(
-        env_id,
-        check,
-        id=f"{check.__name__}-{env_id}",
-        marks=[pytest.mark.soak] if (env_id, check) in SLOW else [],
-    )
+    pytest.param(env_id, check, id=f"{check.__name__}-{env_id}", marks=marks(env_id, check))
     for check in CHECKS
     for env_id in IDS
 ]

@@ -186,6 +186,7 @@ def test_extra_fields_win(server: Server) -> None:
     assert server.bodies[0]["seed"] is None
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_comes_from_the_environment_at_each_request(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +199,7 @@ def test_key_comes_from_the_environment_at_each_request(
     assert server.keys == [f"Bearer {KEY}", "Bearer rotated"]
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_is_not_kept_shown_logged_or_in_errors(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,17 +11,12 @@ from typing_extensions import override
 
 from visenv.rollout.adapter import EnvAdapter
 from visenv.rollout.hosts import LocalEnvHost, guarded
+from visenv.rollout.ray_cluster import connect
 from visenv.rollout.worker_executors import WorkerExecutor
 from visenv.scorers import for_worker
 from visenv.types import Failure, Image, StepResult
 
 _SECONDS_TO_CLOSE = 5.0
-
-
-def connect() -> None:
-    """Connect to the cluster of ``RAY_ADDRESS``, or start one here, unless already connected."""
-    if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False)
 
 
 class RayExecutor(WorkerExecutor):

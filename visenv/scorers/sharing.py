@@ -17,7 +17,6 @@ import secrets
 import shutil
 import socket
 import struct
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +24,11 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from visenv.scorers.loop import loop
+from visenv.socket_folder import socket_folder
 
 _HEAD = struct.Struct(">QQ")
 _KEY_BYTES = 32
+_SOCKET = "scorers"
 
 
 class ScorerAddress(NamedTuple):
@@ -68,8 +69,8 @@ class ScorerServer:
 
     def __init__(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         self._answer = answer
-        folder = tempfile.mkdtemp(prefix="visenv-")  # other users have no access
-        path = str(Path(folder, "scorers"))
+        folder = socket_folder("visenv-", len(_SOCKET))
+        path = str(folder / _SOCKET)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(path)
         # Clients may connect from now on; they wait in the backlog until the loop accepts them.
@@ -89,7 +90,7 @@ class ScorerServer:
             _close_inherited(writer)
         os.close(self._socket.detach())
 
-    def _remove(self, folder: str) -> None:
+    def _remove(self, folder: Path) -> None:
         if os.getpid() == self.address.pid:
             with contextlib.suppress(TimeoutError):  # the loop is blocked
                 loop.submit(self._close()).result(1.0)

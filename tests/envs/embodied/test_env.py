@@ -374,6 +374,9 @@ def test_pickle_in_mid_episode_goes_on_with_the_same_frames(env_id: str) -> None
     assert one[2]
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 def test_hostile_instructions_stay_plain_text() -> None:
     env = make()
     env.reset(seed=0)

@@ -106,6 +106,9 @@ def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk:
     assert [span.turn for span in (*one.turns, *two.turns)] == [0, 1]
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("control", tiny.CONTROL_TOKENS)
 def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control: str) -> None:
     """Check control tokens in a question, a tool's result, and an oracle's turn."""

@@ -20,6 +20,7 @@ from visenv.errors import PolicyError
 
 torch = pytest.importorskip("torch")
 
+from visenv.policies.vllm.address import ServerAddress
 from visenv.policies.vllm.client import ServerClient
 from visenv.policies.vllm.control import ServerControl
 from visenv.policies.vllm.payload import encode
@@ -64,7 +65,7 @@ def connect(server: FakeServer) -> Iterator[Callable[..., ServerClient]]:
         told: dict[str, Any] = {"timeout": 30.0, "transfer_timeout": 5.0, "retries": 2}
         told |= {"sleep_level": 0, "alive": lambda: True} | options
         alive = told.pop("alive")
-        control = ServerControl(server.url, 5.0, 2)
+        control = ServerControl(ServerAddress(server.url), 5.0, 2)
         made.append(ServerClient(control, Courier(server), 0, alive, **told))
         return made[-1]
 

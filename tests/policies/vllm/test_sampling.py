@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.listeners import listeners, require_listed
 from visenv.errors import ImageError, PolicyError
 from visenv.types import Image, Sampling, TurnRequest
+
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers", "outlines-core")
 
@@ -30,6 +34,15 @@ def test_seeds_repeat_and_do_not_depend_on_companions(vllm3: Any, exam: Any, tal
     for index in (0, 5, 11):
         (alone,) = exam.play(vllm3, [index], sampling=PEAKED)
         assert alone.token_ids.tolist() == together[index].token_ids.tolist()
+
+
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_engine_in_this_process_listens_as_documented(vllm3: Any) -> None:
+    found = {port for port in listeners([os.getpid()]) if port.port}
+    if torch.cuda.is_available():
+        assert not found  # no group of gloo
+    else:
+        require_listed("vLLM engine", found)
 
 
 def test_members_of_a_group_draw_each_for_itself(vllm3: Any, exam: Any, talk: Any) -> None:

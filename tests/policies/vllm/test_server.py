@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
+from tests.listeners import family, listeners, require_listed
+from tests.on_load import OnLoad
+from tests.policies.vllm.attacks import every_request, http, state_of, update_with
+from tests.policies.vllm.relay import Relay
+from tests.second_user import IS_POSSIBLE
 from visenv.envs.argos.prompts import REASONER
 from visenv.errors import PolicyError
 from visenv.policies.vllm.payload import encode
@@ -38,11 +39,15 @@ BOUND = 1e-5
 
 @pytest.fixture(scope="module")
 def served(qwen3_folder: Path, small: dict[str, Any]) -> Iterator[Any]:
+    """Yield a policy whose server would unpickle handles of GPU memory, as with ``ipc``."""
     from visenv.policies.vllm import VLLMServerPolicy
 
-    policy = VLLMServerPolicy(qwen3_folder, retries=2, **small)
-    yield policy
-    policy.close()
+    options = small["options"] | {"weight_transfer_config": {"backend": "ipc"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
+        policy = VLLMServerPolicy(qwen3_folder, retries=2, **small | {"options": options})
+        yield policy
+        policy.close()
 
 
 @pytest.fixture
@@ -89,15 +94,85 @@ def test_server_reads_videos_frame_by_frame(
     assert sent == [[True] * 3, [False] * 4]
 
 
+@pytest.mark.attack("servers: a vLLM server refuses requests without its token on every path")
+def test_server_refuses_every_request_without_the_token(served: Any, tmp_path: Path) -> None:
+    address = served.server.address
+    with address.client(300.0) as client:
+        before = state_of(client)
+        requests = every_request(client, OnLoad(tmp_path / "unpickled"))
+        with address.without_token().client(300.0) as stranger:
+            for request in requests:
+                response = stranger.request(**request)
+                assert response.status_code == 401, request
+                named = {**request, "headers": {"Authorization": f"Bearer {'0' * 64}"}}
+                assert stranger.request(**named).status_code == 401, request
+        assert state_of(client) == before
+    assert not (tmp_path / "unpickled").exists()
+
+
+@pytest.mark.attack(
+    "servers: a vLLM server answers only its own names and JSON, and no other origin"
+)
+def test_server_refuses_what_a_page_of_another_origin_can_send(served: Any) -> None:
+    body = b'{"method": "visenv_mark", "kwargs": {"identity": "of another"}}'
+    with served.server.address.client(300.0) as client:
+        before = state_of(client)
+        for named, status in (
+            ({"Host": "evil.example", "Content-Type": "application/json"}, 421),
+            ({"Content-Type": "text/plain"}, 415),
+            ({}, 415),
+        ):
+            response = client.post("/collective_rpc", content=body, headers=named)
+            assert response.status_code == status
+        from_page = client.get("/health", headers={"Origin": "https://evil.example"})
+        assert from_page.status_code == 200
+        assert not [name for name in from_page.headers if name.startswith("access-control")]
+        assert state_of(client) == before
+
+
+@pytest.mark.attack("servers: the table of listeners is complete")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
+def test_server_listens_as_documented_and_another_user_cannot_use_it(
+    served: Any, second_user: Any
+) -> None:
+    found = listeners(family(served.server._process.pid))
+    require_listed("vLLM server", found)
+    web = next(one for one in found if one.place.endswith("/server"))
+    answers = second_user([web], http("GET", "/health"), http("GET", "/v1/realtime", upgrade=True))
+    for answer in answers[0]:
+        assert answer == "PermissionError" if IS_POSSIBLE else answer.startswith("HTTP/1.1 401 ")
+    queues = [one for one in found if not one.port and one != web]
+    assert queues
+    if IS_POSSIBLE:
+        assert second_user(queues, "") == [["PermissionError"]] * len(queues)
+
+
+@pytest.mark.attack("servers: a token is on no command line and in no log")
+def test_token_of_the_server_cannot_be_read_by_others(served: Any) -> None:
+    server = served.server
+    for pid in family(server._process.pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert server.address.token.encode() not in command
+        assert Path(f"/proc/{pid}/environ").stat().st_mode & 0o077 == 0
+    assert server.address.token not in server._log.read_text()
+    assert server.address.token not in repr(server.address) + server.url
+
+
 @pytest.fixture(scope="module")
 def scorers(served: Any, qwen3_folder: Path) -> Iterator[tuple[Scorer, Scorer]]:
     """Yield scorers with the server and with the same checkpoint in this process."""
-    url = f"{served._present._control.url}/v1"
-    [model] = httpx.get(f"{url}/models").json()["data"]
-    there = Scorer("openai", model=model["id"], base_url=url, retries=0)
-    here = Scorer("transformers", model=str(qwen3_folder))
-    yield there, here
-    here.close()
+    address = served.server.address
+    patched = pytest.MonkeyPatch.context()
+    with address.client(300.0) as client, Relay(address.url) as relay, patched as patch:
+        [model] = client.get("/v1/models").json()["data"]
+        patch.setenv("SERVER_KEY", address.token)
+        url = f"{relay.url}/v1"
+        there = Scorer(
+            "openai", model=model["id"], base_url=url, key_variable="SERVER_KEY", retries=0
+        )
+        here = Scorer("transformers", model=str(qwen3_folder))
+        yield there, here
+        here.close()
 
 
 def test_scorers_on_the_server_and_in_this_process_agree(
@@ -265,10 +340,16 @@ def test_turn_waits_while_the_server_sleeps(served: Any, exam: Any, talk: Any) -
 
 
 def test_processes_train_with_one_server(
-    served: Any, qwen3: Any, qwen3_folder: Path, tmp_path: Path, exam: Any
+    served: Any,
+    qwen3: Any,
+    qwen3_folder: Path,
+    tmp_path: Path,
+    exam: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Check two replicas, of which one sends the weights that both sample with."""
     program = ROOT / "tests" / "algos" / "distributed" / "sampling.py"
+    monkeypatch.setenv("VISENV_SERVER_TOKEN", served.server.address.token)
     done = launch("replicas", program, qwen3_folder, tmp_path / "run", served.server.url)
     require_two_who_sampled_alike(done, tmp_path / "run")
     served.load(qwen3.network.model.state_dict().items(), 10)
@@ -276,30 +357,15 @@ def test_processes_train_with_one_server(
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
-def test_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
-    """Check the program `visenv.policies.vllm.serve`, with a server that only sleeps."""
-    package = tmp_path / "vllm" / "entrypoints" / "openai"
-    package.mkdir(parents=True)
-    for folder in (package, package.parent, package.parent.parent):
-        (folder / "__init__.py").touch()
-    (package / "api_server.py").write_text("print('up', flush=True)\nimport time; time.sleep(600)")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "visenv.policies.vllm.serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"up\n"
-    process.stdin.close()  # as the system does when the process at the other end dies
-    assert process.wait(60) == -signal.SIGKILL
-    process.stdout.close()
-
-
 def test_turns_in_flight_when_their_server_is_killed_end(
-    qwen3_folder: Path, small: dict[str, Any], served: Any, qwen3: Any, exam: Any, talk: Any
+    qwen3_folder: Path,
+    small: dict[str, Any],
+    served: Any,
+    qwen3: Any,
+    exam: Any,
+    talk: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Check that turns end with errors, and that a second policy rejects the restarted server.
 
@@ -308,7 +374,9 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     """
     from visenv.policies.vllm import VLLMServerPolicy
 
+    monkeypatch.setenv("VISENV_SERVER_TOKEN", served.server.address.token)
     guest = VLLMServerPolicy(qwen3_folder, served.server.url, context=small["context"], retries=4)
+    assert "without a token" not in caplog.text
     given = {name: weight * 1.1 for name, weight in qwen3.network.model.state_dict().items()}
     guest.load(given.items(), 5)
     endless = TurnRequest("", (), "[0-9]{400}")
@@ -358,36 +426,17 @@ def test_server_that_dies_raises_an_error_and_is_restarted_for_the_next_load(
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
-def test_server_that_cannot_start_shows_its_last_words(
-    qwen3_folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.attack("servers: weight transfers unpickle nothing from a peer without the token")
+def test_handles_of_gpu_memory_are_unpickled_only_with_the_token(
+    served: Any, tmp_path: Path
 ) -> None:
-    from visenv.policies.vllm import VLLMServer
-    from visenv.policies.vllm.settings import EngineSettings
-
-    settings = EngineSettings(qwen3_folder)
-    with pytest.raises(PolicyError, match=r"did not start within 0\.1 s"):
-        VLLMServer(settings, timeout=0.1).start()
-    monkeypatch.setattr(sys, "executable", shutil.which("ls"))
-    with pytest.raises(PolicyError, match=r"(?s)ended while starting.*unrecognized option"):
-        VLLMServer(settings).start()
-
-
-def test_server_that_was_not_started_holds_no_file_open(qwen3_folder: Path) -> None:
-    from visenv.policies.vllm import VLLMServer
-    from visenv.policies.vllm.settings import EngineSettings
-
-    def open_files() -> int:
-        return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-    before = open_files()
-    server = VLLMServer(EngineSettings(qwen3_folder))
-    assert open_files() == before
-    assert server._log.is_file()
-    server._log.unlink()
-
-
-def test_server_that_is_not_there(qwen3_folder: Path) -> None:
-    from visenv.policies.vllm import VLLMServerPolicy
-
-    with pytest.raises(PolicyError, match=r"127\.0\.0\.1:9 does not answer /v1/models"):
-        VLLMServerPolicy(qwen3_folder, "http://127.0.0.1:9", retries=1)
+    """Check that the attack of the first test would work with the token; this ends the server."""
+    address = served.server.address
+    update = {"method": "POST", "url": "/update_weights"}
+    with address.client(300.0) as client, address.without_token().client(60.0) as stranger:
+        client.post("/start_weight_update").raise_for_status()
+        refused = stranger.request(**update, json=update_with(OnLoad(tmp_path / "refused")))
+        assert refused.status_code == 401
+        client.request(**update, json=update_with(OnLoad(tmp_path / "accepted")))
+    assert (tmp_path / "accepted").exists()
+    assert not (tmp_path / "refused").exists()

@@ -6,9 +6,14 @@ replaces CUDA's memory handles.
 
 from __future__ import annotations
 
+import base64
+import json
+import pickle
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -20,7 +25,9 @@ from visenv.types import Sampling
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.policies.vllm import transfer
+from visenv.policies.vllm import environment, nccl, transfer
+from visenv.policies.vllm.address import ServerAddress
+from visenv.policies.vllm.control import ServerControl
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers")
 
@@ -137,3 +144,97 @@ def test_process_of_several_has_one_gpu_for_its_engine(
         transfer.resolve("auto", {"tensor_parallel_size": 2})
     told = transfer.own_arguments({})
     assert told == {"seed": 3, "distributed_executor_backend": transfer.EXECUTOR}
+
+
+class Connected:
+    """Stands in for NCCL, which needs a GPU; records who joined with which id."""
+
+    joined: ClassVar[list[tuple[bytes, int, int]]] = []
+    id: ClassVar[bytes] = bytes(range(128))
+
+    @classmethod
+    def from_unique_id_bytes(
+        cls, unique_id: bytes, *, rank: int, world_size: int, device: int
+    ) -> Any:
+        cls.joined.append((unique_id, rank, world_size))
+        return cls()
+
+
+@pytest.fixture
+def without_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vllm.distributed.device_communicators import pynccl, pynccl_wrapper
+
+    class Library:
+        def ncclGetUniqueId(self) -> Any:  # noqa: N802 - a name of NCCL
+            return pynccl_wrapper.ncclUniqueId.from_buffer_copy(Connected.id)
+
+    monkeypatch.setattr(pynccl_wrapper, "NCCLLibrary", Library)
+    monkeypatch.setattr(pynccl, "PyNcclCommunicator", Connected)
+    monkeypatch.setattr(nccl, "check_private_names", lambda names: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    Connected.joined.clear()
+
+
+@pytest.mark.attack("servers: weight transfers unpickle nothing from a peer without the token")
+def test_workers_get_the_id_of_nccl_over_the_control_connection(without_nccl: None) -> None:
+    """Check that no TCP store is named, at which the workers would unpickle what they find."""
+    from vllm.distributed.weight_transfer.nccl_common import NCCLWeightTransferInitInfo
+
+    payloads: list[Any] = []
+    client: Any = SimpleNamespace(init_weight_transfer_engine=payloads.append)
+    sender = nccl.nccl_sender(client, object(), workers=2)
+    (payload,) = payloads
+    read = NCCLWeightTransferInitInfo(**json.loads(json.dumps(payload)))
+    assert read.nccl_unique_id_bytes == Connected.id
+    assert (read.master_address, read.master_port) == (None, None)
+    assert (read.rank_offset, read.world_size) == (1, 3)
+    assert (read.packed, read.packed_num_buffers) == (sender.packed, sender.packed_num_buffers)
+    assert Connected.joined == [(Connected.id, 0, 3)]
+    assert isinstance(sender.model_update_group, Connected)
+
+
+def test_refusal_of_the_workers_is_raised_though_nccl_waits_for_them(
+    without_nccl: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(Connected, "from_unique_id_bytes", lambda *_, **__: released.wait(60))
+
+    def refuse(payload: dict[str, Any]) -> None:
+        raise PolicyError("the workers refuse")
+
+    client: Any = SimpleNamespace(init_weight_transfer_engine=refuse)
+    with pytest.raises(PolicyError, match="the workers refuse"):
+        nccl.nccl_sender(client, object(), workers=1)
+    released.set()
+
+
+@pytest.mark.attack("servers: weight transfers unpickle nothing from a peer without the token")
+@pytest.mark.parametrize("ipc", [False, True])
+def test_workers_unpickle_handles_only_if_memory_is_shared(
+    ipc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VLLM_ALLOW_INSECURE_SERIALIZATION", raising=False)
+    variables = environment.wanted(on_cpu=False, server=True, ipc=ipc)
+    assert ("VLLM_ALLOW_INSECURE_SERIALIZATION" in variables) == ipc
+
+
+def test_control_sends_the_calls_of_vllms_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    control = ServerControl(ServerAddress("http://localhost"), 1.0, 5)
+    monkeypatch.setattr(control, "_ask", lambda _, *call, retries: sent.append((*call, retries)))
+    handles = {"a GPU": (3, b"handle")}
+    control.init_weight_transfer_engine({"packed": True})
+    control.start_weight_update()
+    control.update_weights({"names": ["a"], "ipc_handles": handles})
+    control.update_weights({"names": ["b"]})
+    control.finish_weight_update()
+    control.close()
+    pickled = sent[2][1]["update_info"].pop("ipc_handles_pickled")
+    assert pickle.loads(base64.b64decode(pickled)) == handles
+    assert sent == [
+        ("/init_weight_transfer_engine", {"init_info": {"packed": True}}, 0),
+        ("/start_weight_update", 0),
+        ("/update_weights", {"update_info": {"names": ["a"]}}, 0),
+        ("/update_weights", {"update_info": {"names": ["b"]}}, 0),
+        ("/finish_weight_update", 0),
+    ]

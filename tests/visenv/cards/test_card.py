@@ -142,6 +142,7 @@ def test_transcript_holds_every_turn_and_what_came_of_it(zoom: EnvCard) -> None:
     assert "- Reward: **2.100** (terminated)" in text
 
 
+@pytest.mark.attack("viewer: no text of an episode becomes markup or runs a script")
 @pytest.mark.parametrize("tildes", [3, 4, 5, 8, 40])
 def test_transcript_cannot_be_left_by_a_fence_in_a_turn(zoom: EnvCard, tildes: int) -> None:
     assert zoom.episode is not None

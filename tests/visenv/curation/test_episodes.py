@@ -209,6 +209,7 @@ def test_filters_options(tmp_path: Path) -> None:
         Filter(tmp_path, tmp_path, tool_calls=-1)
 
 
+@pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
 def test_hostile_records_are_accounted_for(tmp_path: Path) -> None:
     path = write(tmp_path, [CASES["good"][0]])
     (good,) = (line.row for line in JsonLines(path))

@@ -238,6 +238,9 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.attack(
+    "policies: a file name in a policy's text is looked up and never joined to a path"
+)
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:20]))
 def test_names_do_not_leave_the_folder(root: Path, name: str) -> None:
     save(root / "a_1.png")
@@ -249,6 +252,9 @@ def test_names_do_not_leave_the_folder(root: Path, name: str) -> None:
     str(caught.value).encode()  # must be encodable as UTF-8
 
 
+@pytest.mark.attack(
+    "policies: a file name in a policy's text is looked up and never joined to a path"
+)
 @given(st.text(max_size=30))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_names_are_answered_whatever_they_are(root: Path, name: str) -> None:

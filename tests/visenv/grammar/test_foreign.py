@@ -57,6 +57,9 @@ HOSTILE = (
 )
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=8).map("".join))
 def test_foreign_text_loses_its_tags_and_neutral_text_stays(text: str) -> None:
     neutral = neutralized(text)
@@ -68,6 +71,9 @@ def test_foreign_text_loses_its_tags_and_neutral_text_stays(text: str) -> None:
     assert neutralized(neutral) == neutral
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize(
     ("text", "neutral"),
     [
@@ -88,6 +94,7 @@ def test_texts_by_hand(text: str, neutral: str) -> None:
     assert neutralized(text) == neutral
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.slow
 def test_long_hostile_text_takes_linear_time() -> None:
     started = time.process_time()
@@ -131,6 +138,9 @@ def check_neutral(grammar: Grammar, shown: str, fails: bool) -> None:
     assert not set("\x00\x1b\u202e\u2066\u200b") & set(shown)
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: type(grammar).__name__)
 def test_grammars_do_not_show_the_tags_of_a_tool(grammar: Grammar, fails: bool) -> None:
@@ -141,6 +151,9 @@ def test_grammars_do_not_show_the_tags_of_a_tool(grammar: Grammar, fails: bool) 
     check_neutral(grammar, shown_by(env, "add"), fails)
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("env_id", [name for name in IDS if "/Ar" in name or "Zoom" in name])
 def test_tools_of_environments_show_no_tags(

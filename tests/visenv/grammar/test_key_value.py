@@ -50,6 +50,9 @@ def test_text_outside_the_tags_is_ignored() -> None:
     assert turn == ParsedTurn("a", (ZOOM,))
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize(
     "thought",
     [
@@ -176,6 +179,9 @@ def test_problem_keeps_the_thought() -> None:
     assert GRAMMAR.parse("<think>why</think><tool>").thought == "why"
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("name", TEXTS)
 def test_problem_never_echoes_hostile_text(name: str) -> None:
     """Check messages, which the policy reads: they must not contain a megabyte or a marker."""
@@ -192,6 +198,7 @@ SOUP = st.lists(st.sampled_from((*TAGS, *TAGS, *PIECES, "name: zoom\n", "k: 1\n"
 HOSTILE = ANY | SOUP.map("".join)
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @given(HOSTILE)
 def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     turn = GRAMMAR.parse(text)
@@ -211,6 +218,9 @@ def test_blocks_hold_every_character_but_the_tags(text: str) -> None:
     assert sum(map(len, kept)) + len(blocks.outside) + removed == len(text)
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @given(HOSTILE.map(lambda text: text.replace("</think>", "")))
 def test_thought_of_any_text_never_acts(text: str) -> None:
     [problem] = GRAMMAR.parse(f"<think>{text}</think>").problems
@@ -250,6 +260,7 @@ MEGABYTE = 2**20
 PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></think>", "<answer>")
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
 def test_parse_reads_a_megabyte_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +272,7 @@ def test_parse_reads_a_megabyte_in_one_pass(unit: str, monkeypatch: pytest.Monke
     assert pieces.looked_at <= 2 * len(pieces)
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 def test_tag_expression_cannot_backtrack() -> None:
     """Check that no part repeats: a match looks at no more characters than the longest tag has."""
     assert not re.search(r"[*+{]", key_value._TURNS.tag.pattern)

@@ -114,6 +114,7 @@ def test_parse_refuses_a_megabyte_in_linear_time() -> None:
     assert time.process_time() - start < 5  # quadratic time would take minutes
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_hostile_texts_are_problems(text: str) -> None:
     assert GRAMMAR.parse(text).problems

@@ -182,6 +182,7 @@ def test_descriptions_are_substrings_and_short() -> None:
     assert note.description in text
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_hostile_text_never_raises(text: str) -> None:
     GRAMMAR.parse(text)
@@ -199,6 +200,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_points_of_any_text_are_read(text: str) -> None:
     GRAMMAR.parse(text)

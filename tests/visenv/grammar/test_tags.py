@@ -173,6 +173,7 @@ SOUP = st.lists(
 HOSTILE = ANY | SOUP.map("".join)
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @given(HOSTILE)
 def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     turn = GRAMMAR.parse(text)
@@ -185,12 +186,18 @@ def test_well_formed_turn_acts_unless_its_labels_are_bad(text: str) -> None:
         assert [each.code for each in TAGS.parse(text).problems] in ([], ["bad_labels"])
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @given(HOSTILE.map(lambda text: text.replace("</think>", "")))
 def test_thought_of_any_text_never_acts(text: str) -> None:
     [problem] = GRAMMAR.parse(f"<think>{text}</think>").problems
     assert problem.code == "no_action"
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("name", TEXTS)
 def test_problem_never_echoes_hostile_text(name: str) -> None:
     for problem in GRAMMAR.parse(TEXTS[name]).problems:
@@ -198,6 +205,7 @@ def test_problem_never_echoes_hostile_text(name: str) -> None:
         assert "<image>" not in problem.message
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 def test_set_of_labels_cannot_backtrack() -> None:
     """Check that every repetition in the expression is possessive."""
     from visenv.grammar import tags

@@ -56,6 +56,9 @@ def test_text_outside_the_tags_is_ignored() -> None:
     assert turn == ParsedTurn("a", (ZOOM,))
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 @pytest.mark.parametrize("thought", [f"first {CALL} then", "<answer>7</answer>", "<think> more"])
 def test_text_inside_a_thought_never_acts(thought: str) -> None:
     turn = GRAMMAR.parse(f"<think>{thought}</think><answer>1</answer>")
@@ -211,6 +214,7 @@ HOSTILE = ANY | SOUP | BODIES.map(wrapped)
 BOTH = [GRAMMAR, ToolCallGrammar("arm")]
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @given(HOSTILE)
 def test_parse_returns_one_call_one_answer_or_one_problem(text: str) -> None:
     for grammar in BOTH:
@@ -228,6 +232,7 @@ def test_calls_are_read_as_json(text: str) -> None:
         assert json.loads(body) == {"name": call.name, "arguments": dict(call.arguments)}
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.parametrize("name", TEXTS)
 def test_hostile_texts_are_answered_shortly(name: str) -> None:
     for grammar in BOTH:
@@ -236,6 +241,7 @@ def test_hostile_texts_are_answered_shortly(name: str) -> None:
             assert problem.message.isprintable()
 
 
+@pytest.mark.attack("policies: no text of a policy raises an exception or stops an episode")
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [*TAGS, "<tool_call></think>", "<tool_call>{", "[", '{"a":', "é"])
 def test_parse_reads_a_megabyte_by_either_way(unit: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from tests.listeners import Listener, family, listeners, require_listed
 from visenv.env import EpisodeLimits, Observation
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
@@ -27,6 +29,8 @@ from visenv.rollout import (
     ProcessExecutor,
     ThreadExecutor,
 )
+from visenv.rollout.hosts import ProcessEnvHost
+from visenv.scorers.services import share
 from visenv.testing import toy
 from visenv.testing.faulty_tool import OPENED, REACHED
 from visenv.tools import Store, Tool, ToolResult
@@ -61,6 +65,18 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
     groups = collector.groups(range(4), 3)
     collector.close()
     return groups
+
+
+@pytest.mark.slow
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_environment_in_a_process_needs_only_the_socket_of_the_scorers() -> None:
+    before = listeners([os.getpid()])
+    host = ProcessEnvHost(toy.make)
+    assert host.open() is None
+    found = listeners(family(os.getpid()))
+    require_listed("scorers", {Listener(share().path)})
+    assert found - before <= {Listener(share().path)}
+    host.close()
 
 
 @pytest.mark.slow

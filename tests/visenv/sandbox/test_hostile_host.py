@@ -12,6 +12,8 @@ import pytest
 import visenv
 from visenv.sandbox import Execution, LocalBackend, Sandbox
 
+pytestmark = pytest.mark.attack("sandbox: a program reads and changes nothing of the host")
+
 Attack = Callable[..., Execution]
 
 READING = {

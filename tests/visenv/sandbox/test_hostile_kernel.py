@@ -10,6 +10,10 @@ import pytest
 from visenv.sandbox import Execution, SandboxLimits
 from visenv.sandbox.guest import seccomp, syscalls
 
+pytestmark = pytest.mark.attack(
+    "sandbox: a program opens no socket, starts no process and sends no signal"
+)
+
 Attack = Callable[..., Execution]
 
 REFUSED = {

@@ -45,6 +45,9 @@ every(denied(os.pwrite, number, bytes(1), os.fstat(number).st_size) for number i
 }
 
 
+@pytest.mark.attack(
+    "sandbox: a program cannot exceed its limits of time, memory, files, threads and output"
+)
 @pytest.mark.parametrize("name", UNCOUNTED)
 def test_memory_that_no_limit_would_count_is_refused(name: str, attack: Attack) -> None:
     attack(UNCOUNTED[name], limits=SandboxLimits(disk_bytes=1 << 30, wall_seconds=30.0))
@@ -75,6 +78,7 @@ outcomes == {True}
 """
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_programs_cannot_ring_each_other_up_by_a_page_of_a_library(attack: Attack) -> None:
     waited: list[Execution] = []
     waiting = threading.Thread(target=lambda: waited.append(attack(PAGE + WAITING, result=None)))
@@ -97,6 +101,9 @@ STREAMS = {
 }
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 @pytest.mark.parametrize("name", STREAMS)
 def test_closed_streams_do_not_change_the_result(name: str, attack: Attack) -> None:
     execution = attack(f"print('said', end='')\n{STREAMS[name]}\n6 * 7", "42")
@@ -104,6 +111,9 @@ def test_closed_streams_do_not_change_the_result(name: str, attack: Attack) -> N
     assert execution.stdout == "said" or name in ("none at all", "closed below")
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 def test_stream_of_before_can_be_had_back(attack: Attack) -> None:
     code = (
         "import io\nsys.stdout = io.StringIO()\nsys.stdout = sys.__stdout__\nprint('back', end='')"
@@ -137,6 +147,9 @@ raise Bad
 }
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 @pytest.mark.parametrize("name", UNSPEAKABLE)
 def test_exception_that_cannot_be_shown_is_one_like_others(name: str, attack: Attack) -> None:
     execution = attack(UNSPEAKABLE[name], result="", status="error")
@@ -162,6 +175,9 @@ SPEAKABLE = {
 }
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 @pytest.mark.parametrize("name", SPEAKABLE)
 def test_exception_of_any_kind_is_reported(name: str, attack: Attack) -> None:
     code, told = SPEAKABLE[name]
@@ -182,6 +198,9 @@ signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
 }
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_report_that_a_program_spoils_is_none(name: str, attack: Attack) -> None:
     execution = attack(SABOTAGE[name] + "\n6 * 7", None, status=None)
@@ -195,6 +214,7 @@ def test_report_that_a_program_spoils_is_none(name: str, attack: Attack) -> None
 RAISED = {9: "memory", 15: "crashed", 19: "wall", 11: "crashed", 24: "crashed", 31: "crashed"}
 
 
+@pytest.mark.attack("sandbox: a program opens no socket, starts no process and sends no signal")
 @pytest.mark.parametrize("number", RAISED)
 def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, mode: str) -> None:
     """Check signals; process 1 of a namespace receives only those that it has a handler for."""
@@ -248,6 +268,9 @@ FILES = {
 }
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 @pytest.mark.parametrize("name", FILES)
 def test_file_is_read_no_further_than_an_image(name: str, sandbox: Sandbox) -> None:
     content, problem = FILES[name]
@@ -275,6 +298,9 @@ while not os.path.exists("path_to_output_image.jpg"):
 """
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mode: str) -> None:
     given = {"small.png": png(4, 4), "bomb.png": png(50_000, 50_000)}
     limits = SandboxLimits(wall_seconds=30.0)
@@ -288,6 +314,9 @@ def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mo
         assert taken == (4, 4) or (taken is None and "50000x50000" in execution.image_problem)
 
 
+@pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
 def test_report_that_changes_while_it_is_read_is_one_of_them(sandbox: Sandbox) -> None:
     """Check that the result is one of the two whole reports: writes end before it is read."""
     one, other = (wire.ProgramReport(result=letter * 60_000).pack() for letter in (b"a", b"b"))
@@ -312,6 +341,7 @@ while True:
 # ------------------------------------------------------------------- information about others
 
 
+@pytest.mark.attack("sandbox: a program reads and changes nothing of the host")
 def test_links_and_directories_of_the_host_cannot_be_found_out(attack: Attack, mode: str) -> None:
     """Check that a private root hides the host; without namespaces the calls are refused."""
     refused = "{'EINVAL'}, {'EPERM'}"
@@ -332,6 +362,7 @@ def kind(act, *arguments):
     assert execution.result == f"({refused if mode == 'landlock' else nothing_there})"
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_names_of_directories_cannot_be_guessed(attack: Attack, mode: str) -> None:
     """Check that names are secret, since they would reveal the size of another program's image."""
     names = {attack("os.path.basename(os.environ['HOME'])", result=None).result for _ in range(3)}
@@ -346,6 +377,7 @@ not seen and denied(os.listdir, parent) is not False or seen
 """)
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_name_of_a_directory_is_long_and_random(sandbox: Sandbox, mode: str) -> None:
     if mode == "namespaces":
         return  # all names are equal, and no program sees another's directory
@@ -363,6 +395,7 @@ names = [f"{place}/{name}" for name in ("__config__.py", "dtypes.py", "exception
 """
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_program_does_not_see_which_files_another_has_read() -> None:
     """Check the access times of library files, which could transfer one bit for each file."""
     import os

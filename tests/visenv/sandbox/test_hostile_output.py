@@ -21,6 +21,10 @@ from visenv.sandbox import Execution, Sandbox, SandboxLimits
 from visenv.sandbox.guest import wire
 from visenv.types import Image
 
+pytestmark = pytest.mark.attack(
+    "sandbox: your process takes a result once, and decodes no file that a program wrote"
+)
+
 Attack = Callable[..., Execution]
 
 LIMITS = SandboxLimits(wall_seconds=30.0, memory_bytes=512 << 20, image_pixels=1_000_000)

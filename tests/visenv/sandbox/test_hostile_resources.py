@@ -9,6 +9,10 @@ import pytest
 
 from visenv.sandbox import Execution, Sandbox, SandboxLimits
 
+pytestmark = pytest.mark.attack(
+    "sandbox: a program cannot exceed its limits of time, memory, files, threads and output"
+)
+
 Attack = Callable[..., Execution]
 
 LIMITS = SandboxLimits(

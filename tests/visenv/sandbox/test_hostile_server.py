@@ -20,6 +20,10 @@ from tests.visenv.sandbox.probing import children, server_of
 from visenv.sandbox import Execution, LocalBackend, Sandbox, SandboxLimits
 from visenv.types import Image
 
+pytestmark = pytest.mark.attack(
+    "sandbox: programs do not see or affect each other, and leave nothing behind"
+)
+
 Attack = Callable[..., Execution]
 
 STATE = """

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.attack("sandbox: a machine without a required layer runs no program")
+
 HERE = Path(__file__).parent
 REFUSED = {
     "user": (65534, 65534),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.listeners import family, listeners, require_listed
 from tests.visenv.sandbox.probing import children, server_of
 from tests.waiting import wait_until
 from visenv.errors import ServiceError
@@ -68,6 +69,13 @@ def running(server: ForkServer) -> int:
     return found[0]
 
 
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_sandbox_listens_nowhere(own: Sandbox) -> None:
+    before = listeners([os.getpid()])
+    assert own.run("1").result == "1"
+    require_listed("sandbox", listeners(family(os.getpid())) - before)
+
+
 def test_server_that_died_is_replaced(own: Sandbox) -> None:
     first = server_of(own).pid
     os.kill(first, signal.SIGKILL)
@@ -76,6 +84,7 @@ def test_server_that_died_is_replaced(own: Sandbox) -> None:
     assert server_of(own).pid != first
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_server_that_dies_takes_everything_along_and_programs_run_again(own: Sandbox) -> None:
     server = server_of(own)
     began = "import time\nends = time.monotonic() + 3\nwhile time.monotonic() < ends: pass\n'done'"
@@ -157,6 +166,7 @@ def test_server_that_cannot_start_raises_an_error_with_the_reason(
         assert sandbox.run("1").result == "1"
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_closing_kills_what_runs(own: Sandbox) -> None:
     server = server_of(own)
     failed: list[str] = []
@@ -189,6 +199,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 @pytest.mark.parametrize("isolation", ["namespaces", "landlock"])
 def test_client_that_is_killed_takes_everything_along(isolation: str) -> None:
     with subprocess.Popen(
@@ -234,6 +245,7 @@ def test_forked_client_has_a_server_of_its_own() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_forgotten_sandbox_leaves_nothing_behind() -> None:
     sandbox = Sandbox()
     sandbox.start()
@@ -244,6 +256,7 @@ def test_forgotten_sandbox_leaves_nothing_behind() -> None:
     assert not Path(f"/proc/{pid}").exists()  # the zombie was removed too
 
 
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
 def test_directories_of_killed_clients_are_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -157,6 +157,7 @@ def test_lone_surrogate_is_sent_as_a_question_mark(server: ChatServer) -> None:
 # -------------------------------------------------------------------------------------------- keys
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_is_read_from_the_environment_at_each_request(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_key_is_read_from_the_environment_at_each_request(
     assert server.keys == [f"Bearer {KEY}", "Bearer rotated"]
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_is_nowhere_else(
     server: ChatServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -200,6 +202,7 @@ def test_missing_key_is_a_configuration_error(server: ChatServer) -> None:
         answered(openai(server, key_variable="NO_SUCH_KEY"))
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 @pytest.mark.parametrize(
     "options",
     [

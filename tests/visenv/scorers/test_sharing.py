@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -18,6 +20,9 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from tests.listeners import Listener, listeners, require_listed
+from tests.on_load import OnLoad
+from tests.second_user import IS_POSSIBLE
 from tests.visenv.scorers.doubles import BATCHES, Echo
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.rollout.hosts import ProcessEnvHost
@@ -208,6 +213,34 @@ def test_server_refuses_a_wrong_key(model: Any) -> None:
         scorer.submit(Echo("x")).result(60)
 
 
+def exchanged(key: bytes, pickled: bytes) -> bytes:
+    """Send a key and a message to the socket of this process, and return the reply."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(300)
+        connection.connect(share().path)
+        connection.sendall(key + struct.pack(">QQ", 0, len(pickled)) + pickled)
+        return connection.recv(16)
+
+
+@pytest.mark.attack("servers: the scorers' socket reads nothing before its key")
+@pytest.mark.parametrize("key", [b"", bytes(32), b"\0" * 31, b"x" * 10_000])
+def test_socket_unpickles_nothing_before_the_key(key: bytes, tmp_path: Path) -> None:
+    assert exchanged(key, pickle.dumps(OnLoad(tmp_path / "refused"))) == b""
+    assert not (tmp_path / "refused").exists()
+    assert exchanged(share().key, pickle.dumps(OnLoad(tmp_path / "accepted"))) != b""
+    assert (tmp_path / "accepted").exists()
+
+
+@pytest.mark.attack("servers: the table of listeners is complete")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
+def test_socket_is_as_documented_and_another_user_cannot_connect(second_user: Any) -> None:
+    own = Listener(share().path)
+    assert own in listeners([os.getpid()])
+    require_listed("scorers", {own})
+    assert second_user([own], "x" * 100) == [["PermissionError" if IS_POSSIBLE else ""]]
+
+
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_of_the_socket_is_not_shown(model: Any) -> None:
     address = share()
     assert repr(address) == f"Address(pid={os.getpid()})"

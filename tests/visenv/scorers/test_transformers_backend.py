@@ -237,6 +237,9 @@ def test_stop_strings_end_a_reply_and_are_not_part_of_it(text_folder: Path) -> N
     }
 
 
+@pytest.mark.attack(
+    "policies: text that looks like a result, a tag or a control token does nothing"
+)
 def test_special_tokens_in_a_message_are_text(folder: Path) -> None:
     backend = TransformersBackend(str(folder))
     backend.load()

@@ -195,6 +195,7 @@ def test_refusal_is_not_tried_again(server: Server, status: int) -> None:
     assert SECRET not in str(raised.value)
 
 
+@pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
 def test_key_is_neither_logged_nor_kept(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     server.acts = [drops]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.listeners import family, listeners, require_listed
 from tests.waiting import wait_until
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, opengl, protocol, wire
@@ -57,6 +58,14 @@ def test_host_carries_facts_frames_and_snapshots(open_host: Open, place: str) ->
     assert host.restore(acted.snapshot, frames={}).frames["view"][0, 0, 0] == 7
     assert host.snapshot() == acted.snapshot
     assert host.frames({"side": 3})["view"].shape == (3, 3, 3)
+
+
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_child_listens_nowhere(open_host: Open) -> None:
+    host = open_host(place="child")
+    host.reset({})
+    assert isinstance(host, ChildHost)
+    require_listed("simulator in a child process", listeners(family(host.pid)))
 
 
 @places

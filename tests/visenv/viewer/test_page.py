@@ -331,6 +331,7 @@ def page_of(opened: Open, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         found.page.close()
 
 
+@pytest.mark.attack("viewer: no text of an episode becomes markup or runs a script")
 def test_texts_of_policies_and_data_sets_are_only_ever_text(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
@@ -846,6 +847,7 @@ def test_words_of_any_text_stay_as_they_are(run: Page, seed: int) -> None:
             assert pieces
 
 
+@pytest.mark.attack("viewer: no text of an episode becomes markup or runs a script")
 @pytest.mark.parametrize(
     "link", ["#/episodes?sort=gone&columns=no&page=99", "#/%", "#/group/%E0%A4%A", "#/pair/a"]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.listeners import family, listeners, require_listed
+from visenv.cli import main
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
 from visenv.records import UnknownRecord
@@ -194,6 +197,15 @@ def test_report_stays_whole_when_the_next_one_cannot_be_written(
     assert len(records_of(page)) == 40
 
 
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_report_needs_no_server(tmp_path: Path, make_episode: MakeEpisode) -> None:
+    before = listeners([os.getpid()])
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    assert main(["view", str(tmp_path), "--no-open"]) == 0
+    require_listed("viewer", listeners(family(os.getpid())) - before)
+
+
+@pytest.mark.attack("viewer: no text of an episode becomes markup or runs a script")
 def test_policy_of_the_page_allows_its_own_script_and_style_only(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
@@ -208,6 +220,7 @@ def test_policy_of_the_page_allows_its_own_script_and_style_only(
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.attack("viewer: no text of an episode becomes markup or runs a script")
 def test_values_not_finite_or_endless_are_held_in_bounds(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:

@@ -27,6 +27,8 @@ from visenv.makers import env_maker
 from visenv.scorers import Scorer
 from visenv.types import Image
 
+pytestmark = pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
+
 SCRIPTED = "visenv.envs.argos.curation.scripted"
 MAKE_ENV = env_maker("visenv/ArgosImage-v0", ["preset=tiny"])
 

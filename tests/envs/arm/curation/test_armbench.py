@@ -170,6 +170,7 @@ def test_unusable_reply_is_asked_for_again_and_then_fails(
     assert len(policy.sampling) == 3
 
 
+@pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
 def test_hostile_rows_are_accounted_for(kit: Any) -> None:
     rows = hostile({**QUESTION, "images": [str(kit.folder / kit.image())], "doc_id": "a.pdf"})
     outcomes = kit.run(bench(kit, ScriptedGenerator()), rows)
@@ -241,6 +242,7 @@ def test_pairs_become_items_in_one_order_or_in_both(kit: Any) -> None:
     ]
 
 
+@pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
 def test_hostile_pairs_are_accounted_for(kit: Any) -> None:
     rows = hostile({**PAIR, "images": [str(kit.folder / kit.image())]})
     outcomes = kit.run(MakePairs(kit.folder / "out"), rows)

@@ -96,6 +96,7 @@ def test_flawed_responses_that_are_equal_are_refused(kit: Any) -> None:
     assert outcome.reason == "same response"
 
 
+@pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
 def test_hostile_rows_are_accounted_for(kit: Any) -> None:
     rows = hostile({**QUESTION, "images": [str(kit.folder / kit.image())]})
     outcomes = kit.run(negatives(ScriptedGenerator()), rows)
@@ -173,6 +174,7 @@ def test_image_that_is_not_there_fails_the_pair(kit: Any) -> None:
     assert [each.reason for each in dedupe(kit, rows)] == ["cannot be read"] * 2
 
 
+@pytest.mark.attack("data: a hostile row is reported, and the other rows are read")
 def test_hostile_pairs_are_accounted_for(kit: Any) -> None:
     outcomes = dedupe(kit, hostile({**PAIR, "images": [str(kit.folder / kit.image())]}))
     assert {outcome.status for outcome in outcomes} == {"kept", "failed"}

@@ -52,6 +52,7 @@ class Runs:
         return os.mkdir, (str(self.path),)
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 def test_npy_file_runs_nothing(tmp_path: Path) -> None:
     made = tmp_path / "made by a data file"
     with pytest.raises(DataError, match=r"would import posix\.mkdir"):
@@ -111,6 +112,7 @@ STATES = {
 }
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 @pytest.mark.parametrize(
     ("pickled", "problem"),
     [
@@ -129,6 +131,7 @@ def test_opcodes_are_looked_at_before_any_is_carried_out(
         read_objects(tmp_path / "x.npy")
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 @pytest.mark.parametrize("name", STATES)
 def test_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
     """Check states for which NumPy partly reads memory outside the array."""
@@ -140,6 +143,7 @@ def test_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> No
         read_objects(tmp_path / "x.npy")
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 def test_file_cannot_change_how_others_are_read(tmp_path: Path) -> None:
     """Check that a pickle cannot set attributes of imported objects, even without calling them."""
     header = save(tmp_path / "empty.npy", []).read_bytes()[:128]

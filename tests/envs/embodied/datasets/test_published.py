@@ -100,6 +100,7 @@ class Hostile:
         return os.system, ("touch /tmp/visenv-was-here",)
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 @pytest.mark.parametrize(
     "content",
     [
@@ -119,6 +120,7 @@ def test_pickle_with_code_or_without_episodes_is_refused(content: bytes, tmp_pat
     assert not Path("/tmp/visenv-was-here").exists()
 
 
+@pytest.mark.attack("data: a pickle of a published data set runs no code")
 def test_objects_of_upstreams_classes_become_records(tmp_path: Path) -> None:
     # A pickle (protocol 0) of a list with one habitat.core.dataset.Episode with an instruction.
     written = (

@@ -1,0 +1,151 @@
+"""Tests the Ray cluster that visenv starts: its token, its sockets, and its end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.listeners import PRIVATE, family, listeners, require_listed
+from tests.second_user import IS_POSSIBLE, run_as_second_user
+
+pytestmark = [pytest.mark.component("ray"), pytest.mark.timeout(1200), pytest.mark.slow]
+
+# Starts a cluster with one actor, prints its address and its folder, and waits for a line.
+OWNER = """
+import json, os, sys, warnings
+warnings.simplefilter("ignore")  # Ray warns about its next versions
+from visenv.rollout.ray_cluster import connect
+connect()
+import ray
+@ray.remote(num_cpus=0)
+class Actor:
+    def answer(self):
+        return 7
+actor = Actor.remote()
+assert ray.get(actor.answer.remote()) == 7
+folder = ray._private.worker._global_node.get_temp_dir_path()
+found = {"address": ray.get_runtime_context().gcs_address, "folder": folder}
+print(json.dumps(found | {"token": os.environ["RAY_AUTH_TOKEN"]}), flush=True)
+sys.stdin.readline()
+"""
+
+# Connects to the cluster at an address; prints the answer of a task, or the error.
+GUEST = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import ray
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="critical")
+    print("answer", ray.get(ray.remote(num_cpus=0)(lambda: 7).remote(), timeout=600))
+except Exception as error:
+    print(type(error).__name__, repr(error.__cause__))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Yield the facts that the owner of a cluster prints, with its process."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as owner:
+        assert owner.stdout is not None
+        yield {**json.loads(owner.stdout.readline()), "process": owner}
+        assert owner.stdin is not None
+        if not owner.stdin.closed:
+            owner.stdin.close()
+
+
+@pytest.mark.attack("servers: the table of listeners is complete")
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
+def test_cluster_listens_as_documented_and_another_user_cannot_use_it(
+    cluster: Any, second_user: Any
+) -> None:
+    found = listeners(family(cluster["process"].pid))
+    require_listed("Ray", found)
+    sockets = [one for one in found if one.address == PRIVATE]
+    assert {Path(one.place).name for one in sockets} == {"plasma_store", "raylet"}
+    if IS_POSSIBLE:
+        assert second_user(sockets, "") == [["PermissionError"]] * 2
+
+
+def guest(cluster: Any, token: str | None) -> str:
+    """Return what a program of this user prints that has this token."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token} if token else {}
+    command = [sys.executable, "-c", GUEST, cluster["address"]]
+    done = subprocess.run(
+        command, env=kept | env, capture_output=True, text=True, check=True, timeout=900
+    )
+    return done.stdout
+
+
+@pytest.mark.attack("servers: a Ray cluster that visenv starts demands a random token")
+@pytest.mark.parametrize("token", [None, "0" * 64])
+def test_cluster_refuses_clients_without_its_token(cluster: Any, token: str | None) -> None:
+    answer = guest(cluster, token)
+    assert answer.startswith("ConnectionError")
+    assert "InvalidAuthToken" in answer
+
+
+def test_cluster_accepts_a_client_with_its_token(cluster: Any) -> None:
+    """Check that the program of the attack works with the token."""
+    assert guest(cluster, cluster["token"]) == "answer 7\n"
+
+
+@pytest.mark.attack("servers: another user cannot use a private socket or a port with a credential")
+def test_cluster_refuses_another_user(cluster: Any) -> None:
+    done = run_as_second_user("-c", GUEST, cluster["address"])
+    assert done.stdout.startswith("ConnectionError"), done
+
+
+@pytest.mark.attack("servers: a token is on no command line and in no log")
+def test_token_of_the_cluster_cannot_be_read_by_others(cluster: Any) -> None:
+    assert len(cluster["token"]) == 64
+    for pid in family(cluster["process"].pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert cluster["token"].encode() not in command
+    folder = Path(cluster["folder"])
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert cluster["token"].encode() not in path.read_bytes()
+
+
+def test_cluster_ends_with_its_owner_and_leaves_no_folder(cluster: Any) -> None:
+    cluster["process"].stdin.close()
+    assert cluster["process"].wait(600) == 0
+    assert not Path(cluster["folder"]).parent.exists()
+
+
+def test_cluster_of_an_address_that_demands_no_token_is_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray warns about its next versions
+        import ray
+
+        from visenv.rollout import ray_cluster
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **options: given.append(options))
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    caplog.set_level(logging.WARNING)
+    for mode, count in (("token", 0), ("disabled", 1), ("", 2)):
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+        ray_cluster.connect()
+        assert len(caplog.records) == count
+    assert all("address" not in options for options in given)
+    assert "RAY_AUTH_TOKEN" in caplog.text
