@@ -31,12 +31,17 @@ import hypothesis
 import pytest
 
 from tests import second_user as second_user_module
+from tests.packages import link_of_packages
 from tests.security import ClaimCounter
 
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
 hypothesis.settings.load_profile("visenv")
+
+_LINK = link_of_packages()
+if _LINK is not None:
+    sys.path.insert(0, str(_LINK))
 
 RAN: Final = pytest.StashKey[Counter[str]]()
 SKIPPED: Final = pytest.StashKey[Counter[str]]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,13 @@ def run(
     # The real conftest, by default with an additional component that is always missing.
     conftest = (HERE / "conftest.py").read_text()
     (folder / "tests/conftest.py").write_text(conftest + "\n" + more)
+    for module in (
+        "listeners.py",
+        "packages.py",
+        "second_user.py",
+        "security.py",
+    ):  # imported by the conftest
+        shutil.copy(HERE / module, folder / "tests")
     (folder / "tests/test_it.py").write_text(suite)
     (folder / "pytest.ini").write_text(
         "[pytest]\ntestpaths = tests\n"

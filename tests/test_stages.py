@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,7 +86,8 @@ def test_stage_of_tests_has_a_row_for_each_folder(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         code = f"import time\ndef test_it(): time.sleep({seconds})\n"
         (tmp_path / folder / f"test_{Path(folder).name}.py").write_text(code)
-    (tmp_path / "tests/conftest.py").write_text((HERE / "conftest.py").read_text())
+    for module in ("conftest.py", "listeners.py", "packages.py", "second_user.py", "security.py"):
+        shutil.copy(HERE / module, tmp_path / "tests")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = component(*names): x\n")
     process = start(tmp_path, "one", "pytest", "two")
     output, _ = process.communicate()

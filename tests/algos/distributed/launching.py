@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import subprocess
 import sys
-import sysconfig
-import tempfile
 from pathlib import Path
+
+from tests.packages import python_path
 
 ROOT = Path(__file__).parents[3]
 _ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch"]
@@ -35,7 +33,7 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
         cwd=ROOT,
         env={
             **os.environ,
-            **_packages_without_a_space(),
+            **python_path(),
             "CUDA_VISIBLE_DEVICES": "",  # two processes cannot share one GPU under NCCL
             "DS_ACCELERATOR": "cpu",
             "OMP_NUM_THREADS": "1",
@@ -44,25 +42,6 @@ def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[s
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def _packages_without_a_space() -> dict[str, str]:
-    """Return the variable that loads packages by a path without a space, if their path has one.
-
-    DeepSpeed compiles an extension on first use, and PyTorch's commands for it do not quote paths.
-    The link has the same name in every run, because another name would compile the extension again.
-    """
-    packages = sysconfig.get_path("purelib")
-    if " " not in packages:
-        return {}
-    name = f"visenv-packages-{os.getuid()}-{hashlib.sha256(packages.encode()).hexdigest()[:8]}"
-    link = Path(tempfile.gettempdir(), name)
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(packages)
-    assert link.lstat().st_uid == os.getuid(), f"{link} belongs to another user."
-    assert link.resolve() == Path(packages).resolve()
-    paths = [str(link), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.packages import python_path
 from visenv.types import Image, Message, Segment
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(HERE):
             for warning in WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def packages_without_a_space() -> Iterator[None]:
+    """Let the servers and engines of vLLM load packages by a path without spaces."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in python_path().items():
+            patch.setenv(name, value)
+        yield
 
 
 class Exam:
