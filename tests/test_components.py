@@ -40,12 +40,8 @@ def run(
     # The real conftest, by default with an additional component that is always missing.
     conftest = (HERE / "conftest.py").read_text()
     (folder / "tests/conftest.py").write_text(conftest + "\n" + more)
-    for module in (
-        "listeners.py",
-        "packages.py",
-        "second_user.py",
-        "security.py",
-    ):  # imported by the conftest
+    # The conftest imports these modules.
+    for module in ("listeners.py", "packages.py", "second_user.py", "security.py"):
         shutil.copy(HERE / module, folder / "tests")
     (folder / "tests/test_it.py").write_text(suite)
     (folder / "pytest.ini").write_text(

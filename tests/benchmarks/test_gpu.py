@@ -80,10 +80,9 @@ def test_rows_of_each_part_have_all_fields(rows: Rows, part: str) -> None:
         assert row.pop("at") >= 0
         assert row.keys() == FIELDS[part].keys()
         for name, kind in FIELDS[part].items():
-            value = row[name]
-            assert isinstance(value, int | float if kind is float else kind), name
+            assert isinstance(row[name], int | float if kind is float else kind), name
             if kind is float and name not in ("memory_gib", "logprobs", "gradients"):
-                assert value > 0 or name == "largest_difference", name
+                assert row[name] > 0 or name == "largest_difference", name
 
 
 def test_run_has_no_error_and_names_what_it_skipped(rows: Rows, folder: Path) -> None:

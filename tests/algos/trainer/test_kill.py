@@ -47,7 +47,7 @@ def test_run_killed_at_any_point_resumes_bitwise(tmp_path: Path, names: list[str
         evaluations = [(each / "evaluations.jsonl").read_text() for each in (folder, straight)]
         assert evaluations[0] == evaluations[1], name
         for kept in ("checkpoints", "reference", "best"):
-            names = [
-                sorted(path.name for path in (each / kept).iterdir()) for each in (folder, straight)
-            ]
-            assert names[0] == names[1], name
+            one, other = (
+                sorted(path.name for path in (run / kept).iterdir()) for run in (folder, straight)
+            )
+            assert one == other, name

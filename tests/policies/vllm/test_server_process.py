@@ -119,6 +119,7 @@ def test_server_restarts_at_the_same_socket_with_the_same_token(
         assert server._process is not None
         os.killpg(server._process.pid, signal.SIGKILL)  # leaves its socket behind
         server._process.wait(300)
+    assert server.address.token is not None
     assert server.address.token not in server._log.read_text()
     assert not caplog.records  # no warning of a server without a token
     server.stop()
