@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.environments import IDS, few
+from tests.packages import python_path
 from tests.programs import ROOT, run_python
 from visenv.cli import main
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
@@ -262,7 +263,11 @@ def test_sigterm_leaves_a_checkpoint_and_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("vllm")
-def test_vllm_samples_in_place_of_the_policy(tmp_path: Path) -> None:
+def test_vllm_samples_in_place_of_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in python_path().items():
+        monkeypatch.setenv(name, value)
     words = ["train", *SMALLEST, "--no-controls", "--sampler.name", "vllm", "--evaluation.episodes"]
     call = f"import sys; from visenv.cli import main; sys.exit(main({[*words, '1']}))"
     done = run_python("-c", call, cwd=tmp_path)
