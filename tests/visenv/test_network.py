@@ -10,6 +10,7 @@ from tests.programs import run_python
 # Forbids connections and look-ups of names, imports visenv, and plays an episode of each
 # environment. The socket of scorers and the sandbox connect processes without the network.
 PLAYER = """
+import sys
 
 def forbid(event, arguments):
     if event in ("socket.getaddrinfo", "socket.gethostbyname", "urllib.Request"):
