@@ -11,10 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from tests.security import table
 
 PRIVATE, UNIX = "Unix socket, folder 0700", "Unix socket"
-LOOPBACK, EVERY, NAMED = "127.0.0.1", "all addresses", "host name"
+LOOPBACK, EVERY, NAMED, OWN = "127.0.0.1", "all addresses", "host name", "own address"
 NONE = "none"
 """Addresses in the table."""
 
@@ -89,6 +91,9 @@ def require_listed(component: str, found: set[Listener]) -> None:
 def _is_at(one: Listener, address: str) -> bool:
     if address == NAMED and one.port:  # the name may be that of 127.0.0.1
         return one.place in {entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), 0)}
+    if address == OWN and one.port:
+        interfaces = psutil.net_if_addrs().values()
+        return one.place in {entry.address for interface in interfaces for entry in interface}
     return one.address == address
 
 
