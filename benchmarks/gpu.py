@@ -60,7 +60,7 @@ TRAIN = [
 
 
 TRAIN_SHARE = 0.25
-"""Largest share of the budget for the part `train`: a run that hangs leaves time for other parts."""
+"""Largest share of the budget for the part `train`, so that a run that hangs leaves time."""
 
 
 def main() -> int:

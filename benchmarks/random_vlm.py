@@ -207,13 +207,13 @@ def group(
     prompt: list[Any] = [text(10)]
     for _ in range(shape.images):
         prompt += [picture(14), text(2)]
-    prompt.append(text(shape.prompt - 10 - shape.images * 198))
+    prompt.append(text(shape.prompt - 10 - shape.images * (IMAGE_TOKENS + 2)))
     segments = []
     begun: list[Any] = []
     for member in range(members):
         if shape.shown and member % shape.alike == 0:
             turn = _Turn(text(shape.sampled // 2))
-            begun = [turn, text(2), picture(16), text(shape.shown - 258)]
+            begun = [turn, text(2), picture(16), text(shape.shown - RESULT_TOKENS - 2)]
         history: list[int] = []
         for _ in range(shape.contexts):
             rest = shape.sampled - (shape.sampled // 2 if shape.shown else 0)
