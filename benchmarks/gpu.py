@@ -145,11 +145,11 @@ def updates(report: Report, machine: Machine, size: str, seconds: float) -> None
     for way in ("shared", "unshared", "loop", "trl"):
         for turns in machine.turns:
             measured = {"size": size, "way": way, "turns": turns}
-            if way == "trl" and importlib.util.find_spec("trl") is None:
-                report.add("update", **measured, skipped="trl is missing")
-                continue
             with report.part("update", seconds, **measured) as runs:
-                if runs:
+                problem = gpu_update.trl_problem() if runs and way == "trl" else None
+                if problem is not None:
+                    report.add("update", **measured, skipped=problem)
+                elif runs:
                     report.add("update", **gpu_update.measure_update(machine, size, turns, way))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import statistics
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +11,6 @@ from unittest import mock
 
 import torch
 import transformers
-from torch.autograd import DeviceType
 
 from benchmarks.gpu_costs import MFU_FORMULA, model_size, needed_flops, training_bytes
 from benchmarks.gpu_policy import Machine, loss_of, make_policy, scored
@@ -57,6 +57,19 @@ def _adds_to(total: torch.Tensor) -> Callable[[torch.Tensor], None]:
         weight.grad = None
 
     return add
+
+
+def trl_problem() -> str | None:
+    """Import TRL, and return why it does not load, or None.
+
+    It is imported before a model exists: `datasets` keeps the error of an optional import, whose
+    frames would keep the model of the first update on the device.
+    """
+    try:
+        importlib.import_module("benchmarks.peer_trl")
+    except ImportError as error:
+        return f"trl does not load: {error}"
+    return None
 
 
 class Seconds(NamedTuple):
@@ -212,7 +225,7 @@ def summarize(events: Iterable[Any], *, on_gpu: bool, longest: int = 10) -> dict
     """
     averages = list(events)
     field = "self_device_time_total" if on_gpu else "self_cpu_time_total"
-    where = DeviceType.CUDA if on_gpu else DeviceType.CPU
+    where = "CUDA" if on_gpu else "CPU"
 
     def count(*names: str) -> int:
         return sum(event.count for event in averages if event.key.startswith(names))
@@ -221,7 +234,9 @@ def summarize(events: Iterable[Any], *, on_gpu: bool, longest: int = 10) -> dict
         return float(getattr(event, field))
 
     work = [
-        event for event in averages if event.device_type == where and not event.is_user_annotation
+        event
+        for event in averages
+        if event.device_type.name == where and not event.is_user_annotation
     ]
     kernels = [event for event in work if not event.key.startswith(("Memcpy", "Memset"))]
     return {

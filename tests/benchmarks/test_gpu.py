@@ -18,7 +18,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from torch.autograd import DeviceType
+from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import EventList, FunctionEvent
 
 from benchmarks import gpu_costs, gpu_policy, gpu_report, gpu_update
@@ -245,10 +245,29 @@ def test_policy_that_is_deepened_scores_as_one_that_was_built_with_all_layers(
     assert torch.equal(*scores)
 
 
+@pytest.mark.parametrize("way", ["shared", "loop", "trl"])
+def test_model_of_an_update_is_gone_when_the_next_part_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
+) -> None:
+    alive: list[weakref.ref[Any]] = []
+
+    def make_policy(*arguments: Any, **options: Any) -> TransformersPolicy:
+        policy = gpu_policy.make_policy(*arguments, **options)
+        alive.append(weakref.ref(policy.network.model))
+        return policy
+
+    monkeypatch.setattr(gpu_update, "make_policy", make_policy)
+    if way == "trl":
+        assert gpu_update.trl_problem() is None
+    gpu_update.measure_update(machine(tmp_path), "8m", "two turns", way)
+    gpu_report.free()
+    assert alive[0]() is None
+
+
 def machine(folder: Path) -> gpu_policy.Machine:
     return gpu_policy.Machine(
-        device="cpu", scratch=folder, peak=1e11, members=2, rounds=1, turns={}, sessions=2,
-        new_tokens=2,
+        device="cpu", scratch=folder, peak=1e11, members=2, rounds=1,
+        turns={"two turns": Shape(230, 1, 6, 270)}, sessions=2, new_tokens=2,
     )  # fmt: skip
 
 
@@ -299,6 +318,7 @@ def test_profile_counts_each_kernel_of_a_gpu_once() -> None:
         ],
         use_device="cuda",
     )
+    events._build_tree()  # as the profiler does when it ends
     averages = events.key_averages()
     assert {one.key: one.self_device_time_total for one in averages}["aten::mm"] == 40
     assert gpu_update.summarize(averages, on_gpu=True) == {
@@ -319,7 +339,7 @@ def event(
 ) -> FunctionEvent:
     return FunctionEvent(
         number, name, 0, start, end, device_type=device, use_device="cuda",
-        is_user_annotation=annotation,
+        is_user_annotation=annotation, stack=[],
     )  # fmt: skip
 
 
