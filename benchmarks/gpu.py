@@ -13,10 +13,11 @@ Parts, the most valuable ones first:
 
 parity      float32: log-probabilities and gradients of both Qwen-VL architectures against a CPU
 update      seconds, tokens per second, MFU and peak memory of an update of Qwen2.5-VL 3B and 7B,
-            G 8: prefixes shared and unshared, a padded loop, TRL; `layers` says how many fit
-gap         bf16: gaps of log-probabilities, with and without a float32 head
+            G 8: prefixes shared and unshared, a padded loop, TRL. Weights are bfloat16, AdamW
+            float32, 18 bytes a parameter; `layers` says how many fit: 12 of 28 of the 7B in 80 GB
 profile     kernels, launches, waits of the host, and the longest kernels of one update
-sampling    tokens per second of 64 conversations; vLLM on the same small model
+gap         bf16: gaps of log-probabilities, with and without a float32 head
+sampling    tokens per second of 64 conversations; vLLM, as the last part, on the same small model
 train       some steps of the main job by `visenv train --model.device`
 attention   the padded loop with each attention of transformers that loads
 magnifier   crops per second, and the difference to a CPU
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 
-from benchmarks import gpu_engine
+from benchmarks import gpu_policy, gpu_update
+from benchmarks.gpu_policy import Machine
 from benchmarks.gpu_report import Report, describe, missing_wheels
 from benchmarks.random_vlm import Shape, build
 
@@ -56,6 +59,10 @@ TRAIN = [
 ]  # fmt: skip
 
 
+TRAIN_SHARE = 0.25
+"""Largest share of the budget for the part `train`, so that a run that hangs leaves time."""
+
+
 def main() -> int:
     """Run all parts, and return 1 if a needed package is missing."""
     parser = argparse.ArgumentParser(
@@ -70,11 +77,13 @@ def main() -> int:
     if missing:
         print(f"missing: {', '.join(missing)}. Run: pip install -r benchmarks/gpu_wheels.txt")
         return 1
+    # The default action would leave the folder of the models, and the process of the part `train`.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     cuda = options.device != "cpu"
     peak = options.peak_tflops * 1e12 if options.peak_tflops else _peak(options.device)
     report = Report(options.out, options.minutes)
     with tempfile.TemporaryDirectory() as scratch:
-        machine = gpu_engine.Machine(
+        machine = Machine(
             device=options.device,
             scratch=Path(scratch),
             peak=peak,
@@ -93,83 +102,91 @@ def main() -> int:
     return 0
 
 
-def run(report: Report, machine: gpu_engine.Machine) -> None:
+def run(report: Report, machine: Machine) -> None:
     """Run the parts in the order of their value."""
     cuda = machine.device != "cpu"
     small = "3b" if cuda else "8m"
     with report.part("parity", 20 if cuda else 0) as runs:
         for architecture in ("qwen2_5_vl", "qwen3_vl") if runs else ():
-            found = gpu_engine.parity(machine, _tiny(machine, architecture))
+            found = gpu_policy.parity(machine, _tiny(machine, architecture))
             within = max(found.values()) < 1e-5
             report.add("parity", architecture=architecture, within_1e_5=within, **found)
     updates(report, machine, small, 25 if cuda else 0)
     with report.part("profile", 20 if cuda else 0) as runs:
         if runs:
-            report.add("profile", **gpu_engine.profile_update(machine, small))
+            report.add("profile", **gpu_update.profile_update(machine, small))
     with report.part("gap", 25 if cuda else 0) as runs:
         if runs:
-            report.add("gap", size=small, nats=gpu_engine.bf16_gaps(machine, small))
-    sampling(report, machine, small)
+            report.add("gap", size=small, nats=gpu_policy.bf16_gaps(machine, small))
+    for size in dict.fromkeys((small, "22m" if cuda else small)):
+        with report.part("sampling", 20 if cuda else 0, engine="transformers", size=size) as runs:
+            if runs:
+                report.add("sampling", **sampling(machine, size))
     with report.part("train", 30 if cuda else 0) as runs:
         if runs:
-            report.add("train", **train(machine, report.left))
+            report.add("train", **train(machine, min(report.left, TRAIN_SHARE * report.budget)))
     if cuda:
         updates(report, machine, "7b", 40)
-    for attention in ("eager", "flash_attention_2", "flex_attention"):
-        with report.part("attention", 20 if cuda else 0) as runs:
+    for name in ("eager", "flash_attention_2", "flex_attention"):
+        with report.part("attention", 20 if cuda else 0, attention=name) as runs:
             if runs:
-                report.add("attention", **_loop(machine, small, attention))
+                report.add("attention", **attention(machine, small, name))
     with report.part("magnifier", 10 if cuda else 0) as runs:
         if runs:
             report.add("magnifier", **magnifier(machine.device))
+    # The last part, because an engine in this process may keep memory of the device.
+    with report.part("sampling", 60 if cuda else 0, engine="vllm", size="22m") as runs:
+        if runs:
+            report.add("sampling", **vllm_sampling(machine, "22m"))
 
 
-def updates(report: Report, machine: gpu_engine.Machine, size: str, seconds: float) -> None:
+def updates(report: Report, machine: Machine, size: str, seconds: float) -> None:
     """Measure the ways of an update on both shapes."""
     for way in ("shared", "unshared", "loop", "trl"):
         for turns in machine.turns:
-            with report.part("update", seconds) as runs:
-                if way == "trl" and importlib.util.find_spec("trl") is None:
-                    report.add("update", size=size, way=way, turns=turns, skipped="trl is missing")
+            measured = {"size": size, "way": way, "turns": turns}
+            with report.part("update", seconds, **measured) as runs:
+                problem = gpu_update.trl_problem() if runs and way == "trl" else None
+                if problem is not None:
+                    report.add("update", **measured, skipped=problem)
                 elif runs:
-                    report.add("update", **gpu_engine.measure_update(machine, size, turns, way))
+                    report.add("update", **gpu_update.measure_update(machine, size, turns, way))
 
 
-def _loop(machine: gpu_engine.Machine, size: str, attention: str) -> dict[str, Any]:
-    if attention == "flash_attention_2" and importlib.util.find_spec("flash_attn") is None:
-        return {"attention": attention, "skipped": "flash_attn is missing"}
-    if attention == "flex_attention" and machine.device == "cpu":
-        return {"attention": attention, "skipped": "it needs a GPU for gradients"}
-    return gpu_engine.measure_update(machine, size, "two turns", "loop", attention)
+def attention(machine: Machine, size: str, name: str) -> dict[str, Any]:
+    """Measure the padded loop with an attention of transformers in the language model."""
+    if name == "flash_attention_2" and importlib.util.find_spec("flash_attn") is None:
+        return {"attention": name, "skipped": "flash_attn is missing"}
+    if name == "flex_attention" and machine.device == "cpu":
+        return {"attention": name, "skipped": "it needs a GPU for gradients"}
+    return gpu_update.measure_update(machine, size, "two turns", "loop", name)
 
 
-def sampling(report: Report, machine: gpu_engine.Machine, size: str) -> None:
-    """Measure the sampler of transformers, and vLLM beside it on a smaller model."""
-    dtype = "bfloat16" if machine.device != "cpu" else "float32"
-    for model in dict.fromkeys((size, "22m" if machine.device != "cpu" else "8m")):
-        with report.part("sampling", 20 if machine.device != "cpu" else 0) as runs:
-            if runs:
-                policy = gpu_engine.make_policy(machine, model, dtype)
-                found = gpu_engine.measure_sampling(machine, policy)
-                report.add("sampling", engine="transformers", size=model, **found)
-    with report.part("sampling", 60 if machine.device != "cpu" else 0) as runs:
-        if importlib.util.find_spec("vllm") is None:
-            report.add("sampling", engine="vllm", skipped="vllm is missing")
-        elif machine.device == "cpu":
-            report.add("sampling", engine="vllm", skipped="it is measured on a GPU only")
-        elif runs:
-            from visenv.registration import load
-
-            folder = build(machine.scratch / "22m", "22m")
-            engine = load("policy", "vllm")(str(folder), dtype=dtype, context=1024)
-            try:
-                found = gpu_engine.measure_sampling(machine, engine)
-            finally:
-                engine.close()
-            report.add("sampling", engine="vllm", size="22m", **found)
+def sampling(machine: Machine, size: str) -> dict[str, Any]:
+    """Measure the sampler of transformers."""
+    policy = gpu_policy.make_policy(machine, size, _dtype(machine))
+    found = gpu_policy.measure_sampling(machine, policy)
+    return {"engine": "transformers", "size": size, **found}
 
 
-def train(machine: gpu_engine.Machine, seconds: float) -> dict[str, Any]:
+def vllm_sampling(machine: Machine, size: str) -> dict[str, Any]:
+    """Measure the sampler of vLLM on a model that is small enough to be written to the disk."""
+    named = {"engine": "vllm", "size": size}
+    if importlib.util.find_spec("vllm") is None:
+        return {**named, "skipped": "vllm is missing"}
+    if machine.device == "cpu":
+        return {**named, "skipped": "it is measured on a GPU only"}
+    from visenv.registration import load
+
+    folder = build(machine.scratch / size, size)
+    engine = load("policy", "vllm")(str(folder), dtype=_dtype(machine), context=1024)
+    try:
+        return {**named, **gpu_policy.measure_sampling(machine, engine)}
+    finally:
+        engine.close()
+
+
+def train(machine: Machine, seconds: float) -> dict[str, Any]:
     """Run some steps of the main job as a user does."""
     missing = [name for name in TRAIN_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -183,7 +200,7 @@ def train(machine: gpu_engine.Machine, seconds: float) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=max(seconds, 1.0),
+        timeout=seconds,
     )
     return {
         "seconds": time.perf_counter() - start,
@@ -212,7 +229,11 @@ def magnifier(device: str) -> dict[str, Any]:
     }
 
 
-def _tiny(machine: gpu_engine.Machine, architecture: str) -> Path:
+def _dtype(machine: Machine) -> str:
+    return "float32" if machine.device == "cpu" else "bfloat16"
+
+
+def _tiny(machine: Machine, architecture: str) -> Path:
     from visenv.policies.transformers import TinyConfig
     from visenv.policies.transformers.tiny import build_tiny
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,10 @@ def missing_wheels() -> list[str]:
     return missing
 
 
-def installed(name: str) -> str | None:
-    """Return the version of a package, or None if it is missing."""
-    try:
-        return version(name.replace("_", "-"))
-    except PackageNotFoundError:
-        return None
+def versions(modules: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of the package of each module, or None if it is missing."""
+    packages = packages_distributions()
+    return {name: version(packages[name][0]) if name in packages else None for name in modules}
 
 
 class Report:
@@ -44,6 +43,9 @@ class Report:
     Args:
         folder: Folder of both files.
         minutes: Time budget of all parts.
+
+    Attributes:
+        budget: The time budget in seconds.
     """
 
     def __init__(self, folder: Path, minutes: float) -> None:
@@ -52,12 +54,12 @@ class Report:
         for path in (self._json, self._text):
             path.write_text("")
         self._begun = time.monotonic()
-        self._seconds = 60 * minutes
+        self.budget = 60 * minutes
 
     @property
     def left(self) -> float:
         """Return the remaining seconds of the budget."""
-        return self._seconds - (time.monotonic() - self._begun)
+        return self.budget - (time.monotonic() - self._begun)
 
     def add(self, part: str, **values: Any) -> None:
         """Write one result.
@@ -76,28 +78,32 @@ class Report:
         print(line, flush=True)
 
     @contextmanager
-    def part(self, name: str, seconds: float) -> Iterator[bool]:
+    def part(self, name: str, seconds: float, **values: Any) -> Iterator[bool]:
         """Yield whether a part has time; an error of the part is a result, and the next part runs.
 
         Args:
             name: The part.
             seconds: Seconds that the part needs on an H100. It is skipped if fewer are left.
+            values: What the part measures, for the result of a part that is skipped or fails.
         """
+        # Here and not after the part: an error holds the tensors of its frames until it is handled.
+        free()
         if self.left < seconds:
-            self.add(name, skipped=f"needs {seconds:.0f} s, {max(self.left, 0):.0f} s are left")
+            skipped = f"needs {seconds:.0f} s, {max(self.left, 0):.0f} s are left"
+            self.add(name, **values, skipped=skipped)
             yield False
             return
         try:
             yield True
         except Exception as error:  # noqa: BLE001 - the other parts are worth their time
-            self.add(name, error=f"{type(error).__name__}: {str(error)[:300]}")
-        _free()
+            self.add(name, **values, error=f"{type(error).__name__}: {str(error)[:300]}")
 
 
 def describe(report: Report, device: str, peak: float) -> None:
     """Write the machine, the versions, and the packages that are missing."""
     cuda = device != "cpu"
     total = torch.cuda.get_device_properties(device).total_memory if cuda else 0
+    optional = versions(OPTIONAL)
     report.add(
         "machine",
         device=torch.cuda.get_device_name(device) if cuda else platform.processor() or "cpu",
@@ -105,16 +111,15 @@ def describe(report: Report, device: str, peak: float) -> None:
         python=platform.python_version(),
         torch=torch.__version__,
         cuda=torch.version.cuda or "",
-        transformers=installed("transformers"),
-        optional={name: installed(name) for name in OPTIONAL},
-        missing=[name for name in OPTIONAL if installed(name) is None],
+        transformers=version("transformers"),
+        optional=optional,
+        missing=[name for name, found in optional.items() if found is None],
         peak_tflops=peak / 1e12,
     )
 
 
-def _free() -> None:
-    import gc
-
+def free() -> None:
+    """Return the memory of objects that are no longer used to the device."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -18,6 +18,10 @@ from visenv.types import Image, Segment
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
+from datasets import Dataset
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
 
 class Peer:
     """Wraps a `GRPOTrainer` that gets episodes instead of generating them.
@@ -44,10 +48,6 @@ class Peer:
         checkpointing: bool,
         sampled_only: bool,
     ) -> None:
-        from datasets import Dataset
-        from trl.trainer.grpo_config import GRPOConfig
-        from trl.trainer.grpo_trainer import GRPOTrainer
-
         self._policy = policy
         model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
         model.model.visual.requires_grad_(requires_grad=False)

@@ -63,6 +63,16 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
 REAL = ("3b", "7b")
 """Sizes of published models, whose weights are stored in bfloat16."""
 
+IMAGE_TOKENS = 196
+"""Tokens of an image of a prompt: 14 by 14."""
+RESULT_TOKENS = 256
+"""Tokens of the image of a tool result: 16 by 16."""
+
+
+def full_blocks(depth: int) -> list[int]:
+    """Return the blocks of a vision tower that attend to the whole image; the others to windows."""
+    return list(range(7, depth, 8)) or [depth - 1]
+
 
 def build(folder: Path, size: str, *, layers: int | None = None, depth: int | None = None) -> Path:
     """Write a checkpoint with the tiny tokenizer; the other rows of the output head are padding.
@@ -87,7 +97,7 @@ def build(folder: Path, size: str, *, layers: int | None = None, depth: int | No
     half = text.hidden_size // text.num_attention_heads // 2
     text.rope_parameters["mrope_section"] = [half // 4, half * 3 // 8, half * 3 // 8]
     vision.out_hidden_size = text.hidden_size
-    vision.fullatt_block_indexes = list(range(7, vision.depth, 8)) or [vision.depth - 1]
+    vision.fullatt_block_indexes = full_blocks(vision.depth)
     text.max_position_embeddings, text.initializer_range = 32768, 0.02
     torch.manual_seed(0)
     model: Any = transformers.Qwen2_5_VLForConditionalGeneration(config)
@@ -197,13 +207,13 @@ def group(
     prompt: list[Any] = [text(10)]
     for _ in range(shape.images):
         prompt += [picture(14), text(2)]
-    prompt.append(text(shape.prompt - 10 - shape.images * 198))
+    prompt.append(text(shape.prompt - 10 - shape.images * (IMAGE_TOKENS + 2)))
     segments = []
     begun: list[Any] = []
     for member in range(members):
         if shape.shown and member % shape.alike == 0:
             turn = _Turn(text(shape.sampled // 2))
-            begun = [turn, text(2), picture(16), text(shape.shown - 258)]
+            begun = [turn, text(2), picture(16), text(shape.shown - RESULT_TOKENS - 2)]
         history: list[int] = []
         for _ in range(shape.contexts):
             rest = shape.sampled - (shape.sampled // 2 if shape.shown else 0)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import weakref
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +18,30 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import gpu_report
-from benchmarks.model_costs import Architecture
-from benchmarks.random_vlm import SIZES, Shape
-from tests.programs import run_python
+from torch._C._autograd import DeviceType
+from torch.autograd.profiler_util import EventList, FunctionEvent
+
+from benchmarks import gpu_costs, gpu_policy, gpu_report, gpu_update
+from benchmarks.random_vlm import SIZES, Shape, build, group
+from tests.programs import ROOT, run_python
+from visenv.algos.costs import QWEN2_5_VL
+from visenv.policies.transformers import TransformersPolicy
+from visenv.policies.transformers.pack import pack
 
 pytestmark = [
     pytest.mark.component("torch", "transformers", "accelerate", "trl"),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(3600),
 ]
 
 Rows = dict[str, list[dict[str, Any]]]
 
 UPDATE = {
     "size": str, "layers": int, "layers_of_the_size": int, "turns": str, "members": int,
-    "way": str, "attention": str, "seconds": float, "tokens_per_second": float,
-    "needed_tflops": float, "mfu": float, "mfu_formula": str, "peak_gib": type(None),
+    "way": str, "attention": str, "seconds": float, "optimizer_seconds": float,
+    "pack_seconds": (float, type(None)), "tokens_per_second": float, "needed_tflops": float,
+    "mfu": float, "mfu_formula": str, "state_gib": float, "peak_gib": type(None),
 }  # fmt: skip
-FIELDS: dict[str, dict[str, type]] = {
+FIELDS: dict[str, dict[str, Any]] = {
     "machine": {
         "device": str, "memory_gib": float, "python": str, "torch": str, "cuda": str,
         "transformers": str, "optional": dict, "missing": list, "peak_tflops": float,
@@ -57,7 +69,7 @@ FIELDS: dict[str, dict[str, type]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the command on a CPU, and return the folder of its results."""
     out = tmp_path_factory.mktemp("gpu")
-    done = run_python("benchmarks/gpu.py", "--out", out, gpu=False)
+    done = run_python("benchmarks/gpu.py", "--out", out, "--minutes", "60", gpu=False)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -104,6 +116,8 @@ def test_run_measures_each_way_on_both_shapes(rows: Rows) -> None:
     ways = ("shared", "unshared", "loop", "trl")
     assert measured == {(way, turns) for way in ways for turns in ("one turn", "two turns")}
     for row in rows["update"]:
+        assert 0 < row["optimizer_seconds"] < row["seconds"]
+        assert (row["pack_seconds"] is not None) == (row["way"] in ("shared", "unshared"))
         # The peak that stands in for a CPU is 0.1 TFLOP/s.
         assert row["mfu"] == pytest.approx(row["needed_tflops"] / row["seconds"] / 0.1, rel=1e-3)
     tokens = {row["turns"]: row["tokens_per_second"] * row["seconds"] for row in rows["update"]}
@@ -129,19 +143,35 @@ def test_gaps_are_those_of_bfloat16(rows: Rows) -> None:
 
 def test_part_that_fails_is_a_result_and_the_next_part_runs(tmp_path: Path) -> None:
     report = gpu_report.Report(tmp_path, minutes=1)
-    with report.part("first", 1) as runs:
+    with report.part("first", 1, size="3b") as runs:
         assert runs
         report.add("first", value=1.23456789)
         raise RuntimeError("out of memory")
-    with report.part("long", 100) as runs:
+    with report.part("long", 100, size="7b") as runs:
         assert not runs
     with report.part("second", 1) as runs:
         assert runs
     rows = [json.loads(line) for line in (tmp_path / "gpu.jsonl").read_text().splitlines()]
     assert [row["part"] for row in rows] == ["first", "first", "long"]
     assert rows[0]["value"] == 1.2346
-    assert rows[1]["error"] == "RuntimeError: out of memory"
+    assert (rows[1]["size"], rows[1]["error"]) == ("3b", "RuntimeError: out of memory")
+    assert rows[2]["size"] == "7b"
     assert rows[2]["skipped"].startswith("needs 100 s, ")
+
+
+def test_tensors_of_a_part_that_failed_are_gone_when_the_next_part_starts(tmp_path: Path) -> None:
+    report = gpu_report.Report(tmp_path, minutes=1)
+    alive: list[weakref.ref[Any]] = []
+
+    def fail() -> None:
+        model = torch.nn.Linear(1, 1)
+        alive.append(weakref.ref(model))
+        raise RuntimeError("out of memory")
+
+    with report.part("first", 0):
+        fail()
+    with report.part("second", 0):
+        assert alive[0]() is None
 
 
 def test_results_are_in_the_files_before_the_next_part(tmp_path: Path) -> None:
@@ -153,6 +183,27 @@ def test_results_are_in_the_files_before_the_next_part(tmp_path: Path) -> None:
     assert "first" in (tmp_path / "gpu.txt").read_text()
 
 
+def test_command_that_is_terminated_leaves_its_results_and_no_other_file(tmp_path: Path) -> None:
+    """Terminate it after its first line, which describes the machine."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    command = subprocess.Popen(
+        [sys.executable, "benchmarks/gpu.py", "--out", tmp_path / "out"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(scratch), "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with command:
+        assert command.stdout is not None
+        assert "machine" in command.stdout.readline()
+        command.terminate()
+    assert command.returncode == 128 + signal.SIGTERM
+    first = (tmp_path / "out" / "gpu.jsonl").read_text().splitlines()[0]
+    assert json.loads(first)["part"] == "machine"
+    assert not list(scratch.iterdir())
+
+
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert gpu_report.missing_wheels() == []
     wheels = tmp_path / "wheels.txt"
@@ -162,86 +213,194 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert gpu_report.missing_wheels() == ["gone==2.0"]
 
 
+# --------------------------------------------------------------------------------------- updates
+
+
+def test_policy_that_is_deepened_scores_as_one_that_was_built_with_all_layers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Give the grown model the weights of a whole one; real sizes are grown only on a GPU.
+
+    With 9 blocks of the vision tower, block 7 attends to the whole image, and the others to
+    windows. The model that is read from the disk has one block, which attends to the whole image.
+    """
+    text, vision = SIZES["8m"]["text"], SIZES["8m"]["vision"]
+    deep = {"text": {**text, "num_hidden_layers": 3}, "vision": {**vision, "depth": 9}}
+    monkeypatch.setitem(SIZES, "deep", deep)
+    whole = TransformersPolicy(build(tmp_path / "whole", "deep"), threads=1, freeze_vision=True)
+    monkeypatch.setattr(gpu_policy, "REAL", ("deep",))
+    grown = gpu_policy.make_policy(machine(tmp_path), "deep", "float32")
+    grown.network.model.load_state_dict(whole.network.model.state_dict())
+
+    shape = Shape(230, 1, 6, 270)
+    scores = []
+    for policy in (whole, grown):
+        segments, images = group(policy, shape, 2)
+        batch = pack(policy.codec, segments, images)
+        found = gpu_policy.scored(policy, batch)
+        scores.append(found.logprobs[found.mask].detach())
+        replies = gpu_policy.measure_sampling(machine(tmp_path), policy)  # fills all its caches
+        assert replies["sessions"] == 2
+    assert torch.equal(*scores)
+
+
+@pytest.mark.parametrize("way", ["shared", "loop", "trl"])
+def test_model_of_an_update_is_gone_when_the_next_part_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
+) -> None:
+    alive: list[weakref.ref[Any]] = []
+
+    def make_policy(*arguments: Any, **options: Any) -> TransformersPolicy:
+        policy = gpu_policy.make_policy(*arguments, **options)
+        alive.append(weakref.ref(policy.network.model))
+        return policy
+
+    monkeypatch.setattr(gpu_update, "make_policy", make_policy)
+    if way == "trl":
+        assert gpu_update.trl_problem() is None
+    gpu_update.measure_update(machine(tmp_path), "8m", "two turns", way)
+    gpu_report.free()
+    assert alive[0]() is None
+
+
+def machine(folder: Path) -> gpu_policy.Machine:
+    return gpu_policy.Machine(
+        device="cpu", scratch=folder, peak=1e11, members=2, rounds=1,
+        turns={"two turns": Shape(230, 1, 6, 270)}, sessions=2, new_tokens=2,
+    )  # fmt: skip
+
+
+def test_optimizer_steps_as_adamw_of_float32_weights() -> None:
+    """Accumulate two backward passes for each of three steps."""
+    torch.manual_seed(0)
+    one, other = torch.nn.Linear(5, 3), torch.nn.Linear(5, 3)
+    other.load_state_dict(one.state_dict())
+    ours = gpu_update.Float32AdamW(one.parameters(), fused=False, lr=0.1)
+    plain = torch.optim.AdamW(other.parameters(), lr=0.1)
+    for inputs in torch.randn(3, 2, 4, 5):
+        for half in inputs:
+            for layer in (one, other):
+                layer(half).square().sum().backward()
+        assert one.weight.grad is None
+        ours.step()
+        plain.step()
+        plain.zero_grad()
+        torch.testing.assert_close(one.weight, other.weight, rtol=0, atol=0)
+        torch.testing.assert_close(one.bias, other.bias, rtol=0, atol=0)
+
+
+def test_optimizer_keeps_steps_that_bfloat16_rounds_away() -> None:
+    """Take 40 steps of 0.001 from 1, where bfloat16 has a spacing of 1/256 below 1."""
+    weight = torch.nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+    optimizer = gpu_update.Float32AdamW([weight], fused=False, lr=0.001)
+    for _ in range(40):
+        weight.sum().backward()  # with a constant gradient, AdamW steps by its rate
+        optimizer.step()
+    assert float(weight.detach()) == 1 - 10 / 256  # 0.960 with its decay, to the next of 1/256
+
+
+def test_profile_counts_each_kernel_of_a_gpu_once() -> None:
+    """Summarize the events of PyTorch for an operator and an annotation with the same kernel."""
+    gpu, cpu = DeviceType.CUDA, DeviceType.CPU
+    operator = event(1, "aten::mm", cpu, 0, 9)
+    operator.append_kernel("gemm", 0, 40)
+    events = EventList(
+        [
+            operator,
+            event(2, "cudaLaunchKernelExC", cpu, 1, 3),
+            event(3, "cudaStreamSynchronize", cpu, 4, 8),
+            event(4, "cudaDeviceSynchronize", cpu, 50, 90),
+            event(5, "gemm", gpu, 10, 50),
+            event(6, "gemm", gpu, 50, 60),
+            event(7, "Memcpy HtoD", gpu, 60, 65),
+            event(8, "Optimizer.step#AdamW.step", gpu, 10, 65, annotation=True),
+        ],
+        use_device="cuda",
+    )
+    events._build_tree()  # as the profiler does when it ends
+    averages = events.key_averages()
+    assert {one.key: one.self_device_time_total for one in averages}["aten::mm"] == 40
+    assert gpu_update.summarize(averages, on_gpu=True) == {
+        "busy_seconds": 55e-6,
+        "kernels": 2,
+        "launches": 1,
+        "host_syncs": 1,
+        "copies": 0,
+        "longest": [
+            {"name": "gemm", "ms": 0.05, "count": 2},
+            {"name": "Memcpy HtoD", "ms": 0.005, "count": 1},
+        ],
+    }
+
+
+def event(
+    number: int, name: str, device: DeviceType, start: int, end: int, *, annotation: bool = False
+) -> FunctionEvent:
+    return FunctionEvent(
+        number, name, 0, start, end, device_type=device, use_device="cuda",
+        is_user_annotation=annotation, stack=[],
+    )  # fmt: skip
+
+
 # --------------------------------------------------------------------------------------- counts
 
 
-def test_weights_of_the_3b_are_counted_as_by_hand() -> None:
-    model = Architecture.of("3b")
-    # q and o: 2048 * 2048; k and v: 2048 * 256; feed-forward: 3 * 2048 * 11008
-    assert model.layer_matrices == 2 * 4_194_304 + 2 * 524_288 + 67_633_152 == 77_070_336
-    # biases of q, k, v: 2048 + 2 * 256; two norms of 2048
-    assert model.layer_weights == 77_070_336 + 2_560 + 4_096 == 77_076_992
-    # 36 layers, an embedding that is also the head, 151936 * 2048, and the last norm
-    assert model.text_weights == 2_774_771_712 + 311_164_928 + 2_048 == 3_085_938_688
-    # a block: 4 * 1280**2 + 3 * 1280 * 3420; biases 3840 + 1280 + 2 * 3420 + 1280; norms 2 * 1280
-    block = 6_553_600 + 13_132_800 + 13_240 + 2_560
-    # patches: 1176 * 1280; merger: norm 1280, 5120 * 5120 + 5120, 5120 * 2048 + 2048
-    merger = 1_280 + 26_214_400 + 5_120 + 10_485_760 + 2_048
-    assert model.vision_weights == 1_505_280 + 32 * block + merger == 668_684_288
-
-
-def test_weights_of_the_7b_are_counted_as_by_hand() -> None:
-    model = Architecture.of("7b")
-    # q and o: 3584 * 3584; k and v: 3584 * 512; feed-forward: 3 * 3584 * 18944
-    assert model.layer_matrices == 2 * 12_845_056 + 2 * 1_835_008 + 203_685_888 == 233_046_016
-    # 28 layers with biases 3584 + 2 * 512 and two norms; embedding and head are separate
-    layers = 28 * (233_046_016 + 4_608 + 7_168)
-    assert model.text_weights == layers + 2 * 544_997_376 + 3_584 == 7_615_616_512
-
-
-@pytest.mark.parametrize("size", ["3b", "7b"])
-def test_weights_are_those_of_the_model_of_transformers(size: str) -> None:
-    import transformers
-
-    text, vision = SIZES[size]["text"], SIZES[size]["vision"]
-    config = transformers.Qwen2_5_VLConfig(
-        text_config=dict(text),
-        vision_config={**vision, "out_hidden_size": text["hidden_size"]},
-        tie_word_embeddings=text.get("tie_word_embeddings", True),
-    )
-    with torch.device("meta"):
-        model: Any = transformers.Qwen2_5_VLForConditionalGeneration(config)
-    tower = sum(weight.numel() for weight in model.model.visual.parameters())
-    counted = Architecture.of(size)
-    assert counted.vision_weights == tower
-    assert counted.text_weights == sum(weight.numel() for weight in model.parameters()) - tower
+@pytest.mark.parametrize(("size", "published"), [("3b", "3B"), ("7b", "7B")])
+def test_sizes_are_the_published_ones(size: str, published: str) -> None:
+    assert gpu_costs.model_size(size) == replace(QWEN2_5_VL[published], name=size)
 
 
 def test_flops_of_an_update_are_counted_as_by_hand() -> None:
-    model = Architecture.of("3b")
+    model = gpu_costs.model_size("3b")
+    # q and o: 2048 * 2048; k and v: 2048 * 256; feed-forward: 3 * 2048 * 11008
+    layer = 2 * 2048 * 2048 + 2 * 2048 * 256 + 3 * 2048 * 11_008
     tokens = 1100 + 8 * 100
-    matrices = 2 * 36 * 77_070_336 * tokens
     # prompt: 1100 * 1101 / 2; each member: 100 * 1100 + 100 * 101 / 2
     attention = 4 * 36 * 2048 * (605_550 + 8 * 115_050)
     head = 2 * 2048 * 151_936 * 800
-    text = matrices + attention + head
+    text = 2 * 36 * layer * tokens + attention + head
     assert text == 11_491_106_816_000
     # four images of 784 patches; 4 of 32 blocks attend to the whole image, the others to 64 patches
     patches = 4 * 784
     tower = 2 * patches * (1_505_280 + 32 * 19_686_400)
-    seen = 4 * 1280 * (4 * 4 * 784**2 + 28 * patches * 64)
+    attended = 4 * 1280 * (4 * 4 * 784**2 + 28 * patches * 64)
     merger = 2 * 784 * (5120 * 5120 + 5120 * 2048)
-    assert tower + seen + merger == 4_097_251_737_600
+    assert tower + attended + merger == 4_097_251_737_600
     # the gradient of the text takes twice its forward pass; the tower is frozen
     expected = 3 * 11_491_106_816_000 + 4_097_251_737_600
-    assert model.update_flops(Shape(1100, 4, 100), 8) == expected == 38_570_572_185_600
-    # eight tool results of 256 tokens: 300 tokens for each member, and 1024 patches each
-    two = model.update_flops(Shape(600, 2, 100, 300), 8)
-    own = 400 * 600 + 400 * 401 // 2
-    pairs = 600 * 601 // 2 + 8 * own
-    text = model.text_flops(600 + 8 * 400, pairs, 800)
-    assert two == 3 * text + model.vision_flops([784] * 2 + [1024] * 8)
+    assert gpu_costs.needed_flops(model, Shape(1100, 4, 100), 8) == expected == 38_570_572_185_600
+
+
+def test_flops_of_two_turns_of_the_7b_are_counted_as_by_hand() -> None:
+    # q and o: 3584 * 3584; k and v: 3584 * 512; feed-forward: 3 * 3584 * 18944
+    layer = 2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18_944
+    tokens = 600 + 8 * 400
+    pairs = 600 * 601 // 2 + 8 * (400 * 600 + 400 * 401 // 2)
+    text = 2 * 28 * layer * tokens + 4 * 28 * 3584 * pairs + 2 * 3584 * 152_064 * 800
+    # two images of 784 patches in the prompt, and one of 1024 patches for each member
+    patches = 2 * 784 + 8 * 1024
+    tower = 2 * patches * (1_505_280 + 32 * 19_686_400)
+    attended = 4 * 1280 * (4 * (2 * 784**2 + 8 * 1024**2) + 28 * patches * 64)
+    merger = 2 * (patches // 4) * (5120 * 5120 + 5120 * 3584)
+    expected = 3 * text + tower + attended + merger
+    two_turns = Shape(600, 2, 100, 300)
+    assert gpu_costs.needed_flops(gpu_costs.model_size("7b"), two_turns, 8) == expected
 
 
 def test_memory_of_training_is_counted_as_by_hand() -> None:
-    small, large = Architecture.of("3b"), Architecture.of("7b")
-    # bfloat16 weights, gradients and two moments: 8 bytes; a frozen weight has 2
-    assert small.training_bytes() == 8 * 3_085_938_688 + 2 * 668_684_288 == 26_024_878_080
-    # DeepSpeed with bfloat16: weight 2, float32 gradient 4, master copy and moments 12
-    zero = small.training_bytes(weight=2, gradient=4, moments=12)
-    assert zero == 18 * 3_085_938_688 + 2 * 668_684_288
-    # 80 GiB hold all 28 layers of the 7B. Of 40 GiB, 10 are reserved, and embedding, head, norm and
-    # tower take 8 * 1_089_998_336 + 2 * 676_550_144; each layer takes 8 * 233_057_792.
-    assert large.layers_that_fit(80 * 2**30, 10 * 2**30) == 28
-    left = 30 * 2**30 - 8 * 1_089_998_336 - 2 * 676_550_144
-    assert left // (8 * 233_057_792) == 11 == large.layers_that_fit(40 * 2**30, 10 * 2**30)
+    # bfloat16 weight 2, float32 gradient 4, float32 copy 4, two moments 8; a frozen weight has 2
+    small, large = gpu_costs.model_size("3b"), gpu_costs.model_size("7b")
+    assert gpu_costs.training_bytes(small) == 18 * 3_085_938_688 + 2 * 668_684_288
+    assert gpu_costs.training_bytes(large) == 18 * 7_615_616_512 + 2 * 676_550_144
+
+
+def test_layers_that_fit_are_counted_as_by_hand() -> None:
+    # Of 80 GiB, 10 are reserved. Embedding, head, last norm and tower of the 7B take
+    # 18 * (2 * 152064 * 3584 + 3584) + 2 * 676_550_144 bytes; a layer takes 18 * 233_057_792.
+    small, large = gpu_costs.model_size("3b"), gpu_costs.model_size("7b")
+    left = 70 * 2**30 - 18 * 1_089_998_336 - 2 * 676_550_144
+    assert left // (18 * 233_057_792) == 12
+    assert gpu_costs.layers_that_fit(large, 80 * 2**30, 10 * 2**30) == 12
+    assert gpu_costs.layers_that_fit(large, 160 * 2**30, 10 * 2**30) == 28  # all of them
+    assert gpu_costs.layers_that_fit(large, 2**30, 0) == 1
+    assert gpu_costs.layers_that_fit(small, 80 * 2**30, 10 * 2**30) == 36

@@ -1,28 +1,24 @@
-"""Measures updates, their numerics and sampling of `gpu.py` with random weights of real shapes."""
+"""Builds policies with random weights of real shapes, and measures their numerics and sampling."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import gc
-import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
-import transformers
 
-from benchmarks.model_costs import MFU_FORMULA, Architecture
-from benchmarks.random_vlm import REAL, SIZES, Shape, build, group
+from benchmarks.gpu_costs import layers_that_fit, model_size
+from benchmarks.random_vlm import REAL, SIZES, Shape, build, full_blocks, group
 from visenv.policies.transformers import TransformersPolicy
-from visenv.policies.transformers.pack import pack
+from visenv.policies.transformers.pack import PackedBatch, pack
 from visenv.policy import TokenScores
-from visenv.types import Image, Message, Sampling, Segment, TurnRequest
+from visenv.types import Image, Message, Sampling, TurnRequest
 
 ACTIVATIONS = 10 * 2**30
 """Bytes that are left for activations and logits if the number of layers is chosen."""
@@ -67,10 +63,10 @@ class Machine:
 
     def layers(self, size: str) -> int:
         """Return the number of layers of a size whose training fits in the memory of the device."""
-        whole = Architecture.of(size)
+        whole = model_size(size)
         if not self.memory:
             return whole.layers
-        return whole.layers_that_fit(self.memory, ACTIVATIONS)
+        return layers_that_fit(whole, self.memory, ACTIVATIONS)
 
 
 # ------------------------------------------------------------------------------------- models
@@ -114,7 +110,7 @@ def deepen(policy: TransformersPolicy, layers: int, depth: int) -> None:
     for config in (model.config.text_config, text.config):
         config.num_hidden_layers = layers
         config.layer_types = ["full_attention"] * layers
-    vision.fullatt_block_indexes = list(range(7, depth, 8))
+    vision.fullatt_block_indexes = full_blocks(depth)
     vision.config.depth = depth
 
 
@@ -127,15 +123,10 @@ def _grow(blocks: torch.nn.ModuleList, count: int) -> None:
         blocks.append(block)
 
 
-def scored(
-    policy: TransformersPolicy,
-    segments: Sequence[Segment],
-    images: Mapping[str, Image],
-    share: bool,
-) -> TokenScores:
-    """Score segments in one pass, as the trainer does, after looking at the images again."""
+def scored(policy: TransformersPolicy, packed: PackedBatch) -> TokenScores:
+    """Score a batch as the trainer does, and run the vision tower on its images again."""
     policy.network.vision.forget()
-    scores: TokenScores = policy.module(pack(policy.codec, segments, images, share=share))
+    scores: TokenScores = policy.module(packed)
     return scores
 
 
@@ -161,7 +152,7 @@ def parity(machine: Machine, folder: Path) -> dict[str, float]:
     for device in ("cpu", machine.device):
         policy = TransformersPolicy(folder, device=device, threads=1)
         segments, images = group(policy, Shape(450, 1, 40, 300), 4)
-        scores = scored(policy, segments, images, share=True)
+        scores = scored(policy, pack(policy.codec, segments, images))
         loss_of(scores, torch.linspace(-1, 1, 4).to(device)).backward()
         named = policy.network.model.named_parameters()
         gradients = {name: one.grad.cpu() for name, one in named if one.grad is not None}
@@ -193,10 +184,10 @@ def bf16_gaps(machine: Machine, size: str) -> dict[str, dict[str, float]]:
             ("unshared, float32 head", False, True),
         ):
             head._single = single  # noqa: SLF001 - an option of the constructor
-            scores = scored(policy, segments, images, share)
+            scores = scored(policy, pack(policy.codec, segments, images, share=share))
             passes[name] = scores.logprobs.float()[scores.mask]
         policy.network.model.float()
-        scores = scored(policy, segments, images, share=True)
+        scores = scored(policy, pack(policy.codec, segments, images))
         passes["float32"] = scores.logprobs[scores.mask]
     pairs = [(name, "float32") for name in passes if name != "float32"]
     pairs += [("shared", "unshared"), ("shared, float32 head", "unshared, float32 head")]
@@ -205,148 +196,6 @@ def bf16_gaps(machine: Machine, size: str) -> dict[str, dict[str, float]]:
         gap = (passes[one] - passes[other]).abs()
         gaps[f"{one} - {other}"] = {"mean": float(gap.mean()), "most": float(gap.max())}
     return gaps
-
-
-# ------------------------------------------------------------------------------------- updates
-
-
-class Update:
-    """Takes updates on one group in one way.
-
-    Args:
-        machine: The machine.
-        size: Size of the model.
-        shape: Shape of the episodes.
-        way: ``"shared"`` or ``"unshared"`` (visenv), ``"loop"`` (a padded batch of the stock
-            model), or ``"trl"``.
-        attention: Attention of the stock model, for ``"loop"``.
-    """
-
-    def __init__(
-        self, machine: Machine, size: str, shape: Shape, way: str, attention: str = "sdpa"
-    ) -> None:
-        self._machine = machine
-        dtype = "bfloat16" if machine.device != "cpu" else "float32"
-        self._policy = make_policy(machine, size, dtype, gradient_checkpointing=size in REAL)
-        self._segments, self._images = group(self._policy, shape, machine.members)
-        self._policy.network.head.banned.zero_()  # the peers ban nothing
-        self._advantages = torch.linspace(-1, 1, machine.members).to(machine.device)
-        self._policy.train_mode(True)
-        self.model: Any = self._policy.network.model
-        self._loss = self._loss_of_a_peer(way, attention) or (
-            lambda: loss_of(
-                scored(self._policy, self._segments, self._images, share=way == "shared"),
-                self._advantages,
-            )
-        )
-        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
-        self._optimizer = torch.optim.AdamW(trained, lr=0.0, fused=machine.device != "cpu")
-
-    def _loss_of_a_peer(self, way: str, attention: str) -> Callable[[], torch.Tensor] | None:
-        """Return the loss of a peer, which uses the model of the policy with the stock head."""
-        if way in ("shared", "unshared"):
-            return None
-        head = torch.nn.Linear(1, 1, bias=False)
-        head.weight = self._policy.network.head.weight
-        self.model.set_output_embeddings(head)
-        for part in (self.model.model.language_model, self.model.model.visual):
-            part.config._attn_implementation = attention  # noqa: SLF001 - as transformers sets it
-        folder = self._machine.scratch / "none"
-        options: dict[str, Any] = {"checkpointing": False}  # the policy has set it
-        dtype = self.model.dtype
-        real = transformers.AutoModelForImageTextToText
-        with mock.patch.object(real, "from_pretrained", return_value=self.model):
-            if way == "loop":
-                from benchmarks.peer_loop import Loop
-
-                loop = Loop(folder, self._policy, self._machine.device, dtype, **options)
-                batch = loop.inputs(self._segments, self._images)
-                return lambda: loop.loss(batch, self._advantages)
-            from benchmarks.peer_trl import Peer
-
-            folder = Path(self._policy.codec.processor.tokenizer.name_or_path)
-            trl = Peer(
-                folder, self._policy, self._machine.device, dtype, self._machine.members,
-                sampled_only=self._machine.device != "cpu", **options,
-            )  # fmt: skip
-            self.model = trl.model
-            inputs = trl.inputs(self._segments, self._images, self._advantages)
-            return lambda: trl.loss(inputs)
-
-    def take(self) -> float:
-        """Take an update, and return its seconds."""
-        self._optimizer.zero_grad()
-        start = self._machine.now()
-        self._loss().backward()
-        self._optimizer.step()
-        return self._machine.now() - start
-
-
-def measure_update(
-    machine: Machine, size: str, turns: str, way: str, attention: str = "sdpa"
-) -> dict[str, Any]:
-    """Return the median seconds of an update with tokens per second, MFU and peak memory."""
-    gc.collect()
-    if machine.device != "cpu":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(machine.device)
-    shape = machine.turns[turns]
-    update = Update(machine, size, shape, way, attention)
-    update.take()  # compiles kernels, and allocates the moments
-    seconds = statistics.median(update.take() for _ in range(machine.rounds))
-    layers = machine.layers(size)
-    flops = Architecture.of(size, layers).update_flops(shape, machine.members)
-    cuda = machine.device != "cpu"
-    return {
-        "size": size,
-        "layers": layers,
-        "layers_of_the_size": Architecture.of(size).layers,
-        "turns": turns,
-        "members": machine.members,
-        "way": way,
-        "attention": "visenv" if way in ("shared", "unshared") else attention,
-        "seconds": seconds,
-        "tokens_per_second": shape.whole(machine.members) / seconds,
-        "needed_tflops": flops / 1e12,
-        "mfu": flops / seconds / machine.peak,
-        "mfu_formula": MFU_FORMULA,
-        "peak_gib": torch.cuda.max_memory_allocated(machine.device) / 2**30 if cuda else None,
-    }
-
-
-def profile_update(machine: Machine, size: str, kernels: int = 10) -> dict[str, Any]:
-    """Return kernels, launches and waits of the host of one update, and the longest kernels."""
-    from torch.profiler import ProfilerActivity, profile
-
-    update = Update(machine, size, machine.turns["two turns"], "shared")
-    update.take()
-    cuda = machine.device != "cpu"
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(activities=activities) as profiler:
-        seconds = update.take()
-    events = profiler.key_averages()
-    field = "self_device_time_total" if cuda else "self_cpu_time_total"
-
-    def count(*names: str) -> int:
-        return sum(event.count for event in events if event.key.startswith(names))
-
-    longest = sorted(events, key=lambda event: -getattr(event, field))[:kernels]
-    on_device = [event for event in events if str(event.device_type).endswith("CUDA")]
-    return {
-        "size": size,
-        "seconds": seconds,
-        "busy_seconds": sum(getattr(event, field) for event in events) / 1e6,
-        "kernels": sum(event.count for event in (on_device or events)),
-        "launches": count("cudaLaunchKernel", "cuLaunchKernel"),
-        "host_syncs": count(
-            "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"
-        ),
-        "copies": count("cudaMemcpyAsync"),
-        "longest": [
-            {"name": event.key[:80], "ms": getattr(event, field) / 1e3, "count": event.count}
-            for event in longest
-        ],
-    }
 
 
 # ------------------------------------------------------------------------------------- sampling
