@@ -52,9 +52,9 @@ def test_engine_in_a_process_of_its_own_listens_as_documented(
         try:
             assert process.stdout.readline() == "loaded\n"
             found = listeners(family(process.pid))
+            require_listed("vLLM engine in a process of its own", found)
         finally:
             process.stdin.close()
-    require_listed("vLLM engine in a process of its own", found)
     folders = {Path(socket.place).parent for socket in found if not socket.port}
     assert len(folders) == 1
     assert not folders.pop().exists()  # removed at the end
