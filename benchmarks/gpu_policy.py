@@ -115,8 +115,10 @@ def deepen(policy: TransformersPolicy, layers: int, depth: int) -> None:
 
 
 def _grow(blocks: torch.nn.ModuleList, count: int) -> None:
+    # Copies share the configuration of the model, which selects the attention of all layers.
+    configs = [module.config for module in blocks[0].modules() if hasattr(module, "config")]
     while len(blocks) < count:
-        block = copy.deepcopy(blocks[0])
+        block = copy.deepcopy(blocks[0], {id(config): config for config in configs})
         for weight in block.parameters():
             if weight.dim() > 1:
                 weight.data.normal_(0.0, 0.02)

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.gpu_costs import MFU_FORMULA
+
 WHEELS = Path(__file__).with_name("gpu_wheels.txt")
 """Packages of visenv's core that a machine with PyTorch may lack, with the module of each."""
 
@@ -115,6 +117,7 @@ def describe(report: Report, device: str, peak: float) -> None:
         optional=optional,
         missing=[name for name, found in optional.items() if found is None],
         peak_tflops=peak / 1e12,
+        mfu_formula=MFU_FORMULA,
     )
 
 
@@ -137,5 +140,5 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, dict):
-        return " ".join(f"{name}={one or 'missing'}" for name, one in value.items())
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        return f"({', '.join(f'{name} {_text(one)}' for name, one in value.items())})"
+    return " | ".join(map(_text, value)) if isinstance(value, list) else str(value)

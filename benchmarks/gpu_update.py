@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 import transformers
 
-from benchmarks.gpu_costs import MFU_FORMULA, model_size, needed_flops, training_bytes
+from benchmarks.gpu_costs import model_size, needed_flops, training_bytes
 from benchmarks.gpu_policy import Machine, loss_of, make_policy, scored
 from benchmarks.random_vlm import REAL, Shape, group
 from visenv.algos.trainer.prefetch import pinned
@@ -191,7 +191,6 @@ def measure_update(
         "tokens_per_second": shape.whole(machine.members) / seconds,
         "needed_tflops": flops / 1e12,
         "mfu": flops / seconds / machine.peak,
-        "mfu_formula": MFU_FORMULA,
         "state_gib": training_bytes(model) / 2**30,
         "peak_gib": torch.cuda.max_memory_allocated(machine.device) / 2**30 if cuda else None,
     }

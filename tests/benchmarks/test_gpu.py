@@ -39,12 +39,13 @@ UPDATE = {
     "size": str, "layers": int, "layers_of_the_size": int, "turns": str, "members": int,
     "way": str, "attention": str, "seconds": float, "optimizer_seconds": float,
     "pack_seconds": (float, type(None)), "tokens_per_second": float, "needed_tflops": float,
-    "mfu": float, "mfu_formula": str, "state_gib": float, "peak_gib": type(None),
+    "mfu": float, "state_gib": float, "peak_gib": type(None),
 }  # fmt: skip
 FIELDS: dict[str, dict[str, Any]] = {
     "machine": {
         "device": str, "memory_gib": float, "python": str, "torch": str, "cuda": str,
         "transformers": str, "optional": dict, "missing": list, "peak_tflops": float,
+        "mfu_formula": str,
     },
     "parity": {"architecture": str, "within_1e_5": bool, "logprobs": float, "gradients": float},
     "update": UPDATE,
@@ -183,6 +184,15 @@ def test_results_are_in_the_files_before_the_next_part(tmp_path: Path) -> None:
     assert "first" in (tmp_path / "gpu.txt").read_text()
 
 
+def test_text_has_four_digits_of_each_number(tmp_path: Path) -> None:
+    report = gpu_report.Report(tmp_path, minutes=1)
+    report.add(
+        "gap", nats={"pair": {"mean": 0.0123456, "most": 1.0}}, steps=[0.98765, 2], peak=None
+    )
+    text = (tmp_path / "gpu.txt").read_text()
+    assert text.endswith("nats (pair (mean 0.01235, most 1)), steps 0.9877 | 2, peak None\n")
+
+
 def test_command_that_is_terminated_leaves_its_results_and_no_other_file(tmp_path: Path) -> None:
     """Terminate it after its first line, which describes the machine."""
     scratch = tmp_path / "scratch"
@@ -242,6 +252,9 @@ def test_policy_that_is_deepened_scores_as_one_that_was_built_with_all_layers(
         replies = gpu_policy.measure_sampling(machine(tmp_path), policy)  # fills all its caches
         assert replies["sessions"] == 2
     assert torch.equal(*scores)
+    # `gpu.py` selects the attention of all layers in the configuration of the language model.
+    language_model = grown.network.model.model.language_model
+    assert all(layer.self_attn.config is language_model.config for layer in language_model.layers)
 
 
 @pytest.mark.parametrize("way", ["shared", "loop", "trl"])
