@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -155,7 +155,8 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # the final name is complete
+        # The final name is complete.
+        partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder

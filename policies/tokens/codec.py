@@ -113,7 +113,7 @@ class Codec:
 
     def _videos(self, model: str, *, required: bool) -> VideoEncoder | None:
         """Return the encoder of videos, or None if they can only be shown as frames."""
-        vision = transformers.AutoConfig.from_pretrained(model).vision_config
+        vision = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False).vision_config
         try:
             self.template.require_video()
             return VideoEncoder(self.processor, getattr(vision, "tokens_per_second", 1.0))

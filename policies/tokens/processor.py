@@ -41,9 +41,9 @@ def load_processor(name: str) -> Any:
         PolicyError: If the architecture of the model is not supported.
     """
     if is_torchvision_available():
-        return transformers.AutoProcessor.from_pretrained(name)
-    model_type = transformers.AutoConfig.from_pretrained(name).model_type
-    return processor_class(model_type).from_pretrained(name)
+        return transformers.AutoProcessor.from_pretrained(name, trust_remote_code=False)
+    model_type = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
+    return processor_class(model_type).from_pretrained(name, trust_remote_code=False)
 
 
 def save_processor(processor: Any, folder: Path) -> None:

@@ -125,7 +125,7 @@ def read_config(model: str | Path) -> Any:
         PolicyError: If the model has no vision.
     """
     try:
-        config = transformers.AutoConfig.from_pretrained(str(model))
+        config = transformers.AutoConfig.from_pretrained(str(model), trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {model}: {error}") from error
     if not hasattr(config, "vision_config") or not hasattr(config, "text_config"):

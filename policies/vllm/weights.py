@@ -71,7 +71,7 @@ class WeightManifest:
     """
 
     def __init__(self, model: str) -> None:
-        config = transformers.AutoConfig.from_pretrained(model)
+        config = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False)
         with torch.device("meta"):
             empty = transformers.AutoModelForImageTextToText.from_config(config)
         state: Mapping[str, torch.Tensor] = empty.state_dict()

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
+from visenv.received import texts_in
 from visenv.registration import SCORERS
 from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.loop import loop
@@ -45,6 +46,8 @@ class Scorer:
 
     Attributes:
         options: The options, with the backend's defaults.
+        own_texts: The texts in options that differ from the backend's defaults: models, addresses,
+            files, functions.
         name: The backend and its main option, for example ``"openai:gpt-4o"``.
         key: The description as text; equal for equal handles.
         parent: The address of the process that pickled the handle, or None.
@@ -54,7 +57,10 @@ class Scorer:
         ConfigurationError: If an option has an invalid value, or looks like a secret.
     """
 
-    __slots__ = ("backend", "cache_dir", "deterministic", "key", "name", "options", "parent")
+    __slots__ = (
+        *("backend", "options", "deterministic", "cache_dir"),
+        *("own_texts", "name", "key", "parent"),
+    )
 
     def __init__(
         self,
@@ -66,8 +72,11 @@ class Scorer:
     ) -> None:
         made = backend_class(backend)
         _check_options(backend, made, options)
+        defaults = _defaults(made)
         self.backend = backend
-        self.options: Mapping[str, Any] = _defaults(made) | options
+        self.options: Mapping[str, Any] = defaults | options
+        own = [value for name, value in options.items() if value != defaults.get(name)]
+        self.own_texts = (*texts_in(own), *([] if cache_dir is None else [str(cache_dir)]))
         self.deterministic = deterministic
         self.cache_dir = None if cache_dir is None else str(cache_dir)
         self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend

@@ -151,5 +151,5 @@ def _place(row: Mapping[str, Any]) -> EpisodeSpec:
 
 @lru_cache(maxsize=1)
 def _codec(model: str) -> Any:
-    rows = transformers.AutoConfig.from_pretrained(model).get_text_config().vocab_size
+    rows = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False).get_text_config().vocab_size
     return load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")

