@@ -5,7 +5,7 @@
     VisenvError
     ├── ConfigurationError (ValueError)     an option has an invalid value
     │   ├── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
-    │   └── UntrustedNameError              a received file names code, a program, a model or a server
+    │   └── UntrustedNameError              a received file names code, a program or a model
     ├── DataError                           a row or a file cannot be read; names it
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
     ├── EpisodeError                        an episode violates one of its invariants
@@ -83,9 +83,9 @@ class UntrustedNameError(ConfigurationError):
 
     def __init__(self, file: str, what: str, name: str) -> None:
         super().__init__(
-            f"{file} names the {what} {name!r:.200}, which is not registered. A file does not choose "
-            "code, programs, models or servers. If you trust it, allow its names for this call with "
-            "--trust; in Python, pass trust=True or the objects that it names."
+            f"{file} names the {what} {name!r:.200}, which is not registered. A file does not "
+            "choose code, programs, models or servers. If you trust it, allow its names for this "
+            "call with --trust; in Python, pass trust=True or the objects that it names."
         )
         self._arguments = (file, what, name)
 

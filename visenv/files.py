@@ -70,7 +70,7 @@ def open_output(path: Path, mode: str, **options: Any) -> IO[Any]:
         ConfigurationError: If `path` is a link, or is not a regular file.
     """
     check_no_link(path)
-    file = open(path, mode, opener=_open_without_links, **options)  # noqa: PTH123, SIM115
+    file = open(path, mode, opener=_open_without_links, **options)  # noqa: SIM115
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

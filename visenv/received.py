@@ -53,13 +53,22 @@ _current: ContextVar[ReceivedNames | None] = ContextVar("received_names", defaul
 
 
 @contextmanager
-def resolving(names: ReceivedNames) -> Iterator[None]:
-    """Restrict names in the block, and in tasks that are started in it, to those of a file."""
+def resolving(names: ReceivedNames | None) -> Iterator[None]:
+    """Restrict names in the block, and in tasks that are started in it, to those of a file.
+
+    Args:
+        names: The names, or None for a block in which names come from the person or from code.
+    """
     token = _current.set(names)
     try:
         yield
     finally:
         _current.reset(token)
+
+
+def current_names() -> ReceivedNames | None:
+    """Return the names of the innermost `resolving` block around the caller, or None."""
+    return _current.get()
 
 
 def require_trust(what: str, name: str, texts: Collection[str] = ()) -> None:
@@ -75,7 +84,7 @@ def require_trust(what: str, name: str, texts: Collection[str] = ()) -> None:
         UntrustedNameError: If the name is in a file, and neither the person nor `ReceivedNames`
             accepts it.
     """
-    names = _current.get()
+    names = current_names()
     if names is not None:
         names.require(what, name, texts)
 

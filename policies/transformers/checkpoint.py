@@ -13,6 +13,7 @@ import transformers
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.files import check_no_links_in, output_folder
 from visenv.policy import no_gather
+from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
 
 from ..tokens.processor import processor_class
@@ -40,10 +41,10 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
     """
     try:
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
-            _check_architecture(name, transformers.AutoConfig.from_pretrained(name, trust_remote_code=False))
-            model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
+            _check_architecture(name, load_pretrained(transformers.AutoConfig, name))
+            model: Any = load_pretrained(
+                transformers.AutoModelForImageTextToText,
                 name,
-                trust_remote_code=False,
                 dtype=dtype,
                 attn_implementation={"text_config": attention, "vision_config": "sdpa"},
             )

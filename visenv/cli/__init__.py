@@ -19,7 +19,6 @@ from visenv.errors import UnknownNameError, VisenvError
 from visenv.old_names import check_options
 from visenv.registration import load
 
-
 _OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """A name ``module:attribute`` of a person's own object, or of a data set in a folder."""
 

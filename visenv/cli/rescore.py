@@ -34,8 +34,8 @@ class RescoreCommand:
     ask: bool = False
     """Request verdicts from judges if the file does not contain them."""
     trust: bool = False
-    """Let the file name code, programs, models and servers for this call. They run with your rights.
-    By default a file may name only registered objects; your own environment needs this flag.
+    """Let the file name code, programs, models and servers, for this call. They run with your
+    rights. By default a file may name only registered objects; your own environment needs this.
     """
     out: Path | None = None
     """File to write the episodes to, with their new rewards."""

@@ -1,9 +1,9 @@
 """Computes the reward of a saved episode again, from its events and ground truth.
 
-The environment is made again from the spec in the episode (`visenv.evaluation.saved_env`). The sample is read from its data source,
-or generated again from the seed, and must have the saved hashes. Verdicts of scorers are taken from
-the episode itself, so that the reward is reproduced to the bit without any judge; a new reward may
-request further verdicts.
+The environment is made again from the spec in the episode (`visenv.evaluation.saved_env`). The
+sample is read from its data source, or generated again from the seed, and must have the saved
+hashes. Verdicts of scorers are taken from the episode itself, so that the reward is reproduced to
+the bit without any judge; a new reward may request further verdicts.
 """
 
 from __future__ import annotations
@@ -71,15 +71,23 @@ class Rescorer:
                 `trust`.
             ConfigurationError: If the episode does not contain the spec of its environment, or the
                 effect of a wrapper outside of the reward cannot be repeated.
-            DataError: If the sample is not the one of the episode.
+            DataError: If the sample is not the one of the episode, or the environment cannot
+                process the episode.
             ServiceError: If a verdict is missing and may not be requested, or a scorer failed.
         """
         if episode.failure is not None:
             return episode
         file = f"The episode of {episode.env_id} (seed {episode.seed})"
         names = ReceivedNames(file, self._trust, self._named)
-        with resolving(names):
-            rescored = self._rescored(episode)
+        try:
+            with resolving(names):
+                rescored = self._rescored(episode)
+        except VisenvError:
+            raise
+        except Exception as error:  # the options and events of a file can have any value
+            raise DataError(
+                f"{file} cannot be rescored: {type(error).__name__}: {error!s:.500}"
+            ) from error
         self.trusted |= names.used
         return rescored
 

@@ -21,7 +21,7 @@ from visenv.data.open import data_set_name
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, VisenvError
 from visenv.old_names import with_new_env_options
-from visenv.received import require_trust, texts_in
+from visenv.received import require_trust, resolving, texts_in
 from visenv.registration import NAMESPACE, SCORERS, WRAPPERS, env_spec, known_names
 from visenv.types import Episode
 
@@ -62,6 +62,7 @@ def remake(episode: Episode, options: Mapping[str, Any]) -> Env:
             f"{type(error).__name__}: {error!s:.500}"
         ) from error
     if not isinstance(env.unwrapped, VisEnv):
+        env.close()
         raise ConfigurationError(
             f"{where} cannot be rescored: {type(env.unwrapped).__name__} does not extend VisEnv."
         )
@@ -89,13 +90,14 @@ def _spec(text: str, options: Mapping[str, Any], where: str) -> EnvSpec:
     registered = _registered(saved.id)
     if registered is not None and registered.entry_point == saved.entry_point:
         spec = copy.deepcopy(registered)
+        _import(saved.entry_point, "environment")
     elif registered is None and saved.id.startswith(f"{NAMESPACE}/"):
         raise ConfigurationError(
             f"{where} is {saved.id}, which this version of visenv does not have."
         )
     else:
         require_trust("environment", saved.entry_point)
-        _import_own(saved.entry_point, "environment")
+        _import(saved.entry_point, "environment")
         spec = EnvSpec.from_json(text)
     kwargs = saved.kwargs
     if spec.namespace == NAMESPACE:
@@ -123,7 +125,8 @@ def _registered(env_id: str) -> EnvSpec | None:
     """Return the spec of a registered id, or None; nothing is imported for an unknown id."""
     if env_id not in gym.registry and plugins.find("environment", env_id) is None:
         return None
-    spec = env_spec(env_id)
+    with resolving(None):  # a registered name, whose package may be imported
+        spec = env_spec(env_id)
     return None if str(spec.entry_point).startswith(_OTHER_CODE) else spec
 
 
@@ -132,10 +135,11 @@ def _checked(wrapper: WrapperSpec) -> WrapperSpec:
     added = (plugin.path for plugin in plugins.installed("wrapper"))
     if wrapper.entry_point not in {*WRAPPERS.values(), *added}:
         require_trust("wrapper", wrapper.entry_point)
-        _import_own(wrapper.entry_point, "wrapper")
+    _import(wrapper.entry_point, "wrapper")
     return wrapper
 
 
-def _import_own(path: str, kind: str) -> None:
-    """Import a trusted object, so that an error names it."""
-    plugins.import_attribute(path, f"The {kind} {path!r}")
+def _import(path: str, kind: str) -> None:
+    """Import an accepted object; names in its module come from code and not from the file."""
+    with resolving(None):
+        plugins.import_attribute(path, f"The {kind} {path!r}")

