@@ -131,10 +131,9 @@ def read_object(content: bytes | str) -> Row:
 def relative(row: Row, folder: Path) -> Row:
     """Return the row with the paths of its images relative to `folder`, for writing it there.
 
-    Raises:
-        DataError: If an image is not below `folder`; see `with_own_images`.
+    A row can only be read again if its images are below `folder` (`with_own_images`).
     """
-    return _with_paths(row, lambda path: _below(folder, path))
+    return _with_paths(row, lambda path: os.path.relpath(path, folder))
 
 
 def anchored(row: Row, folder: Path) -> Row:
@@ -146,7 +145,13 @@ def anchored(row: Row, folder: Path) -> Row:
         DataError: If a name under `PATH_KEYS` is not that of a file below `folder`.
     """
     root = _absolute(folder)
-    return _with_paths(row, lambda name: str(file_inside(root, name)))
+
+    def below(name: str) -> str:
+        if "\0" not in name and _is_below(root, str(root / name)):  # also an absolute path
+            name = _absolute(root / name).relative_to(root).as_posix()
+        return str(file_inside(root, name))
+
+    return _with_paths(row, below)
 
 
 def with_own_images(row: Row, folder: Path) -> Row:
@@ -195,9 +200,6 @@ def write_lines(path: Path, rows: Iterable[Row]) -> int:
     Args:
         path: The file, in an existing folder.
         rows: The rows, with absolute paths of their images.
-
-    Raises:
-        DataError: If an image is not below the folder of the file; see `with_own_images`.
     """
     count = 0
     with replacing(path) as partial, partial.open("wb") as file:
@@ -232,12 +234,6 @@ def _with_paths(row: Row, change: Callable[[str], str]) -> Row:
                 raise DataError(f"{key} must be a list of paths, got {paths!r:.80}")
             changed[key] = [change(path) for path in paths]
     return row | changed
-
-
-def _below(folder: Path, path: str) -> str:
-    if not _is_below(folder, path):
-        raise DataError(f"the image {path} is not below {folder}")
-    return _absolute(path).relative_to(_absolute(folder)).as_posix()
 
 
 def _is_below(folder: Path, path: str) -> bool:
