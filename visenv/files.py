@@ -190,5 +190,7 @@ def image_name(sha256: object) -> str:
         DataError: If it is not a SHA-256 in hexadecimal digits.
     """
     if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
-        raise DataError(f"an image is named by its SHA-256, got {sha256!r:.100}")
+        # The name is not repeated: a report would contain it.
+        given = f"{len(sha256)} characters" if isinstance(sha256, str) else type(sha256).__name__
+        raise DataError(f"an image is named by its SHA-256, 64 hexadecimal digits, got {given}")
     return f"{sha256}.png"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from visenv.evaluation.summary import tool_metrics
-from visenv.files import open_output, write_text
+from visenv.files import check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
 
 
@@ -149,6 +149,7 @@ class MetricsLog:
     """
 
     def __init__(self, path: Path, step: int, stage: str = "") -> None:
+        check_no_link(path)
         self._stage = {"stage": stage} if stage else {}
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
         self.steps = {int(json.loads(line)["step"]) for line in kept}
