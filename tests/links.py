@@ -10,7 +10,7 @@ from pathlib import Path
 
 from visenv.errors import VisenvError
 
-_RANDOM = re.compile(r"[0-9a-f]{16}|events\.out\.tfevents.*|\d{4}-\d\d-\d\dT.*")
+_RANDOM = re.compile(r"[0-9a-f]{16}|tfevents|\d{4}-\d\d-\d\dT")
 
 Write = Callable[[Path], object]
 
@@ -18,11 +18,11 @@ Write = Callable[[Path], object]
 def outputs(write: Write, folder: Path) -> list[str]:
     """Return the files and folders that `write` makes, except those with random names.
 
-    The folder itself is ``""``.
+    Names of folders end with a slash; that of the folder itself is ``"./"``.
     """
     before = {*_names(folder)}
     write(folder)
-    return ["", *(name for name in _names(folder) if name not in before)]
+    return ["./", *(name for name in _names(folder) if name not in before)]
 
 
 def written_through_links(
@@ -37,20 +37,18 @@ def written_through_links(
         scratch: A folder for the runs.
     """
     for number, name in enumerate(names):
-        for is_folder in (True, False):
-            folder, other = scratch / f"{number}-{is_folder}", scratch / f"other-{number}"
-            shutil.rmtree(other, ignore_errors=True)
-            other.mkdir(parents=True)
-            (other / "notes.txt").write_text("keep")
-            folder.mkdir()
-            prepare(folder)
-            _link(folder / name if name else folder, other if is_folder else other / "notes.txt")
-            with suppress(VisenvError, OSError, ValueError):
-                write(folder)
-            if [each.name for each in other.iterdir()] != ["notes.txt"]:
-                yield f"{name}: wrote {sorted(path.name for path in other.iterdir())}"
-            elif (other / "notes.txt").read_text() != "keep":
-                yield f"{name}: changed the file"
+        folder, other = scratch / str(number), scratch / f"other-{number}"
+        for path in (folder, other):
+            path.mkdir(parents=True)
+        (other / "notes.txt").write_text("keep")
+        prepare(folder)
+        _link(folder / name, other if name.endswith("/") else other / "notes.txt")
+        with suppress(VisenvError, OSError, ValueError):
+            write(folder)
+        if [path.name for path in other.iterdir()] != ["notes.txt"]:
+            yield f"{name}: wrote {sorted(path.name for path in other.iterdir())}"
+        elif (other / "notes.txt").read_text() != "keep":
+            yield f"{name}: changed the file"
 
 
 def _link(place: Path, target: Path) -> None:
@@ -63,5 +61,5 @@ def _link(place: Path, target: Path) -> None:
 
 def _names(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
-        if not any(_RANDOM.fullmatch(part) or _RANDOM.search(part) for part in path.parts[-1:]):
-            yield path.relative_to(folder).as_posix()
+        if _RANDOM.search(path.name) is None or path.suffix == ".png":
+            yield path.relative_to(folder).as_posix() + "/" * path.is_dir()

@@ -118,7 +118,7 @@ def test_writer_follows_no_link(name: str, tmp_path: Path) -> None:
 def test_store_of_vectors_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     names = outputs(store_vectors, tmp_path / "first")
-    assert {"sealed.json", "writer.lock", "writer.pid", "chroma", "chroma/chroma.sqlite3"} <= {
+    assert {"sealed.json", "writer.lock", "writer.pid", "chroma/", "chroma/chroma.sqlite3"} <= {
         *names
     }
     assert [*written_through_links(store_vectors, nothing, names, tmp_path / "runs")] == []
@@ -147,7 +147,7 @@ def test_command_on_a_received_run_follows_no_link(name: str, run: Path, tmp_pat
 
     received(tmp_path / "first")
     written = outputs(READERS[name], tmp_path / "first")
-    known = [path.relative_to(run).as_posix() for path in run.rglob("*")]
+    known = [path.relative_to(run).as_posix() + "/" * path.is_dir() for path in run.rglob("*")]
     names = [*written, *known]
     assert [*written_through_links(READERS[name], received, names, tmp_path / "runs")] == []
 
