@@ -4,7 +4,8 @@
 
     VisenvError
     ├── ConfigurationError (ValueError)     an option has an invalid value
-    │   └── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
+    │   ├── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
+    │   └── UntrustedNameError              a received file names code, a program or a model
     ├── DataError                           a row or a file cannot be read; names it
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
     ├── EpisodeError                        an episode violates one of its invariants
@@ -68,6 +69,28 @@ class UnknownNameError(ConfigurationError, KeyError):
 
     @override
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
+        return (type(self), self._arguments)
+
+
+class UntrustedNameError(ConfigurationError):
+    """Raised when a received file names an object that only a person may choose.
+
+    Args:
+        file: The file, as at the start of a sentence.
+        what: The kind of the object, for example ``"data set"``.
+        name: The name in the file.
+    """
+
+    def __init__(self, file: str, what: str, name: str) -> None:
+        super().__init__(
+            f"{file} names the {what} {name!r:.200}, which is not registered. A file does not "
+            "choose code, programs, models or servers. If you trust it, allow its names for this "
+            "call with --trust; in Python, pass trust=True or the objects that it names."
+        )
+        self._arguments = (file, what, name)
+
+    @override
+    def __reduce__(self) -> tuple[type[UntrustedNameError], tuple[str, str, str]]:
         return (type(self), self._arguments)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from visenv.algorithm import Algorithm
+from visenv.credentials import check_no_credentials, variable_of
 from visenv.data.hub_snapshot import pinned
 from visenv.data.open import data_set_name
 from visenv.data.source import Source
@@ -64,10 +65,12 @@ def env_maker(
         data: The argument ``data``: the name of a data set, or a source.
 
     Raises:
-        ConfigurationError: If there is no such environment, or it cannot be made.
+        ConfigurationError: If there is no such environment, it cannot be made, or an option looks
+            like a credential.
     """
     given = dict(options) if isinstance(options, Mapping) else settings(options)
     arguments = given | ({} if data is None else {"data": data})
+    check_no_credentials(f"environment {name!r}", arguments)
     if isinstance(arguments.get("data"), str):
         arguments["data"] = pinned(arguments["data"])
     make = partial(gym.make, env_spec(name), **arguments)
@@ -86,10 +89,12 @@ def make_policy(name: str, options: Sequence[str] = ()) -> Policy[Any]:
     """Return the policy of that name, or of ``module:Class``, with ``key=value`` options.
 
     Raises:
-        ConfigurationError: If there is no such policy, or it cannot be made.
+        ConfigurationError: If there is no such policy, it cannot be made, or an option looks like a
+            credential.
     """
     made: Any = load("policy", name)
     arguments = settings(options)
+    check_no_credentials(f"policy {name!r}", arguments, variable_of(name, made))
     with _making("policy", name, "--policy-option", arguments):
         policy: Policy[Any] = made(**arguments)
     return policy
@@ -155,7 +160,8 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # the final name is complete
+        # The final name is complete.
+        partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder

@@ -26,6 +26,7 @@ GROUPS = {
     "policy": "visenv.policies",
     "algorithm": "visenv.algorithms",
     "data set": "visenv.data",
+    "wrapper": "visenv.wrappers",
     "record type": "visenv.records",
 }
 """The entry-point group of each kind of plugin."""

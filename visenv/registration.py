@@ -14,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from visenv import plugins
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.received import require_trust
 
 NAMESPACE = "visenv"
 
@@ -253,9 +254,25 @@ SCORERS: dict[str, str] = {
     "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
     "detector": "visenv.scorers.backends.detector:DetectorBackend",
     "segmenter": "visenv.scorers.backends.segmenter:SegmenterBackend",
+    "magnifier": "visenv.envs.mags.magnifier.backend:MagnifierBackend",
     "rules": "visenv.scorers.backends.rules:RulesBackend",
     "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
 }
+
+WRAPPERS: dict[str, str] = {
+    "NoImage": "visenv.evaluation.controls:NoImage",
+    "NoTool": "visenv.evaluation.controls:NoTool",
+    "ShuffledResults": "visenv.evaluation.controls:ShuffledResults",
+    "NativeActions": "visenv.envs.libero.native:NativeActions",
+    "ClipReward": "gymnasium.wrappers.transform_reward:ClipReward",
+    "TimeLimit": "gymnasium.wrappers.common:TimeLimit",
+    "OrderEnforcing": "gymnasium.wrappers.common:OrderEnforcing",
+    "PassiveEnvChecker": "gymnasium.wrappers.common:PassiveEnvChecker",
+}
+"""Wrappers that the spec of a saved episode may contain.
+
+A package lists its wrappers in the entry-point group ``visenv.wrappers``.
+"""
 
 CALLBACKS: dict[str, str] = {}
 """Callbacks of the trainer. visenv has none of its own; users pass ``module:Class``."""
@@ -272,6 +289,7 @@ TABLES = {
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
+    "wrapper": WRAPPERS,
     "suite": SUITES,
 }
 
@@ -287,6 +305,7 @@ def load(kind: str, name: str) -> Any:
 
     Raises:
         UnknownNameError: If there is no such name; suggests the nearest.
+        UntrustedNameError: If a received file gives ``"module:attribute"`` (`visenv.received`).
         ConfigurationError: If the object cannot be imported; the message names the missing extra.
     """
     if kind == "environment":
@@ -300,12 +319,14 @@ def _path_of(kind: str, name: str) -> str:
 
     Raises:
         UnknownNameError: If there is no such name; suggests the nearest.
+        UntrustedNameError: If a received file gives ``"module:attribute"``.
         ConfigurationError: If two packages add the same name.
     """
     table = TABLES[kind]
     if name in table:
         return table[name]
     if ":" in name:
+        require_trust(kind, name, [name])
         return name
     plugin = plugins.find(kind, name)
     if plugin is None:
@@ -348,12 +369,14 @@ def env_spec(name: str) -> EnvSpec:
 
     Raises:
         UnknownNameError: If there is no such environment; suggests the nearest.
+        UntrustedNameError: If a received file gives a module.
         ConfigurationError: If the module or the package cannot be imported.
     """
     for each in (name if "/" in name else f"{NAMESPACE}/{name}", name):
         if each in gym.registry:
             return gym.registry[each]
     if ":" in name:
+        require_trust("environment", name)
         return _spec_in_module(name)
     plugin = plugins.find("environment", name)
     if plugin is None:

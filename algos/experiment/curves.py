@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from visenv.files import replacing
+
 
 def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:
     """Draw reward, metrics, format, entropy and loss by step, with one row for each phase.
@@ -40,7 +42,8 @@ def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) ->
             chart.set_axis_on()
             _draw(chart, rows, name)
             chart.set_title(f"{phase}: {name}", fontsize=9)
-    figure.savefig(picture, dpi=110)
+    with replacing(picture) as partial:
+        figure.savefig(partial, dpi=110, format=picture.suffix.removeprefix("."))
 
 
 def _draw(chart: Any, rows: list[dict[str, Any]], name: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from visenv.errors import RunError
-from visenv.files import replacing
+from visenv.files import write_text
 from visenv.old_names import with_new_names
 
 from ..trainer.distributed import is_first
@@ -31,8 +31,7 @@ def claimed(recipe: Recipe) -> Iterator[Path]:
     with locked(folder):
         check_folder(recipe)  # again, now that no other process can write
         if not (folder / "recipe.json").exists():
-            with replacing(folder / "recipe.json") as partial:
-                partial.write_text(_as_json(recipe), encoding="utf-8")
+            write_text(folder / "recipe.json", _as_json(recipe))
         try:
             yield folder
         except Exception:
@@ -60,8 +59,7 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):
         kept[what] = {name: kept[what][name] for name in phases}
-    with replacing(folder / "results.json") as partial:
-        partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    write_text(folder / "results.json", json.dumps(kept, indent=2) + "\n")
 
 
 def check_folder(recipe: Recipe) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from visenv.credentials import check_no_credentials
 from visenv.curation.difficulty import SourceSubset
 from visenv.curation.lines import JsonLines
 from visenv.data.open import open_data
@@ -210,6 +212,7 @@ def check_parts(recipe: Recipe) -> None:
     Raises:
         ConfigurationError: If a part cannot be created. The message names it.
     """
+    _check_no_credentials(recipe)
     for name, phase in recipe.phases.items():
         algorithm = make_algorithm(phase.algorithm, phase.algorithm_options)
         if phase.reference and not algorithm.needs_reference:
@@ -229,6 +232,19 @@ def check_parts(recipe: Recipe) -> None:
     make_executor(recipe)
     check_trackers(recipe.trackers)
     make_callbacks(recipe)
+
+
+def _check_no_credentials(recipe: Recipe) -> None:
+    """Raise a `ConfigurationError` if an option looks like a credential: the recipe is saved."""
+    check_no_credentials("model", recipe.model.options)
+    check_no_credentials("sampler", recipe.sampler.options)
+    check_no_credentials("baselines", recipe.evaluation.baseline_options)
+    for name, environment in recipe.environments.items():
+        check_no_credentials(f"environment {name!r}", asdict(environment))
+    for name, phase in recipe.phases.items():
+        given = (phase.options, phase.environment_options, phase.algorithm_options)
+        for options in given:
+            check_no_credentials(f"phase {name!r}", options)
 
 
 def _check_sampler(told: SamplerConfig) -> None:

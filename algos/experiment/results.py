@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from visenv.episodes import write_episodes
-from visenv.files import replacing
+from visenv.files import output_folder, write_text
 from visenv.policy import Policy
 from visenv.rollout import MakeEnv
 
@@ -51,6 +51,8 @@ def measure(
             collected = processes.collect(played)
             if processes.first:
                 every = [episode for each in collected for episode in each]
+                for created in (folder.parent, folder):
+                    output_folder(created)
                 write_episodes(folder / f"{name}.jsonl", every)
     return scores
 
@@ -134,8 +136,7 @@ class Results:
             "seconds": self.seconds,
             "sampling_seconds": self.sampling_seconds,
         }
-        with replacing(self._path) as partial:
-            partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        write_text(self._path, json.dumps(kept, indent=2) + "\n")
 
 
 def _cell(ways: Mapping[str, HeldOutScore], name: str) -> str:

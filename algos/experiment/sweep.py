@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
-from visenv.files import replacing
+from visenv.files import write_text
 
 from ..trainer.distributed import DistributedContext
 from .experiment import SharedPhases, headline_metrics, run_recipe
@@ -223,8 +223,7 @@ def _minutes(folder: Path) -> float:
 def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -> None:
     metrics = headline_metrics(base)
     rows = sweep_rows(runs, metrics)
-    with replacing(base.folder / "sweep.json") as partial:
-        partial.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    write_text(base.folder / "sweep.json", json.dumps(rows, indent=2) + "\n")
     labels = {"arm": list(rows), "seeds": [_seeds(arm, row, runs) for arm, row in rows.items()]}
     columns = {name: [_cell(row["metrics"][name]) for row in rows.values()] for name in metrics}
     console = Console()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import RunError
+from visenv.files import empty_folder, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.policy import TrainablePolicy
 
@@ -82,8 +83,8 @@ class Checkpoints:
             return final
         partial = self.folder / f".{final.name}"
         if self._processes.first:
-            shutil.rmtree(partial, ignore_errors=True)
-            (partial / "policy").mkdir(parents=True)
+            output_folder(self.folder)
+            (empty_folder(partial) / "policy").mkdir()
         self._processes.wait()
         self._backend.save(partial / "optimizer")
         with self._backend.reading():
@@ -91,7 +92,7 @@ class Checkpoints:
                 self._policy.save(partial / "policy")
         self._processes.wait()
         if self._processes.first:
-            (partial / "state.json").write_text(json.dumps(self._state(step)), encoding="utf-8")
+            write_text(partial / "state.json", json.dumps(self._state(step)))
             publish(partial, final)
             for old in sorted(self.folder.glob("step_*"))[: -self._keep]:
                 shutil.rmtree(old)

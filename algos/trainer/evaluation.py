@@ -17,6 +17,7 @@ from visenv.errors import ConfigurationError
 from visenv.evaluation import places
 from visenv.evaluation.intervals import NOTHING
 from visenv.evaluation.summary import summarize
+from visenv.files import empty_folder, output_folder, write_text
 from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Collector, MakeEnv
 from visenv.types import Episode, Sampling
@@ -284,11 +285,10 @@ class Evaluator:
         partial = self._best / f".{final.name}"
         with self._backend.reading():
             if self._processes.first:
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir(parents=True)
-                self._policy.save(partial)
+                output_folder(self._best)
+                self._policy.save(empty_folder(partial))
                 told = json.dumps({"step": step, "headline": headline})
-                (partial / "score.json").write_text(told, encoding="utf-8")
+                write_text(partial / "score.json", told)
                 shutil.rmtree(final, ignore_errors=True)
                 publish(partial, final)
                 for path in known:

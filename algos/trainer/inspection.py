@@ -10,6 +10,7 @@ import torch
 
 from visenv.episodes import write_episodes
 from visenv.errors import EpisodeError
+from visenv.files import output_folder, replacing
 from visenv.types import Episode, Group
 
 from .credit import TrainingSegment
@@ -39,12 +40,13 @@ def save_step(
     name = f"step_{step:06d}"
     path = folder / f"{name}.jsonl"
     everyones = processes.collect(groups)
+    output_folder(folder)
     if processes.first:
         write_episodes(path, [one for each in everyones for group in each for one in group])
-    folder.mkdir(parents=True, exist_ok=True)
     if scored:
         rows = [_row(credited, logprobs) for credited, logprobs in scored]
-        torch.save(rows, folder / f"{name}.scores-{processes.rank}.pt")
+        with replacing(folder / f"{name}.scores-{processes.rank}.pt") as partial:
+            torch.save(rows, partial)
     return path
 
 

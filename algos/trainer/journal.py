@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from visenv.episodes import append_episode, episode_from_json
 from visenv.errors import DataError, RunError
-from visenv.files import replacing
+from visenv.files import check_no_link, open_output, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.types import Episode, Group
 
@@ -94,9 +94,7 @@ class EpisodeJournal:
     def _claim(self, run: Mapping[str, Any]) -> None:
         path = self._folder / "run.json"
         if not path.exists():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as partial:
-                partial.write_text(json.dumps(run, indent=2), encoding="utf-8")
+            write_text(output_folder(self._folder) / "run.json", json.dumps(run, indent=2))
         elif with_new_names(json.loads(path.read_text(encoding="utf-8"))) != run:
             raise RunError(
                 f"{self._folder} holds episodes of a run with other settings (see its run.json). "
@@ -150,7 +148,7 @@ class EpisodeJournal:
     def _write(self, path: Path, episode: Episode) -> None:
         if episode.status == "aborted":
             return
-        append_episode(path, episode)
+        append_episode(output_folder(path.parent) / path.name, episode)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._sync(path)
 
@@ -158,9 +156,8 @@ class EpisodeJournal:
         for written in self._pending.pop(step, ()):
             written.result()
         path = self._decision(step)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial:
-            partial.write_text(json.dumps(keys), encoding="utf-8")
+        output_folder(path.parent)
+        write_text(path, json.dumps(keys))
         self._sync(self._episodes(step))
 
     # ------------------------------------------------------------------ files
@@ -172,13 +169,14 @@ class EpisodeJournal:
         return self._episodes(step).with_name(f"kept_{self._rank}_of_{self._count}.json")
 
     def _sync(self, path: Path) -> None:
-        with path.open("ab") as file:
+        with open_output(path, "ab") as file:
             os.fsync(file.fileno())
         self._synced = time.monotonic()
 
 
 def _cut(path: Path) -> None:
     """Remove an incomplete line at the end, so that the next line does not continue it."""
+    check_no_link(path)
     if path.exists():
         content = path.read_bytes()
         os.truncate(path, content.rfind(b"\n") + 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from visenv.errors import RunError
+from visenv.files import check_no_link, output_folder
 
 
 @contextmanager
@@ -19,8 +20,10 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         RunError: If another process has locked the folder.
+        ConfigurationError: If the folder or the file of the lock is a link.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
+    check_no_link(folder / "run.lock")
     lock = FileLock(folder / "run.lock", blocking=False)
     try:
         lock.acquire()

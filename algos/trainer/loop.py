@@ -15,6 +15,7 @@ import torch
 from visenv.algorithm import Algorithm
 from visenv.episodes import write_episodes
 from visenv.errors import DivergedError, EpisodeError, RunError
+from visenv.files import output_folder
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.types import Group
 
@@ -323,7 +324,8 @@ class TrainingLoop:
                 on_exhausted = self._config.rollouts.selection.on_exhausted
                 learned = trainable_groups(together, self.step, on_exhausted)
                 episodes = with_advantages(self._algorithm, together, learned)
-                write_episodes(self._folder / "episodes" / f"step_{self.step:06d}.jsonl", episodes)
+                folder = output_folder(self._folder / "episodes")
+                write_episodes(folder / f"step_{self.step:06d}.jsonl", episodes)
                 observers.example("train", episodes[0])
         if last or self.step % saving.checkpoint_every == 0:
             self._save()

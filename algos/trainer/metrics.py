@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from visenv.evaluation.summary import tool_metrics
-from visenv.files import replacing
+from visenv.files import check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
 
 
@@ -149,12 +149,12 @@ class MetricsLog:
     """
 
     def __init__(self, path: Path, step: int, stage: str = "") -> None:
+        check_no_link(path)
         self._stage = {"stage": stage} if stage else {}
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
         self.steps = {int(json.loads(line)["step"]) for line in kept}
-        with replacing(path) as partial:
-            partial.write_text("".join(kept), encoding="utf-8")
-        self._file = path.open("a", encoding="utf-8")
+        write_text(path, "".join(kept))
+        self._file = open_output(path, "a", encoding="utf-8")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write the metrics of one step, counted from 1."""

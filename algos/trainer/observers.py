@@ -48,8 +48,13 @@ class Observers:
         first, folder, step = processes.first, state.folder, state.step
         self._display = Display(label, state.steps, step, episodes, shown=first)
         self._log = MetricsLog(folder / "metrics.jsonl", step, stage) if first else None
-        self._trackers = Trackers(trackers if first else (), folder, step)
         self._open = ExitStack()
+        try:
+            self._trackers = Trackers(trackers if first else (), folder, step)
+        except BaseException:
+            if self._log is not None:
+                self._log.close()
+            raise
 
     def __enter__(self) -> Observers:
         self._open.callback(self._trackers.close)

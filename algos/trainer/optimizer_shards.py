@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from visenv.errors import ConfigurationError, RunError
+from visenv.files import output_folder
 
 _WEIGHTS = "weights"
 """The key of the float32 weights among the values of a parameter."""
@@ -65,7 +66,7 @@ def save_shard(
         ConfigurationError: If the optimizer state contains a tensor that is neither a number nor
             has one value for each weight.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     parameters = {slot.name: _entry(slot, optimizer.state.get(slot.master, {})) for slot in slots}
     shard = {"step": optimizer.param_groups[0].get("step"), "parameters": parameters}
     torch.save(shard, folder / f"shard_{rank:05d}_of_{count:05d}.pt")

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from visenv.files import empty_folder, output_folder
 from visenv.policy import TrainablePolicy
 
 from .backend import TrainingBackend
@@ -81,10 +82,9 @@ class ReferencePolicy:
         final = self._folder / f"step_{step:06d}"
         if self._processes.first:
             partial = self._folder / f".{final.name}"
-            for old in (partial, final):
-                shutil.rmtree(old, ignore_errors=True)
-            partial.mkdir(parents=True)
-            policy.save(partial)
+            output_folder(self._folder)
+            shutil.rmtree(final, ignore_errors=True)
+            policy.save(empty_folder(partial))
             publish(partial, final)
         self._processes.wait()
         return final

@@ -19,6 +19,7 @@ from accelerate.tracking import (
 )
 
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.files import check_no_links_in, write_text
 from visenv.private_names import check_private_names
 from visenv.types import Episode, Pixels, all_images
 
@@ -32,6 +33,7 @@ _IMAGE_HEIGHT = 192
 
 
 def _tensorboard(folder: Path, step: int) -> GeneralTracker:
+    check_no_links_in(folder / "tensorboard")
     return TensorBoardTracker("tensorboard", logging_dir=folder, purge_step=step + 1)
 
 
@@ -95,7 +97,7 @@ class Trackers:
             tracker.start()
             if isinstance(tracker, MLflowTracker):
                 identity = tracker.tracker.info.run_id
-                (folder / "mlflow_run_id").write_text(identity, encoding="utf-8")
+                write_text(folder / "mlflow_run_id", identity)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Send the metrics of a step, counted from 1."""
@@ -148,7 +150,7 @@ def _run_id(folder: Path) -> str:
     """Return the id of the run, which is drawn once and saved in its folder."""
     path = folder / "tracker_id"
     if not path.exists():
-        path.write_text(uuid4().hex, encoding="utf-8")
+        write_text(path, uuid4().hex)
     return path.read_text(encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from visenv.credentials import VARIABLES, check_no_credentials
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
 from visenv.scorers.chat import ChatChoice, ChatClient
@@ -59,7 +60,8 @@ class OpenAIPolicy(Policy[ChatSession]):
         concurrency: Most requests at the same time.
 
     Raises:
-        ConfigurationError: If an option has an invalid value, or the key is not set.
+        ConfigurationError: If an option has an invalid value or looks like a credential, or the key
+            is not set.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class OpenAIPolicy(Policy[ChatSession]):
             raise ConfigurationError(
                 f"regex_field must be None or one of {_REGEX_FIELDS}, got {regex_field!r}."
             )
+        given = {"model": model, "base_url": base_url, "key_variable": key_variable, "extra": extra}
+        check_no_credentials("policy 'openai'", given, VARIABLES["openai"])
         self.model = model
         self.prefill = prefill
         self.regex_field = regex_field

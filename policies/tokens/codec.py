@@ -10,6 +10,7 @@ from typing import Any, Literal
 import transformers
 
 from visenv.errors import ConfigurationError, PolicyError
+from visenv.pretrained import load_pretrained
 from visenv.types import Episode, Message
 
 from .constrain import RegexConstraints
@@ -113,7 +114,7 @@ class Codec:
 
     def _videos(self, model: str, *, required: bool) -> VideoEncoder | None:
         """Return the encoder of videos, or None if they can only be shown as frames."""
-        vision = transformers.AutoConfig.from_pretrained(model).vision_config
+        vision = load_pretrained(transformers.AutoConfig, model).vision_config
         try:
             self.template.require_video()
             return VideoEncoder(self.processor, getattr(vision, "tokens_per_second", 1.0))

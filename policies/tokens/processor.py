@@ -17,6 +17,7 @@ from transformers import ProcessorMixin
 from transformers.utils.import_utils import is_torchvision_available
 
 from visenv.errors import PolicyError
+from visenv.pretrained import load_pretrained
 
 _TOKENS = {
     "image": "<|image_pad|>",
@@ -41,9 +42,9 @@ def load_processor(name: str) -> Any:
         PolicyError: If the architecture of the model is not supported.
     """
     if is_torchvision_available():
-        return transformers.AutoProcessor.from_pretrained(name)
-    model_type = transformers.AutoConfig.from_pretrained(name).model_type
-    return processor_class(model_type).from_pretrained(name)
+        return load_pretrained(transformers.AutoProcessor, name)
+    model_type = load_pretrained(transformers.AutoConfig, name).model_type
+    return load_pretrained(processor_class(model_type), name)
 
 
 def save_processor(processor: Any, folder: Path) -> None:

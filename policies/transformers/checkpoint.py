@@ -11,7 +11,9 @@ import torch
 import transformers
 
 from visenv.errors import ConfigurationError, PolicyError, RunError
+from visenv.files import check_no_links_in, output_folder
 from visenv.policy import no_gather
+from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
 
 from ..tokens.processor import processor_class
@@ -39,8 +41,9 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
     """
     try:
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
-            _check_architecture(name, transformers.AutoConfig.from_pretrained(name))
-            model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
+            _check_architecture(name, load_pretrained(transformers.AutoConfig, name))
+            model: Any = load_pretrained(
+                transformers.AutoModelForImageTextToText,
                 name,
                 dtype=dtype,
                 attn_implementation={"text_config": attention, "vision_config": "sdpa"},
@@ -170,10 +173,14 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
 
     Args:
         model: A model with or without adapters.
-        folder: The folder of the checkpoint.
+        folder: The folder of the checkpoint, which is created if it does not exist.
         merge: Whether adapters, if there are any, are merged, and also written to a folder of their
             own; otherwise they are omitted.
+
+    Raises:
+        ConfigurationError: If the folder is or contains a link.
     """
+    check_no_links_in(output_folder(folder))
     adapted = bool(lora.layers(model))
     weights = dict(named_weights(model, no_gather, merge=merge)) if adapted else None
     with _quiet():

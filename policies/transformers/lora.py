@@ -18,6 +18,7 @@ import safetensors.torch
 import torch
 
 from visenv.errors import ConfigurationError, RunError
+from visenv.files import output_folder
 from visenv.policy import Adapter
 
 from . import shards
@@ -159,7 +160,7 @@ def without(model: Any) -> Iterator[None]:
 
 def save_adapters(model: Any, folder: Path) -> None:
     """Write the adapters in peft's format; `peft.PeftModel.from_pretrained` reads it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     weights = {name: weight.detach().contiguous() for name, weight in adapters(model).items()}
     safetensors.torch.save_file(weights, folder / "adapter_model.safetensors")
     model.peft_config[_NAME].save_pretrained(str(folder))

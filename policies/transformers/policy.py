@@ -256,7 +256,6 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         LoRA adapters are merged into its weights, and also written in the format of peft to its
         folder ``adapter``.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         save_model(self.network.model, folder, merge=not self._bare)
         save_processor(self.codec.processor, folder)
 

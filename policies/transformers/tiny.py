@@ -167,7 +167,6 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     processor = processor_class(config.architecture)(
         image_processor, tokenizer, chat_template=CHAT_TEMPLATE
     )
-    folder.mkdir(parents=True, exist_ok=True)
     save_model(model, folder)
     save_processor(processor, folder)
     return folder

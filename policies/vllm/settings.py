@@ -12,6 +12,7 @@ import torch
 import transformers
 
 from visenv.errors import ConfigurationError, PolicyError, RunError
+from visenv.pretrained import load_pretrained
 
 from ..tokens.codec import Codec, VideoMode
 from .images import ImageMeter
@@ -125,7 +126,7 @@ def read_config(model: str | Path) -> Any:
         PolicyError: If the model has no vision.
     """
     try:
-        config = transformers.AutoConfig.from_pretrained(str(model))
+        config = load_pretrained(transformers.AutoConfig, str(model))
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {model}: {error}") from error
     if not hasattr(config, "vision_config") or not hasattr(config, "text_config"):

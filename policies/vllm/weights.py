@@ -15,6 +15,7 @@ import torch
 import transformers
 
 from visenv.errors import PolicyError
+from visenv.pretrained import load_pretrained
 
 _COLUMNS = 16
 _HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
@@ -71,7 +72,7 @@ class WeightManifest:
     """
 
     def __init__(self, model: str) -> None:
-        config = transformers.AutoConfig.from_pretrained(model)
+        config = load_pretrained(transformers.AutoConfig, model)
         with torch.device("meta"):
             empty = transformers.AutoModelForImageTextToText.from_config(config)
         state: Mapping[str, torch.Tensor] = empty.state_dict()

@@ -357,14 +357,29 @@ def test_read_episodes_without_a_check_of_pixels_finds_a_missing_image_on_use(
         _ = episode.images[0].pixels
 
 
-def test_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+@pytest.mark.attack("files: a name in a file stays below its folder")
+@pytest.mark.parametrize("name", ["../../secret", "../other.html?x", "images/x", "A" * 64, "0"])
+def test_image_is_named_by_its_hash_and_nothing_else(name: str, tmp_path: Path) -> None:
     PIL.Image.new("RGB", (2, 2)).save(tmp_path / "secret.png")
     (tmp_path / "run").mkdir()
     write_episodes(tmp_path / "run" / "a.jsonl", [_shows(PICTURES[0])])
     text = (tmp_path / "run" / "a.jsonl").read_text()
-    changed = text.replace(PICTURES[0].sha256, "../../secret")
+    changed = text.replace(PICTURES[0].sha256, name)
     (tmp_path / "run" / "a.jsonl").write_text(changed)
-    with pytest.raises(DataError, match=r"no image file .*images/secret\.png"):
+    for check_pixels in (True, False):
+        with pytest.raises(DataError, match="an image is named by its SHA-256"):
+            list(read_episodes(tmp_path / "run" / "a.jsonl", check_pixels=check_pixels))
+
+
+@pytest.mark.attack("files: a name in a file stays below its folder")
+def test_image_that_is_a_link_to_another_folder_is_not_read(tmp_path: Path) -> None:
+    image = PICTURES[0]
+    (tmp_path / "private.png").write_bytes(image.png())
+    write_episodes(tmp_path / "run" / "a.jsonl", [_shows(image)])
+    saved = tmp_path / "run" / "images" / f"{image.sha256}.png"
+    saved.unlink()
+    saved.symlink_to(tmp_path / "private.png")
+    with pytest.raises(DataError, match="is a link to a place outside"):
         list(read_episodes(tmp_path / "run" / "a.jsonl"))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,9 @@ from visenv import __version__
 from visenv.errors import UnknownNameError, VisenvError
 from visenv.old_names import check_options
 from visenv.registration import load
+
+_OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""A name ``module:attribute`` of a person's own object, or of a data set in a folder."""
 
 
 class Command(NamedTuple):
@@ -94,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(_usage(), file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
-    if "" not in sys.path:
+    if _names_code(words) and "" not in sys.path:
         sys.path.append("")  # so that module:Class is also found in the current folder
     try:
         if words[0] == "train":  # its options are in the recipes, which load PyTorch
@@ -111,6 +115,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return 130
     return 0
+
+
+def _names_code(words: Sequence[str]) -> bool:
+    """Return whether a command may need modules of the current folder.
+
+    Otherwise, the folder is not searched: it can be a received one, and a missing optional package
+    must not be replaced by one of its files.
+    """
+    return words[0] == "train" or "--trust" in words or any(map(_OWN_NAME.search, words))
 
 
 def _usage() -> str:

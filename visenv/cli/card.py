@@ -30,6 +30,7 @@ class CardCommand:
 
         from visenv.cards import animate, card_markdown, make_card
         from visenv.cards.terminal import WrappedMarkdown
+        from visenv.files import replacing
 
         check_at_least(0, episodes=self.episodes)
         card = make_card(self.env, self.episodes)
@@ -37,4 +38,5 @@ class CardCommand:
         if self.picture is not None:
             if card.episode is None:
                 raise ConfigurationError("--picture needs an episode that can be played.")
-            self.picture.write_bytes(animate(card.episode))
+            with replacing(self.picture) as partial:
+                partial.write_bytes(animate(card.episode))

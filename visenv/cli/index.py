@@ -39,6 +39,7 @@ class IndexCommand:
         from visenv.documents.page_store import PageStore
         from visenv.documents.rankers import open_embedder
         from visenv.errors import DataError
+        from visenv.retrieval.index_names import index_name
 
         library = FolderLibrary(self.documents)
         embedder = open_embedder(self.embedder, self.model, self.device)
@@ -56,4 +57,5 @@ class IndexCommand:
                 advance()
             documents = len(store.documents)
         print(*left_out, f"{pages} pages embedded, {documents} documents in {self.out}", sep="\n")
-        print(f'use it: gym.make("visenv/ArmDoc-v0", ranker="{self.embedder}:{self.out}", ...)')
+        name = index_name(f"{self.embedder}:{self.out}", embedder.name)
+        print(f'use it: gym.make("visenv/ArmDoc-v0", ranker="{name}", ...)')

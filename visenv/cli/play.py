@@ -9,6 +9,7 @@ from typing import Any
 
 from visenv.cli.arguments import DataName, EnvName, Settings, check_at_least
 from visenv.cli.screen import open_on_screen
+from visenv.files import output_folder, replacing
 from visenv.makers import env_maker
 from visenv.records import known_fields
 from visenv.rollout import EnvAdapter
@@ -79,9 +80,9 @@ class PlayCommand:
         return shown
 
     def _save(self, image: Image, number: int) -> str:
-        self.images.mkdir(parents=True, exist_ok=True)
-        path = self.images / f"image_{number}.png"
-        path.write_bytes(image.png())
+        path = output_folder(self.images) / f"image_{number}.png"
+        with replacing(path) as partial:
+            partial.write_bytes(image.png())
         if self.show:
             open_on_screen(path)
         width, height = image.size

@@ -33,6 +33,10 @@ class RescoreCommand:
     """An argument of the environment to change; may be given several times."""
     ask: bool = False
     """Request verdicts from judges if the file does not contain them."""
+    trust: bool = False
+    """Let the file name code, programs, models and servers, for this call. They run with your
+    rights. By default a file may name only registered objects; your own environment needs this.
+    """
     out: Path | None = None
     """File to write the episodes to, with their new rewards."""
 
@@ -47,7 +51,8 @@ class RescoreCommand:
             raise ConfigurationError(f"{self.out} exists; name a new file.")
         given: dict[str, Any] = {"reward": self.reward, "data": self.data}
         options = {name: value for name, value in given.items() if value is not None}
-        rescorer = Rescorer(options | settings(self.option), ask_missing=self.ask)
+        options |= settings(self.option)
+        rescorer = Rescorer(options, ask_missing=self.ask, trust=self.trust)
         counts: Counter[str] = Counter()
         rescored: list[Episode] = []
         for episode in read_episodes(self.file):
@@ -56,6 +61,8 @@ class RescoreCommand:
             if self.out is not None:
                 rescored.append(new)
         rescorer.close()
+        for name in rescorer.trusted:
+            print(f"trusted: {name}")
         for name in ("equal", "changed", "aborted"):
             print(f"{name}: {counts[name]}")
         if self.out is not None:

@@ -41,18 +41,20 @@ class SearchBuildCommand:
         for problem in corpus.problems:
             print(f"left out: {problem}")
         print(f"{count} passages in {self.out}")
+        print(f'use it: search="words:{self.out}"')
         if self.meaning:
             self._embed(count)
-        print(f'use it: search="words:{self.out}"')
 
     def _embed(self, count: int) -> None:
         from visenv.cli.tables import progress
         from visenv.retrieval.encoder import Encoder
+        from visenv.retrieval.index_names import index_name
         from visenv.search import meaning
 
         with progress("passages", count) as advance:
             new = meaning.build(self.out, Encoder(self.model, self.device), advance)
-        print(f"{new} passages embedded")
+        name = index_name(f"meaning:{self.out}", self.model)
+        print(f'{new} passages embedded; use it: search="{name}"')
 
 
 @dataclass(frozen=True)

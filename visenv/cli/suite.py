@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
+from visenv.files import check_no_link, output_folder, write_text
 
 if TYPE_CHECKING:
     from visenv.cli.playing import Player
@@ -100,9 +101,9 @@ class SuiteCommand:
         page = markdown(suite, rows)
         print(page, end="")
         if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            (self.out / "suite.md").write_text(page)
-            (self.out / "suite.json").write_text(json.dumps(as_json(suite, rows), indent=2) + "\n")
+            folder = output_folder(self.out)
+            write_text(folder / "suite.md", page)
+            write_text(folder / "suite.json", json.dumps(as_json(suite, rows), indent=2) + "\n")
 
     def _asked(self) -> list[_Asked]:
         """Return the policies of the table.
@@ -110,6 +111,8 @@ class SuiteCommand:
         Raises:
             ConfigurationError: If two rows are the same, or a row is empty.
         """
+        if self.out is not None:
+            check_no_link(self.out)
         if not self.row:
             return [_Asked(self.policy, self.policy, self.policy_option, self.out)]
         if self.policy_option:
@@ -123,6 +126,8 @@ class SuiteCommand:
                 )
             slug = re.sub(r"[^a-z0-9]+", "-", row.lower()).strip("-")
             out = None if self.out is None else self.out / slug
+            if out is not None:
+                check_no_link(out)
             asked.append(_Asked(row, words[0], words[1:], out))
         if len({each.out or each.label for each in asked}) < len(asked):
             raise ConfigurationError("Two --row options are equal.")
@@ -196,6 +201,7 @@ def _play(
     )
     folder = None if asked.out is None else asked.out / column.slug
     if folder is not None and control is not None:
+        check_no_link(folder)
         folder = folder / control
     played = player.play(specs, folder, control)
     summary = summarize(played, unread, totals(played))

@@ -27,6 +27,7 @@ from visenv.curation.lines import InputRows, Row, read_object
 from visenv.curation.step import CurationStep, StepReport
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
+from visenv.files import write_text
 from visenv.types import Episode, Message, all_images, flatten
 
 LAYOUTS = ("llama-factory", "trl")
@@ -144,4 +145,4 @@ def _describe(out: Path) -> None:
             "system_tag": "system",
         },
     }
-    path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(known, indent=2) + "\n")

@@ -17,8 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 from filelock import lock_descriptor
 
-from visenv.curation.lines import InputRow, Row, anchored, relative
+from visenv.curation.lines import InputRow, Row, anchored, relative, with_own_images
 from visenv.errors import ConfigurationError, DataError
+from visenv.files import open_output
 
 FORMAT = 1
 """Format number in the first line; files with another number are refused."""
@@ -88,7 +89,7 @@ class CurationJournal:
     def __init__(self, path: Path, step: str, settings: Mapping[str, Any]) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        self._file = open_output(path, "a+b")
         self._entries: dict[str, _Entry] = {}
         self._synced = time.monotonic()
         header = json.dumps({"journal": FORMAT, "step": step, "settings": dict(settings)}).encode()
@@ -133,6 +134,15 @@ class CurationJournal:
             self._sync()
         failed = outcome.status == "failed"
         self._entries[line.id] = _Entry(line.digest, failed, offset, len(content))
+
+    def with_own_images(self, outcome: RowOutcome) -> RowOutcome:
+        """Return an outcome whose images are below the folder of the journal.
+
+        Raises:
+            DataError: If an image cannot be read.
+        """
+        folder = self.path.parent
+        return outcome._replace(rows=tuple([with_own_images(row, folder) for row in outcome.rows]))
 
     def close(self) -> None:
         """Sync the file to disk, and release its lock."""

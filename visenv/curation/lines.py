@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from visenv.data.json_rows import json_value
 from visenv.errors import DataError
-from visenv.files import replacing
+from visenv.files import (
+    check_no_link,
+    file_inside,
+    is_image_name,
+    output_folder,
+    replacing,
+)
 
 Row = dict[str, Any]
 """One row: a JSON object with an ``"id"``."""
@@ -53,8 +60,9 @@ class JsonLines:
     """Iterates over the rows of a JSONL file, with one row in memory at a time.
 
     Empty lines are skipped. A line that is not a JSON object, has no id (a non-empty string or an
-    integer) or repeats an id is an `InputRow` with a problem. Paths under `PATH_KEYS` are relative
-    to the file, and are returned as absolute paths.
+    integer) or repeats an id is an `InputRow` with a problem, and so is a row with a path that is
+    not below the folder of the file. Paths under `PATH_KEYS` are relative to that folder, and are
+    returned as absolute paths.
 
     Args:
         path: The file.
@@ -121,22 +129,69 @@ def read_object(content: bytes | str) -> Row:
 
 
 def relative(row: Row, folder: Path) -> Row:
-    """Return the row with the paths of its images relative to `folder`, for writing it there."""
-    return row | {
-        key: [os.path.relpath(path, folder) for path in row[key]] for key in _path_keys(row)
-    }
+    """Return the row with the paths of its images relative to `folder`, for writing it there.
+
+    A row can only be read again if its images are below `folder` (`with_own_images`).
+    """
+    return _with_paths(row, lambda path: os.path.relpath(path, folder))
 
 
 def anchored(row: Row, folder: Path) -> Row:
     """Return a row read from `folder` with absolute paths of its images.
 
     The inverse of `relative`.
+
+    Raises:
+        DataError: If a name under `PATH_KEYS` is not that of a file below `folder`.
     """
-    # Path.resolve would follow links, and raises for names that contain NUL.
-    return row | {
-        key: [os.path.abspath(folder / path) for path in row[key]]  # noqa: PTH100
-        for key in _path_keys(row)
-    }
+    root = _absolute(folder)
+
+    def below(name: str) -> str:
+        if "\0" not in name and _is_below(root, str(root / name)):  # also an absolute path
+            name = _absolute(root / name).relative_to(root).as_posix()
+        return str(file_inside(root, name))
+
+    return _with_paths(row, below)
+
+
+def with_own_images(row: Row, folder: Path) -> Row:
+    """Return the row with images below `folder`: others are copied to ``images/`` in it.
+
+    A folder of rows then needs no other folder, and can be moved or sent.
+
+    Args:
+        row: A row with absolute paths of its images.
+        folder: The folder to which the row is written.
+
+    Raises:
+        DataError: If an image cannot be read.
+    """
+    return _with_paths(
+        row, lambda path: path if _is_below(folder, path) else str(copy_image(Path(path), folder))
+    )
+
+
+def copy_image(path: Path, folder: Path) -> Path:
+    """Copy a file to ``images/`` in `folder`, once, and return the copy.
+
+    The copy keeps the name of an image that visenv saved, which is the hash of its pixels. Another
+    copy is named by the hash of the file.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
+    try:
+        name = path.name
+        if not is_image_name(name):
+            name = hashlib.sha256(path.read_bytes()).hexdigest() + path.suffix.lower()
+        copy = output_folder(folder / "images") / name
+        check_no_link(copy)
+        if not copy.exists():
+            with replacing(copy) as partial:
+                shutil.copyfile(path, partial)
+    except OSError as error:
+        raise DataError(f"the image {path} cannot be read: {error}") from error
+    return copy
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> int:
@@ -165,11 +220,26 @@ def _id_of(row: Row) -> str:
     raise DataError("it has no id: a string or an integer under 'id'")
 
 
-def _path_keys(row: Row) -> list[str]:
-    """Return the keys of a row that contain a list of paths."""
-    lists = {key: row.get(key) for key in PATH_KEYS}
-    return [
-        key
-        for key, paths in lists.items()
-        if isinstance(paths, list) and all(isinstance(each, str) for each in paths)
-    ]
+def _with_paths(row: Row, change: Callable[[str], str]) -> Row:
+    """Return the row with changed paths.
+
+    Raises:
+        DataError: If a list under `PATH_KEYS` contains anything but texts.
+    """
+    changed: Row = {}
+    for key in PATH_KEYS:
+        paths = row.get(key)
+        if isinstance(paths, list):
+            if not all(isinstance(path, str) for path in paths):
+                raise DataError(f"{key} must be a list of paths, got {paths!r:.80}")
+            changed[key] = [change(path) for path in paths]
+    return row | changed
+
+
+def _is_below(folder: Path, path: str) -> bool:
+    return _absolute(path).is_relative_to(_absolute(folder))
+
+
+def _absolute(path: str | Path) -> Path:
+    """Return an absolute path without "..", in which links remain."""
+    return Path(os.path.abspath(path))  # noqa: PTH100

@@ -29,6 +29,7 @@ from visenv.background import run_here
 from visenv.curation.journal import CurationJournal, RowOutcome, failed
 from visenv.curation.lines import InputRow, InputRows, JsonLines, Row, write_lines
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
+from visenv.files import write_text
 
 _FAILURES: dict[type[Exception], str] = {
     DataError: "cannot be read",
@@ -196,7 +197,8 @@ class _Work:
         if line.problem:
             return failed("cannot be read", line.problem)
         try:
-            return await self._step.decide(line.row)
+            outcome = await self._step.decide(line.row)
+            return self._journal.with_own_images(outcome)
         except tuple(_FAILURES) as error:
             reason = next(word for kind, word in _FAILURES.items() if isinstance(error, kind))
             return failed(reason, f"{type(error).__name__}: {error}")
@@ -245,5 +247,5 @@ def _finish(lines: InputRows, journal: CurationJournal, out: Path) -> StepReport
         rows=written,
     )
     summary = json.dumps(account._asdict(), indent=2) + "\n"
-    out.with_name(f"{out.stem}.summary.json").write_text(summary, encoding="utf-8")
+    write_text(out.with_name(f"{out.stem}.summary.json"), summary)
     return account

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import DataError
+from visenv.files import is_relative
 from visenv.types import Image, Sample
 
 _KEPT = 4
@@ -260,10 +261,13 @@ def text_of(row: Any, key: str) -> str:
 def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = ("",)) -> Path:
     """Return the image file with this name in the first of `folders` that contains it.
 
+    Links are followed: the person names the folder of a data set, and a download from the hub
+    consists of links.
+
     Raises:
         DataError: If no folder contains it, or if the name refers to a place outside the folder.
     """
-    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+    if not is_relative(name):
         raise DataError(f"the image name {name!r} leads out of the data folder")
     tried = [folder / (name + suffix) for folder in folders for suffix in suffixes]
     for path in tried:

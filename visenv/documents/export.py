@@ -7,7 +7,7 @@ from pathlib import Path
 from visenv.documents.document import Document
 from visenv.documents.page_images import TEXT_SUFFIX
 from visenv.errors import DataError
-from visenv.files import replacing
+from visenv.files import output_folder, replacing
 
 PAGE_SIDE = 2048
 """Longest side of a written page, pixels."""
@@ -32,7 +32,7 @@ def write_pages(document: Document, folder: Path, long_side: int = PAGE_SIDE) ->
     name = document.name
     if not name or Path(name).name != name or not name.isprintable() or name.startswith("."):
         raise DataError(f"the name of the document cannot be that of a file: {name!r:.80}")
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     files = [folder / f"{name}_{page}.png" for page in range(1, len(document) + 1)]
     for page, file in enumerate(files, start=1):
         text = document.page_text(page)

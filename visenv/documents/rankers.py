@@ -8,7 +8,8 @@ from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import PageRanker
 from visenv.documents.embedder import Embedder
 from visenv.documents.vector_ranker import VectorRanker
-from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.errors import UnknownNameError
+from visenv.retrieval.index_names import chosen_model, read_place
 from visenv.retrieval.sealed_vectors import SealedVectors
 
 EMBEDDERS = ("text", "clip")
@@ -28,12 +29,12 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
         ConfigurationError: If the default text model is not installed.
     """
     from visenv.documents.sentence_models import ClipEmbedder, TextEmbedder
-    from visenv.scorers.backends.encoder import PACKAGED_MODEL
+    from visenv.scorers.backends.encoder import CLIP_MODEL, PACKAGED_MODEL
 
     if kind not in EMBEDDERS:
         raise UnknownNameError("embedder", kind, EMBEDDERS)
     if kind == "clip":
-        return ClipEmbedder(model or "clip-ViT-B-32", device=device)
+        return ClipEmbedder(model or CLIP_MODEL, device=device)
     return TextEmbedder(None if model == PACKAGED_MODEL else model, device=device)
 
 
@@ -42,19 +43,20 @@ def open_ranker(text: str) -> PageRanker:
 
     Args:
         text: ``"bm25"``, or ``"text:<index>"`` or ``"clip:<index>"`` with the folder of an index
-            that ``visenv index`` made; the embedder is the one of the index.
+            that ``visenv index`` made. For an index of a model other than the default of its kind,
+            the model follows: ``"text:<index>?model=<model>"``.
 
     Raises:
         UnknownNameError: If there is no such ranker.
-        ConfigurationError: If the name contains no index.
+        ConfigurationError: If the name contains no index, or not the model of the index.
         DataError: If the folder contains no finished index.
     """
-    kind, _, index = text.partition(":")
+    kind, _, place = text.partition(":")
     if text == "bm25":
         return Bm25Ranker()
     if kind not in EMBEDDERS:
         raise UnknownNameError("ranker", kind, ("bm25", *EMBEDDERS))
-    if not index:
-        raise ConfigurationError(f"Name the folder of the index, {kind}:<index>; got {text!r}.")
+    index, model = read_place(place, f"{kind}:<index>")
     vectors = SealedVectors(Path(index))
-    return VectorRanker(vectors, open_embedder(kind, vectors.seal.embedder))
+    made_by = vectors.seal.embedder
+    return VectorRanker(vectors, open_embedder(kind, chosen_model(made_by, model, text)))

@@ -15,7 +15,7 @@ from visenv.documents.document import Document
 from visenv.documents.stitch import LONG_SIDE
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.vectors import Vectors
-from visenv.scorers.backends.encoder import PACKAGED_MODEL, packaged_model
+from visenv.scorers.backends.encoder import CLIP_MODEL, PACKAGED_MODEL, packaged_model
 
 PASSAGE_WORDS = 170
 """Words of a passage: about the 256 tokens that MiniLM reads."""
@@ -32,7 +32,7 @@ class ClipEmbedder:
         device: PyTorch device.
     """
 
-    def __init__(self, model: str | Path = "clip-ViT-B-32", *, device: str = "cpu") -> None:
+    def __init__(self, model: str | Path = CLIP_MODEL, *, device: str = "cpu") -> None:
         self.name = str(model)
         self._encoder = Encoder(model, device)
 

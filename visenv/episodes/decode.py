@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
+from visenv.files import file_inside, image_name
 from visenv.records import event_from_json, truth_from_json
 from visenv.types import (
     Episode,
@@ -61,11 +62,12 @@ class ImageFolder(NamedTuple):
         """Return the image with this hash.
 
         Raises:
+            DataError: If `sha256` is not a SHA-256, or the file is a link to another folder.
             ImageError: If the image is missing or has other pixels.
         """
         image = self.known.get(sha256)
         if image is None:
-            path = self.folder / f"{Path(sha256).name}.png"
+            path = file_inside(self.folder, image_name(sha256))
             image = Image.from_file(path, None if self.check_pixels else sha256)
             if image.sha256 != sha256:
                 raise ImageError(f"the pixels of {image.name} are not those it was saved with.")

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from visenv.errors import DataError, EpisodeError
-from visenv.files import replacing
+from visenv.files import check_no_link, open_output, output_folder, replacing
 from visenv.types import Episode, Image
 
 from .decode import BROKEN, ImageFolder, decode
@@ -60,7 +60,7 @@ def append_episode(path: str | Path, episode: Episode) -> None:
     path = Path(path)
     line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
     save_images(path.parent / "images", _all_images(episode))
-    with path.open("ab", buffering=0) as file:
+    with open_output(path, "ab", buffering=0) as file:
         start = file.tell()
         try:
             written = file.write(line)
@@ -108,8 +108,12 @@ def read_episodes(
 
 
 def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
-    """Write the missing images to ``folder/<sha256>.png``, lossless, and return all paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the missing images to ``folder/<sha256>.png``, lossless, and return all paths.
+
+    Raises:
+        ConfigurationError: If the folder or one of the files is a link.
+    """
+    output_folder(folder)
     paths: list[Path] = []
     for image in images:
         path = folder / f"{image.sha256}.png"
@@ -135,6 +139,7 @@ def _all_images(episode: Episode) -> Iterator[Image]:
 
 
 def _write_image(path: Path, image: Image) -> None:
+    check_no_link(path)
     if path.exists():
         return
     with replacing(path) as partial:

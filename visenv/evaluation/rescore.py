@@ -1,30 +1,29 @@
 """Computes the reward of a saved episode again, from its events and ground truth.
 
-The environment is made again from the spec in the episode. The sample is read from its data source,
-or generated again from the seed, and must have the saved hashes. Verdicts of scorers are taken from
-the episode itself, so that the reward is reproduced to the bit without any judge; a new reward may
-request further verdicts.
+The environment is made again from the spec in the episode (`visenv.evaluation.saved_env`). The
+sample is read from its data source, or generated again from the seed, and must have the saved
+hashes. Verdicts of scorers are taken from the episode itself, so that the reward is reproduced to
+the bit without any judge; a new reward may request further verdicts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import seeding
 
 from visenv import background
 from visenv.data.source import draw
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, VisenvError
-from visenv.old_names import with_new_env_options
+from visenv.evaluation.saved_env import named_in, remake
+from visenv.received import ReceivedNames, resolving
 from visenv.records import truth_to_json
-from visenv.registration import NAMESPACE
 from visenv.rewards import RewardContext, RewardWrapper
 from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
 from visenv.types import Aborted, Episode, EventLog, Sample, Scored, Truncated, Turn
@@ -40,13 +39,26 @@ class Rescorer:
         options: Options of the environment to change, for example ``{"reward": "outcome"}`` or
             another ``"data"`` folder; by default all options are those of the episode.
         ask_missing: Whether verdicts that an episode does not contain are requested from scorers.
+        trust: Whether episodes may name code, programs, models and servers, which then run with the
+            rights of this process; or the classes and functions that they may name. By default
+            they may name only registered objects, and objects in `options`.
+
+    Attributes:
+        trusted: The names in episodes that were accepted because of `trust`.
     """
 
     def __init__(
-        self, options: Mapping[str, Any] | None = None, *, ask_missing: bool = False
+        self,
+        options: Mapping[str, Any] | None = None,
+        *,
+        ask_missing: bool = False,
+        trust: bool | Collection[object] = False,
     ) -> None:
+        self.trusted: dict[str, None] = {}
         self._options = dict(options or {})
         self._ask_missing = ask_missing
+        self._trust = trust
+        self._named = [*named_in(self._options)]
         self._envs: dict[str, Env] = {}
 
     def rescore(self, episode: Episode) -> Episode:
@@ -55,13 +67,31 @@ class Rescorer:
         An aborted episode has no reward and is returned unchanged.
 
         Raises:
+            UntrustedNameError: If the episode names an object that is not registered, without
+                `trust`.
             ConfigurationError: If the episode does not contain the spec of its environment, or the
                 effect of a wrapper outside of the reward cannot be repeated.
-            DataError: If the sample is not the one of the episode.
+            DataError: If the sample is not the one of the episode, or the environment cannot
+                process the episode.
             ServiceError: If a verdict is missing and may not be requested, or a scorer failed.
         """
         if episode.failure is not None:
             return episode
+        file = f"The episode of {episode.env_id} (seed {episode.seed})"
+        names = ReceivedNames(file, self._trust, self._named)
+        try:
+            with resolving(names):
+                rescored = self._rescored(episode)
+        except VisenvError:
+            raise
+        except Exception as error:  # the options and events of a file can have any value
+            raise DataError(
+                f"{file} cannot be rescored: {type(error).__name__}: {error!s:.500}"
+            ) from error
+        self.trusted |= names.used
+        return rescored
+
+    def _rescored(self, episode: Episode) -> Episode:
         env = self._env(episode)
         base = env.unwrapped
         assert isinstance(base, VisEnv)
@@ -84,7 +114,7 @@ class Rescorer:
                 "its environment: an option, such as a source, cannot be written as JSON."
             )
         if episode.env_spec not in self._envs:
-            self._envs[episode.env_spec] = _made_again(episode, self._options)
+            self._envs[episode.env_spec] = remake(episode, self._options)
         return self._envs[episode.env_spec]
 
     async def _paid(
@@ -125,30 +155,6 @@ class Rescorer:
             term_notes=context.notes,
             term_weights=wrapper.term_weights,
         )
-
-
-def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
-    """Make the environment of an episode from its spec, with some options changed.
-
-    Raises:
-        ConfigurationError: If this version of visenv, or of the user's package, cannot make it.
-    """
-    where = f"The environment of the episode of {episode.env_id} (seed {episode.seed})"
-    try:
-        spec = EnvSpec.from_json(episode.env_spec)
-        if spec.namespace == NAMESPACE:
-            spec.kwargs = with_new_env_options(spec.kwargs)
-        spec.kwargs.update(options)
-        if spec.namespace != NAMESPACE or spec.id in gym.registry:
-            return gym.make(spec)
-    except VisenvError:
-        raise
-    except Exception as error:  # a spec of another version can contain any name
-        raise ConfigurationError(
-            f"{where} cannot be made from its spec; was it played with another version? "
-            f"{type(error).__name__}: {error!s:.500}"
-        ) from error
-    raise ConfigurationError(f"{where} is {spec.id}, which this version of visenv does not have.")
 
 
 class _Payment(NamedTuple):
@@ -197,11 +203,13 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     Raises:
         DataError: If the media or the ground truth differ from the saved ones.
     """
+    where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
+    if episode.seed < 0:
+        raise DataError(f"{where} cannot be drawn: a seed is 0 or more.")
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
     sample = draw(base.source, rng, options)
     base.sample = sample
-    where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
     media = base.media_hashes()

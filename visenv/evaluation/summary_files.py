@@ -17,9 +17,10 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import (
@@ -31,6 +32,7 @@ from visenv.evaluation.summary import (
     labels_of,
     metrics_of,
 )
+from visenv.files import replacing
 from visenv.types import Episode, EventLog
 
 _HEADLINES = ("accuracy", "reward")
@@ -231,18 +233,21 @@ def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    with _open(path) as file:
+    with _writing(path) as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def _write(path: Path, text: str) -> None:
-    with _open(path) as file:
+    with _writing(path) as file:
         file.write(text)
 
 
-def _open(path: Path) -> Any:
+@contextmanager
+def _writing(path: Path) -> Iterator[TextIO]:
     # Half of a surrogate pair, which a policy can write, is written as its number.
-    return path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+    options: dict[str, Any] = {"errors": "backslashreplace", "newline": "\n"}
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", **options) as file:
+        yield file
 
 
 def _finite(mean: Mean) -> list[float | None]:

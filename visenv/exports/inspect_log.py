@@ -22,7 +22,7 @@ from visenv.episodes import read_episodes
 from visenv.errors import RunError
 from visenv.exports.inspect_sample import inspect_sample, scores
 from visenv.exports.portable import portable, portable_text
-from visenv.files import replacing
+from visenv.files import output_folder, replacing
 from visenv.types import Episode
 from visenv.viewer.facts import run_facts
 from visenv.viewer.gather import episode_files
@@ -54,7 +54,7 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
         raise RunError(f"{folder} holds no episodes. Give the folder of a run.")
     facts = run_facts(folder, [])["chief"]
     model = facts.get("policy") or facts.get("model") or "unknown"
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder(out)
     return [_write_log(out, summary, path, model) for path, summary in found]
 
 

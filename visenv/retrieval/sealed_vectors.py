@@ -22,7 +22,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.errors import DataError
-from visenv.files import replacing
+from visenv.files import file_inside, replacing
 from visenv.retrieval.vectors import Vectors
 
 MANIFEST = "sealed.json"
@@ -154,7 +154,7 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         if held["format"] != _FORMAT:
             raise DataError(f"{folder / MANIFEST} has format {held['format']}, not {_FORMAT}.")
         seal = StoreSeal(held["embedder"], held["dimension"], held["groups"], held["layout"])
-        return seal, held["array"]
+        return seal, file_inside(folder, held["array"]).relative_to(folder).as_posix()
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 

@@ -21,6 +21,13 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from visenv.errors import ConfigurationError, DataError
+from visenv.files import (
+    check_no_link,
+    check_no_links_in,
+    open_output,
+    output_folder,
+    write_text,
+)
 from visenv.retrieval.chroma import FORKED, damage_as_data_error, open_collection
 from visenv.retrieval.sealed_vectors import SealedVectors, StoreSeal, read_manifest, write_seal
 from visenv.retrieval.vectors import VectorMaker, Vectors, checked
@@ -63,14 +70,16 @@ class VectorStore:
 
     Raises:
         ConfigurationError: If another embedder made the store, another process is writing, chromadb
-            is not installed, or this process is forked from one that used Chroma.
+            is not installed, this process is forked from one that used Chroma, or the folder
+            contains a link.
         DataError: If the data of Chroma are damaged.
     """
 
     def __init__(self, folder: str | Path, embedder: VectorMaker) -> None:
         self.folder = Path(folder)
         self.embedder = embedder
-        self.folder.mkdir(parents=True, exist_ok=True)
+        output_folder(self.folder)
+        check_no_links_in(self.folder / FOLDER)
         self._process = os.getpid()
         with ExitStack() as undo:
             undo.callback(_locked(self.folder).release)
@@ -194,7 +203,7 @@ class VectorStore:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         with self._chroma():
-            (self.folder / _UNSEALED).touch()
+            open_output(self.folder / _UNSEALED, "ab").close()
             yield
 
     @contextmanager
@@ -218,6 +227,7 @@ class VectorStore:
 
 def _locked(folder: Path) -> FileLock:
     """Return the lock of the only writer, which is released when its process ends."""
+    check_no_link(folder / "writer.lock")
     lock = FileLock(folder / "writer.lock", blocking=False, thread_local=False)
     holder = folder / "writer.pid"
     try:
@@ -228,7 +238,7 @@ def _locked(folder: Path) -> FileLock:
             f"{folder} is being written by process {who}; it has one writer at a time. Wait for it "
             "to close, or read with SealedVectors."
         ) from error
-    holder.write_text(str(os.getpid()))
+    write_text(holder, str(os.getpid()))
     return lock
 
 

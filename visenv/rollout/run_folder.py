@@ -24,7 +24,7 @@ from filelock import lock_descriptor
 
 from visenv.episodes import append_episode, read_episodes
 from visenv.errors import RunError
-from visenv.files import replacing
+from visenv.files import open_output, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.provenance import provenance
 from visenv.types import Episode
@@ -56,6 +56,7 @@ class RunFolder:
     Raises:
         RunError: On entering: if the run in the folder has other settings, if the folder contains
             episodes of an unknown run, or if another process uses the folder.
+        ConfigurationError: On entering: if the folder or one of its files is a link.
         DataError: On entering: if a saved episode cannot be read.
     """
 
@@ -108,9 +109,9 @@ class RunFolder:
 
     def _open(self) -> None:
         self._made += _missing(self.folder, *self.folder.parents)[::-1]
-        self.folder.mkdir(parents=True, exist_ok=True)
+        output_folder(self.folder)
         self._made += _missing(self.folder / "images", self.folder / RUN_FILE, self.episodes_file)
-        self._file = self.episodes_file.open("a+b")
+        self._file = open_output(self.episodes_file, "a+b")
         # The system releases the lock when the process is killed.
         if not lock_descriptor(self._file.fileno(), blocking=False):
             self._made.clear()
@@ -125,8 +126,7 @@ class RunFolder:
             **self._details,
             "sessions": [*sessions, provenance()],
         }
-        with replacing(self.folder / RUN_FILE) as partial:
-            partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_text(self.folder / RUN_FILE, json.dumps(record, indent=2) + "\n")
 
     def _sessions(self) -> list[Any]:
         """Compare the settings, and return the provenance of each earlier process of the run.

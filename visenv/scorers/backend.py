@@ -8,7 +8,7 @@ import queue
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -70,6 +70,8 @@ class ScorerBackend(ABC):
 
     Attributes:
         requests: The types of requests that the backend answers.
+        known_texts: Values of options that a received file may choose, such as the names of
+            models that visenv uses by default (`visenv.received`).
         main_option: The most important option, usually the model; part of a scorer's name.
         transport_options: Options that do not change a value, for example the variable of an API
             key; they are not part of cache keys.
@@ -82,6 +84,7 @@ class ScorerBackend(ABC):
     """
 
     requests: ClassVar[tuple[type[ScoreRequest], ...]] = (ScoreRequest,)
+    known_texts: ClassVar[Collection[str]] = ()
     main_option: ClassVar[str] = ""
     transport_options: ClassVar[frozenset[str]] = frozenset()
     limits: ClassVar[ServiceLimits] = ServiceLimits()

@@ -19,12 +19,14 @@ from cachetools import LRUCache
 from filelock import FileLock
 
 from visenv.errors import ConfigurationError
+from visenv.files import check_no_link, output_folder
 from visenv.scorers.values import nbytes, normalized, pack, unpack
 
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 _FILE = "verdicts.sqlite"
+_BESIDE = ("-journal", "-wal", "-shm")  # SQLite writes these files beside it
 _SECONDS_TO_WAIT = 30.0
 _PRUNE_EVERY = 256
 # The last one occurs if the file was deleted or renamed while it was open.
@@ -69,17 +71,19 @@ class DiskCache:
         max_bytes: Maximum size of the file; beyond it, the oldest values are deleted.
 
     Raises:
-        ConfigurationError: If the folder cannot be created.
+        ConfigurationError: If the folder cannot be created, or one of its files is a link.
     """
 
     def __init__(self, folder: Path, max_bytes: int = 4 << 30) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            output_folder(folder)
         except OSError as error:
             raise ConfigurationError(
                 f"The cache folder {folder} cannot be made: {error}"
             ) from error
         self.path = folder / _FILE
+        for suffix in ("", *_BESIDE):
+            check_no_link(folder / (_FILE + suffix))
         self._max_bytes = max_bytes
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None

@@ -17,6 +17,7 @@ import numpy as np
 
 from visenv.errors import DataError, ServiceError
 from visenv.evaluation.intervals import Mean, proportion
+from visenv.files import file_inside
 from visenv.types import Image, Sample
 
 _MOST_OPTIONS = 4
@@ -175,7 +176,10 @@ def read_items(path: str | Path) -> list[JudgeItem]:
     for number, line in enumerate(lines, start=1):
         try:
             items.append(_item(json.loads(line), path.parent))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, TypeError, LookupError, AttributeError, RecursionError),
+            DataError,
+        ) as error:
             raise DataError(
                 f"{path}, line {number} is not an item with a question, references, an answer and "
                 f"a truth: {error}"
@@ -188,7 +192,7 @@ def _item(row: Mapping[str, Any], folder: Path) -> JudgeItem:
         raise TypeError(f"truth must be true or false, got {row['truth']!r}")
     if not isinstance(row["references"], list):
         raise TypeError(f"references must be a list, got {row['references']!r}")
-    images = tuple(Image.from_file(folder / name) for name in row.get("images", ()))
+    images = tuple(Image.from_file(file_inside(folder, name)) for name in row.get("images", ()))
     references = tuple(map(str, row["references"]))
     options = tuple(map(str, row.get("options", ())))
     return JudgeItem(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import re
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.credentials import check_no_credentials, variable_of
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
+from visenv.received import ReceivedNames, current_names, texts_in
 from visenv.registration import SCORERS
 from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.loop import loop
@@ -23,9 +24,6 @@ from visenv.scorers.request import ScoreRequest, digest, is_cheap
 from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
 from visenv.scorers.services import backend_class, release, resolve, share
 from visenv.scorers.sharing import ScorerAddress
-
-_SECRET_NAME = re.compile(r"(?i)(^|[_-])(api_?key|key|token|secret|password|authorization)$")
-_SECRET_URL = re.compile(r"://[^/\s]*@")
 
 
 class Scorer:
@@ -45,16 +43,22 @@ class Scorer:
 
     Attributes:
         options: The options, with the backend's defaults.
+        own_texts: The texts in options that differ from the backend's defaults and known models:
+            models, addresses, files, functions.
         name: The backend and its main option, for example ``"openai:gpt-4o"``.
         key: The description as text; equal for equal handles.
+        received: The names of the received file that gives the options, or None.
         parent: The address of the process that pickled the handle, or None.
 
     Raises:
         UnknownNameError: If there is no such backend or option; suggests the nearest.
-        ConfigurationError: If an option has an invalid value, or looks like a secret.
+        ConfigurationError: If an option has an invalid value, or looks like a credential.
     """
 
-    __slots__ = ("backend", "cache_dir", "deterministic", "key", "name", "options", "parent")
+    __slots__ = (
+        *("backend", "options", "deterministic", "cache_dir"),
+        *("own_texts", "received", "name", "key", "parent"),
+    )
 
     def __init__(
         self,
@@ -66,12 +70,17 @@ class Scorer:
     ) -> None:
         made = backend_class(backend)
         _check_options(backend, made, options)
+        defaults = _defaults(made)
         self.backend = backend
-        self.options: Mapping[str, Any] = _defaults(made) | options
+        self.options: Mapping[str, Any] = defaults | options
+        own = [value for name, value in options.items() if value != defaults.get(name)]
+        own += [] if cache_dir is None else [str(cache_dir)]
+        self.own_texts = tuple([text for text in texts_in(own) if text not in made.known_texts])
         self.deterministic = deterministic
         self.cache_dir = None if cache_dir is None else str(cache_dir)
         self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend
         self.key = json.dumps(self.description(), sort_keys=True)
+        self.received: ReceivedNames | None = current_names()
         self.parent: ScorerAddress | None = None
 
     @classmethod
@@ -203,15 +212,10 @@ def _unpickled(description: Mapping[str, Any], parent: ScorerAddress | None) -> 
 
 
 def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str, Any]) -> None:
-    """Raise for options that are unknown to the backend, cannot be saved, or hold a secret."""
-    for name, value in options.items():
-        if _is_secret(name, value):
-            raise ConfigurationError(
-                f"The option {name!r} of the scorer {backend!r} looks like a secret. Handles are "
-                "saved and shown: put the key into an environment variable, and pass the name of "
-                "that variable as key_variable."
-            )
+    """Raise for options that are unknown, cannot be saved, or look like a credential."""
     parameters = inspect.signature(made).parameters
+    variable = variable_of(backend, made)
+    check_no_credentials(f"scorer {backend!r}", options, variable)
     known = [*parameters, *LIMIT_NAMES]
     for name in options:
         if name not in known:
@@ -231,15 +235,6 @@ def _defaults(made: type[ScorerBackend]) -> dict[str, Any]:
     """Return the default values of options; if a default changes, the scorer's key changes."""
     parameters = inspect.signature(made).parameters.items()
     return {name: each.default for name, each in parameters if each.default is not each.empty}
-
-
-def _is_secret(name: str, value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(_is_secret(str(key), item) for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return any(_is_secret(name, item) for item in value)
-    url = isinstance(value, str) and _SECRET_URL.search(value)
-    return bool(url or _SECRET_NAME.search(name))
 
 
 def _json_or_text(value: str) -> Any:

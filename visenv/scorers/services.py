@@ -57,8 +57,12 @@ def resolve(scorer: Scorer) -> Service:
     """Return the instance that answers for a handle; the first call creates it.
 
     Raises:
+        UntrustedNameError: If a received file gives the model, the server or the function
+            (`visenv.received`); it may only use defaults, such as the packaged model.
         ConfigurationError: If the backend cannot be created, or its model is on another machine.
     """
+    if scorer.received is not None and scorer.own_texts:
+        scorer.received.require("scorer", scorer.name, scorer.own_texts)
     service = _services.known.get(scorer.key)
     if service is None:
         with _services.lock:

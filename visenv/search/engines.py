@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.retrieval.index_names import read_place
 from visenv.search.passage import Searcher
 from visenv.search.recorded import RecordedSearch
 from visenv.search.serper import SerperSearch
@@ -17,7 +18,8 @@ def open_searcher(text: str) -> Searcher:
 
     Args:
         text: ``"words:<index>"`` or ``"meaning:<index>"``, with the folder that ``visenv search
-            build`` made; ``"serper"`` (the web), or ``"serper:<file>"``, which saves every answer
+            build`` made (``"meaning:<index>?model=<model>"`` if it was built with ``--model``);
+            ``"serper"`` (the web), or ``"serper:<file>"``, which saves every answer
             in the file and never asks twice; ``"recorded:<file>"``, which only answers from such a
             file.
 
@@ -40,7 +42,8 @@ def open_searcher(text: str) -> Searcher:
 def _meaning(place: str) -> Searcher:
     from visenv.search.meaning import MeaningSearch
 
-    return MeaningSearch(place)
+    folder, model = read_place(place, "meaning:<index>")
+    return MeaningSearch(folder, model=model)
 
 
 def _recorded(place: str) -> Searcher:

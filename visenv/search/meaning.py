@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from visenv.errors import DataError, ServiceError
 from visenv.retrieval.encoder import Encoder
+from visenv.retrieval.index_names import chosen_model
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
 from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.retrieval.vectors import check_same_embedder
@@ -82,14 +83,18 @@ class MeaningSearch:
     Args:
         folder: Folder of the index.
         device: PyTorch device of the encoder.
+        model: The model with which the index was built: a hub name or a folder. None means
+            all-MiniLM-L6-v2, because a file does not choose a model.
 
     Raises:
+        ConfigurationError: If the index was built with another model.
         DataError: If the folder contains no complete index of vectors.
     """
 
-    def __init__(self, folder: str | Path, device: str = "cpu") -> None:
+    def __init__(self, folder: str | Path, device: str = "cpu", model: str | None = None) -> None:
         self.folder = Path(folder).expanduser().resolve()
         self.device = device
+        self.model = model
         if not (self.folder / MANIFEST).is_file():
             raise DataError(
                 f"{self.folder} holds no index of vectors: run `visenv search build --meaning`."
@@ -99,7 +104,8 @@ class MeaningSearch:
         if group is None:
             raise DataError(f"{self.folder} holds vectors, but none of passages.")
         self._seal, self._vectors = sealed.seal, group.vectors
-        self._encoder = Encoder(self._seal.embedder, device)
+        chosen = chosen_model(self._seal.embedder, model, f"meaning:{folder}")
+        self._encoder = Encoder(chosen, device)
         self.passages = len(self._vectors)
         self.name = f"meaning:{self._encoder.name}:{self.passages}"
 
@@ -148,7 +154,7 @@ class MeaningSearch:
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "device": self.device}
+        return {"folder": self.folder, "device": self.device, "model": self.model}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]

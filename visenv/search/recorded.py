@@ -15,6 +15,7 @@ from filelock import lock_descriptor
 from typing_extensions import override
 
 from visenv.errors import DataError, ServiceError
+from visenv.files import open_output
 from visenv.search.passage import Passage, Searcher, cleaned
 
 Key = tuple[str, int]
@@ -70,7 +71,7 @@ class RecordedSearch:
     def _write(self, key: Key, passages: list[Passage], engine: str) -> None:
         line = {"query": key[0], "count": key[1], "engine": engine, "passages": passages}
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("ab+") as file:
+        with open_output(self.file, "ab+") as file:
             lock_descriptor(file.fileno(), poll_interval=0.01)  # until the file is closed
             if file.seek(0, 2):
                 file.seek(-1, 2)

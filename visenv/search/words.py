@@ -28,7 +28,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
-from visenv.files import replacing
+from visenv.files import output_folder, replacing
 from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
 from visenv.search.passage import Passage, cleaned
 
@@ -52,9 +52,8 @@ def build(folder: Path, passages: Iterable[Passage]) -> int:
     Raises:
         DataError: If there are no passages.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     with replacing(folder / FILE) as partial:
-        partial.unlink(missing_ok=True)
         connection = sqlite3.connect(partial)
         try:
             count = _fill(connection, passages)

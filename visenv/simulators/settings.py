@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import ConfigurationError
+from visenv.received import require_trust
 
 INTERPRETER_VARIABLE = "VISENV_SIMULATORS"
 """Environment variable with the interpreter of simulators."""
@@ -76,7 +77,14 @@ class SimulatorSpec:
 
     @classmethod
     def of(cls, target: str, options: Mapping[str, Any], **settings: Any) -> SimulatorSpec:
-        """Return the spec with these options, which must be valid JSON values."""
+        """Return the spec with these options, which must be valid JSON values.
+
+        Raises:
+            UntrustedNameError: If a received file gives the interpreter (`visenv.received`).
+        """
+        interpreter = settings.get("interpreter", "")
+        if interpreter not in ("", IN_PROCESS):
+            require_trust("interpreter", str(interpreter), [str(interpreter)])
         return cls(target, json.dumps(dict(options), sort_keys=True), **settings)
 
 

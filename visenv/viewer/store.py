@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from visenv.files import check_no_link, output_folder, write_text
 from visenv.viewer.bounded import bounded
 
 EPISODES_IN_PART = 32
@@ -42,7 +43,12 @@ class ReportWriter:
         self._counts = {"episodes": 0, "texts": 0}
 
     def __enter__(self) -> ReportWriter:
-        """Return the store itself."""
+        """Return the store itself.
+
+        Raises:
+            ConfigurationError: If the folder is a link.
+        """
+        check_no_link(self._folder)
         return self
 
     def __exit__(
@@ -75,9 +81,8 @@ class ReportWriter:
     def _flush(self, kind: str, rows: list[Any]) -> None:
         number = self._counts[kind]
         packed = json.dumps(json.dumps(rows, ensure_ascii=True, allow_nan=False))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{kind}-{self.token}-{number}.js"
-        path.write_text(f'receive("{kind}",{number},{packed})\n', encoding="ascii")
+        path = output_folder(self._folder) / f"{kind}-{self.token}-{number}.js"
+        write_text(path, f'receive("{kind}",{number},{packed})\n')
         if kind == "texts":
             self.bytes_of_texts += len(packed)
         self._counts[kind] += 1

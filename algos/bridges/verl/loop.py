@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
+from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
@@ -151,5 +152,5 @@ def _place(row: Mapping[str, Any]) -> EpisodeSpec:
 
 @lru_cache(maxsize=1)
 def _codec(model: str) -> Any:
-    rows = transformers.AutoConfig.from_pretrained(model).get_text_config().vocab_size
+    rows = load_pretrained(transformers.AutoConfig, model).get_text_config().vocab_size
     return load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")

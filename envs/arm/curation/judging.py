@@ -7,7 +7,6 @@ items with ``data="armbench:<folder>"`` (`visenv.envs.arm.datasets.armbench`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,10 +15,9 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.curation.journal import RowOutcome, kept
-from visenv.curation.lines import Row
+from visenv.curation.lines import Row, copy_image
 from visenv.curation.step import CurationStep, seed_of
-from visenv.errors import DataError, UnknownNameError
-from visenv.files import replacing
+from visenv.errors import UnknownNameError
 from visenv.types import Image
 
 from ..datasets.armbench import TRACKS
@@ -41,8 +39,8 @@ def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder:
         tag: The ``rm_tag``.
         preds: The responses.
         gt: The right response, or the verdict.
-        folder: The output folder. The images are copied to ``images/`` in it, named by the hash
-            of their bytes, because all files of a benchmark must be in its folder.
+        folder: The output folder. The images are copied to ``images/`` in it, because all files of
+            a benchmark must be in its folder.
 
     Raises:
         DataError: If an image cannot be read.
@@ -53,7 +51,7 @@ def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder:
         "rm_tag": tag,
         "preds": list(preds),
         "gt": gt,
-        "images": [str(_adopted(Path(path), folder / "images")) for path in images_of(row)],
+        "images": [_copied(Path(path), folder) for path in images_of(row)],
     }
 
 
@@ -108,16 +106,7 @@ class MakePairs(CurationStep):
         )
 
 
-def _adopted(path: Path, folder: Path) -> Path:
+def _copied(path: Path, folder: Path) -> str:
     """Copy an image file into `folder`, once, and return the copy; broken files raise an error."""
     _ = Image.from_file(path).size  # reads the header
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"the image {path} cannot be read: {error}") from error
-    folder.mkdir(parents=True, exist_ok=True)
-    copy = folder / f"{hashlib.sha256(content).hexdigest()}{path.suffix.lower()}"
-    if not copy.exists():
-        with replacing(copy) as partial:
-            partial.write_bytes(content)
-    return copy
+    return str(copy_image(path, folder))

@@ -15,6 +15,7 @@ from typing import Any
 
 from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
 from visenv.errors import DataError
+from visenv.files import file_inside
 from visenv.types import Sample
 
 from .published import PublishedTasks, PublishedTruth, read_bytes
@@ -77,9 +78,7 @@ class EBAlfredTasks(PublishedTasks):
     def _annotation(self, task: str, repeat: int) -> Mapping[str, Any]:
         """Return the annotation of a task; its path must be inside the folder."""
         for folder in _FOLDERS:
-            file = self.folder / folder / task / "pp" / f"ann_{repeat}.json"
-            if not file.resolve().is_relative_to(self.folder.resolve()):
-                raise DataError(f"the task {task!r:.80} is outside of the folder")
+            file = file_inside(self.folder / folder, f"{task}/pp/ann_{repeat}.json")
             if file.is_file():
                 return _json(file)
         raise DataError(f"there is no annotation ann_{repeat}.json of the task {task!r:.80}")

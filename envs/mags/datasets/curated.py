@@ -13,6 +13,7 @@ from typing import Any
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import first_files, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
+from visenv.files import file_inside
 from visenv.types import QuestionTruth, Sample
 
 from .photo_questions import PhotoQuestions
@@ -50,7 +51,7 @@ class MagsRows(PhotoQuestions):
         images = row.get("images")
         if not isinstance(images, list) or not images or not isinstance(images[0], str):
             raise DataError(f"no images: {images!r:.80}")
-        path = self.folder / images[0]  # an absolute path is not changed
+        path = file_inside(self.folder, images[0])
         if not path.is_file():
             raise DataError(f"there is no image {path}")
         return path

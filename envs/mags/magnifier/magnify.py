@@ -20,8 +20,6 @@ from .request import Magnify
 
 MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
 
-_BACKEND = "visenv.envs.mags.magnifier.backend:MagnifierBackend"
-
 _LARGE = 1 << 17
 """Number of pixels above which a network enlarges a crop only if it is shown twice as large."""
 
@@ -127,7 +125,7 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
     options = _network_options(query)
     check_weights(weights)
     return NetworkMagnifier(
-        Scorer(_BACKEND, weights=weights, deterministic=deterministic, **options)
+        Scorer("magnifier", weights=weights, deterministic=deterministic, **options)
     )
 
 

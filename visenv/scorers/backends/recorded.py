@@ -13,6 +13,7 @@ from filelock import FileLock
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, DataError
+from visenv.files import check_no_link, open_output
 from visenv.scorers.backend import ScorerBackend, ServiceLimits
 from visenv.scorers.request import ScoreRequest, digest
 from visenv.scorers.retry import RefusedError
@@ -102,7 +103,9 @@ class RecordedBackend(ScorerBackend):
     def _append(self, name: str, value: Any) -> None:
         line = json.dumps({"digest": name, "model": self._model, "value": to_json(value)})
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self._file}.lock"), self._file.open("a+b") as file:
+        lock = self._file.with_name(f"{self._file.name}.lock")
+        check_no_link(lock)
+        with FileLock(lock), open_output(self._file, "a+b") as file:
             file.seek(0)
             written = file.read()
             if not written.endswith(b"\n") and written:  # a killed process wrote half a line

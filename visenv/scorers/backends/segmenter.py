@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import HitMasks
@@ -63,14 +64,14 @@ class SegmenterBackend(LocalModelBackend):
     def _load(self) -> None:
         import transformers
 
-        kind = transformers.AutoConfig.from_pretrained(self._name).model_type
+        kind = load_pretrained(transformers.AutoConfig, self._name).model_type
         if kind not in _CLASSES:
             raise ConfigurationError(
                 f"The segmenter {self._name!r} is a {kind!r}; known: {', '.join(_CLASSES)}."
             )
         model, processor = (getattr(transformers, name) for name in _CLASSES[kind])
-        self._processor = processor.from_pretrained(self._name)
-        self._model = model.from_pretrained(self._name).to(self._device).eval()
+        self._processor = load_pretrained(processor, self._name)
+        self._model = load_pretrained(model, self._name).to(self._device).eval()
         signature = inspect.signature(self._processor.__call__)
         self._scales_alone = "original_sizes" in signature.parameters
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import Generate, LogProbs
@@ -45,20 +46,20 @@ class TransformersBackend(LocalModelBackend):
     def _load(self) -> None:
         import transformers
 
-        config = transformers.AutoConfig.from_pretrained(self._name)
+        config = load_pretrained(transformers.AutoConfig, self._name)
         self._reads_images = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
         made: Any
         if self._reads_images:
             made = transformers.AutoModelForImageTextToText
-            self._processor = transformers.AutoProcessor.from_pretrained(self._name)
+            self._processor = load_pretrained(transformers.AutoProcessor, self._name)
             self._tokenizer = self._processor.tokenizer
         else:
             made = transformers.AutoModelForCausalLM
-            self._processor = transformers.AutoTokenizer.from_pretrained(self._name)
+            self._processor = load_pretrained(transformers.AutoTokenizer, self._name)
             self._tokenizer = self._processor
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
-        model = made.from_pretrained(self._name, dtype=self._dtype)
+        model = load_pretrained(made, self._name, dtype=self._dtype)
         self._model = model.to(self._device).eval()
         tokens = self._tokenizer.added_tokens_decoder.values()
         special = sorted((token.content for token in tokens if token.special), key=len)

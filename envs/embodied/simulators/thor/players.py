@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.received import require_trust
 from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
 from visenv.simulators.survey import PLAYER_VARIABLE
@@ -119,8 +120,11 @@ def find_player(option: str) -> str:
     """Return the player: ``"house"``, or the program of a Unity player.
 
     Raises:
+        UntrustedNameError: If a received file gives the program (`visenv.received`).
         ConfigurationError: If there is none; the message names the missing option.
     """
+    if option not in ("", HOUSE):
+        require_trust("player", str(option), [str(option)])
     player = option or os.environ.get(PLAYER_VARIABLE, "")
     if player == HOUSE:
         return HOUSE

@@ -15,6 +15,7 @@ from visenv.envs.arm.curation import Dedupe, Negatives, ScriptedGenerator, Write
 from visenv.envs.arm.curation.duplicates import _Group, _Pair
 from visenv.envs.arm.curation.prompts import FLAWS
 from visenv.errors import ConfigurationError, PolicyError, UnknownNameError
+from visenv.types import Image
 
 QUESTION = {"question": "What colour is the car?", "response": "The car is red.", "kind": "colour"}
 
@@ -39,7 +40,9 @@ def test_flawed_responses_become_pairs(kit: Any) -> None:
         assert pair["source"] == "r0"
         assert (pair["chosen"], pair["rejected"]) == ("The car is red.", rejected)
         assert (pair["question"], pair["kind"]) == (QUESTION["question"], "colour")
-        assert pair["images"] == [str(kit.folder / image)]
+        assert [Image.from_file(path) for path in pair["images"]] == [
+            Image.from_file(kit.folder / image)  # a copy in the folder of the output
+        ]
         assert "response" not in pair
     (message,) = policy.conversations[0]
     assert len(message.images) == 1

@@ -1,0 +1,23 @@
+"""Loads configurations, processors and models of transformers without running a model's code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def load_pretrained(kind: Any, name: str, **options: Any) -> Any:
+    """Return ``kind.from_pretrained(name)`` of transformers.
+
+    A model folder can contain Python files and name their classes. They are never run, and
+    transformers does not ask the person whether to run them.
+
+    Args:
+        kind: A class with the method `from_pretrained`, such as ``transformers.AutoConfig``.
+        name: A folder or a hub name.
+        **options: Further arguments of `from_pretrained`.
+
+    Raises:
+        OSError: If there is no such model.
+        ValueError: If the model needs its own Python files.
+    """
+    return kind.from_pretrained(name, trust_remote_code=False, **options)
