@@ -82,14 +82,33 @@ def require_listed(component: str, found: set[Listener]) -> None:
         return
     unlisted = {one for one in found if not any(_is_at(one, address) for address in listed)}
     assert not unlisted, f"not in SECURITY.md: {unlisted}"
-    absent = {address for address in listed if not any(_is_at(one, address) for one in found)}
-    assert not absent, f"only in SECURITY.md: {absent} of {found}"
+    missing = absent(component, found)
+    assert not missing, f"only in SECURITY.md: {missing} of {found}"
+
+
+def absent(component: str, found: set[Listener]) -> set[str]:
+    """Return the addresses in the table of a component at which none of these listeners is."""
+    return {
+        address for address in rows(component) if not any(_is_at(one, address) for one in found)
+    }
 
 
 def _is_at(one: Listener, address: str) -> bool:
     if address == NAMED and one.port:  # the name may be that of 127.0.0.1
-        return one.place in {entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), 0)}
+        return one.place in _addresses_of_host()
     return one.address == address
+
+
+def _addresses_of_host() -> set[str]:
+    """Return the addresses of the host name, and the one from which other machines are reached.
+
+    Programs that listen at the host name use either of them.
+    """
+    named = {str(entry[4][0]) for entry in socket.getaddrinfo(socket.gethostname(), 0)}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # finds the route, and sends nothing
+        named.add(probe.getsockname()[0])
+    return named
 
 
 def _is_private(folder: Path) -> bool:
