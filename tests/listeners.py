@@ -84,8 +84,15 @@ def require_listed(component: str, found: set[Listener]) -> None:
         return
     unlisted = {one for one in found if not any(_is_at(one, address) for address in listed)}
     assert not unlisted, f"not in SECURITY.md: {unlisted}"
-    absent = {address for address in listed if not any(_is_at(one, address) for one in found)}
-    assert not absent, f"only in SECURITY.md: {absent} of {found}"
+    missing = absent(component, found)
+    assert not missing, f"only in SECURITY.md: {missing} of {found}"
+
+
+def absent(component: str, found: set[Listener]) -> set[str]:
+    """Return the addresses in the table of a component at which none of these listeners is."""
+    return {
+        address for address in rows(component) if not any(_is_at(one, address) for one in found)
+    }
 
 
 def _is_at(one: Listener, address: str) -> bool:

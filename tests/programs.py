@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -40,32 +41,31 @@ def run_python(
 
 
 _KILLED = """
-import os, signal, sys, threading, time
-from pathlib import Path
+import importlib, itertools, os, signal, sys
 
-file, lines, *words = sys.argv[1:]
+module, kind, method, calls, *words = sys.argv[1:]
+owner = getattr(importlib.import_module(module), kind)
+inner, counted = getattr(owner, method), itertools.count(1)
 
-def watch():
-    while not (os.path.exists(file) and Path(file).read_bytes().count(b"\\n") >= int(lines)):
-        time.sleep(0.001)
-    os.kill(os.getpid(), signal.SIGKILL)
+def call(*args, **kwargs):
+    inner(*args, **kwargs)
+    if next(counted) == int(calls):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-threading.Thread(target=watch, daemon=True).start()
+setattr(owner, method, call)
 from visenv.cli import main
 main(words)
 """
 
 
-def run_killed(words: list[str], file: Path, lines: int) -> None:
-    """Run a command of visenv that kills its process when a file has so many lines.
-
-    The process watches the file itself. A slow machine therefore delays the kill and the command
-    alike.
+def run_killed(words: list[str], method: Callable[..., None], calls: int) -> None:
+    """Run a command of visenv that kills its process after some calls of a method.
 
     Args:
         words: The command and its options.
-        file: A file that the command writes line by line.
-        lines: The number of lines.
+        method: A method that writes a line, such as `RunFolder.add`.
+        calls: The number of calls.
     """
-    done = run_python("-c", _KILLED, file, str(lines), *words)
+    name = [method.__module__, *method.__qualname__.split(".")]
+    done = run_python("-c", _KILLED, *name, str(calls), *words)
     assert done.returncode == -signal.SIGKILL, done.stderr

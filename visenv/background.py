@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_SECONDS_TO_STOP = 1.0
+"""Seconds to wait for a loop that stops; a coroutine that blocks it must not delay the exit."""
+
 
 class EventLoopThread:
     """Runs an event loop in its own daemon thread, which starts with the first coroutine.
@@ -57,10 +60,10 @@ class EventLoopThread:
             raise
 
     def stop(self) -> None:
-        """Cancel the running coroutines and wait briefly; a blocked one must not delay the exit."""
+        """Cancel the running coroutines, and wait briefly until they have ended."""
         if self._loop is not None and self._stop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(timeout=1.0)
+            self._thread.join(_SECONDS_TO_STOP)
 
     def forget(self) -> None:
         """Reset the object in a forked child process, which has no copy of the thread."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,10 +33,27 @@ PROJECT = "visenv"
 _IMAGE_HEIGHT = 192
 """Height of the images of example episodes, in pixels."""
 
+_EVENTS = re.compile(r"events\.out\.tfevents\.(\d+)\.")
+"""The beginning of the name of a file of TensorBoard, with the time in seconds."""
+
 
 def _tensorboard(folder: Path, step: int) -> GeneralTracker:
     check_no_links_in(folder / "tensorboard")
+    _wait_for_a_later_name(folder / "tensorboard")
     return TensorBoardTracker("tensorboard", logging_dir=folder, purge_step=step + 1)
+
+
+def _wait_for_a_later_name(folder: Path) -> None:
+    """Wait, for at most a second, until a new file of TensorBoard follows all earlier ones.
+
+    TensorBoard reads its files in the order of their names, which contain the time in whole
+    seconds. A run that continues within a second could otherwise write a file that is read before
+    the values that it replaces.
+    """
+    seconds = [int(name[1]) for path in folder.glob("*") if (name := _EVENTS.match(path.name))]
+    earliest = max(seconds, default=-1) + 1
+    while 0 < (left := earliest - time.time()) <= 1:
+        time.sleep(left)
 
 
 def _wandb(folder: Path, step: int) -> GeneralTracker:

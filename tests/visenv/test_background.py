@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
+from tests.waiting import LIMIT
 from visenv import background
 
 
@@ -69,7 +70,7 @@ def test_submit_gives_the_coroutine_the_context_variables_of_the_caller() -> Non
     token = _variable.set("mine")
     future = background.submit(read())
     _variable.reset(token)
-    assert future.result(30) == "mine"
+    assert future.result(LIMIT) == "mine"
     assert background.run(read()) == "unset"
 
 
@@ -112,11 +113,11 @@ def test_submit_cancels_the_coroutine_when_its_future_is_cancelled() -> None:
             raise
 
     future = background.submit(forever())
-    assert started.wait(30)
+    assert started.wait(LIMIT)
     assert future.cancel()
-    assert cancelled.wait(30)
+    assert cancelled.wait(LIMIT)
     with contextlib.suppress(CancelledError):
-        future.result(30)
+        future.result(LIMIT)
 
 
 def _child(connection: Connection) -> None:
@@ -131,16 +132,16 @@ def test_run_in_a_forked_child_starts_a_loop_of_its_own_and_leaves_the_parents_a
     child = context.Process(target=_child, args=(other,))
     child.start()
     other.close()
-    assert mine.poll(30), "the child hangs"
+    assert mine.poll(LIMIT), "the child hangs"
     assert mine.recv() == (child.pid, "child")
-    child.join(30)
+    child.join(LIMIT)
     assert child.exitcode == 0
     assert background.run(asyncio.sleep(0.01, result="parent")) == "parent"
 
 
 def _run(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-X", "dev", "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_import_starts_no_thread() -> None:
@@ -152,6 +153,7 @@ def test_import_starts_no_thread() -> None:
 def test_exit_does_not_wait_for_a_coroutine_and_warns_of_nothing() -> None:
     done = _run(
         "import asyncio; from visenv import background\n"
+        "background._SECONDS_TO_STOP = 600.0  # a slow loop would leave a warning\n"
         "background.submit(asyncio.sleep(3600)); background.run(asyncio.sleep(0)); print('end')"
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "end", "")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.waiting import LIMIT, wait_until
 from visenv import background
 from visenv.evaluation.held_out import evaluate
 from visenv.policies.oracle import OraclePolicy
@@ -77,7 +78,7 @@ def test_run_here_returns_and_raises_as_asyncio_run_does() -> None:
 def test_run_here_leaves_no_thread() -> None:
     before = {*threading.enumerate()}
     in_a_cell(lambda: background.run_here(asyncio.sleep(0)))
-    assert {*threading.enumerate()} <= before
+    wait_until(lambda: {*threading.enumerate()} <= before)
 
 
 @pytest.fixture
@@ -109,4 +110,4 @@ def test_interrupt_cancels_what_runs() -> None:
             loop.run_until_complete(cell())
     finally:
         loop.close()
-    assert ended.wait(30)
+    assert ended.wait(LIMIT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import signal
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -21,8 +22,14 @@ from visenv.types import Failure
 _SECONDS_TO_CLOSE = 60.0
 """Seconds after which a child that is still closing its environment is killed."""
 
-_SECONDS_TO_EXIT = 5.0
-"""Seconds to wait for the exit code of a child that has closed its end of the pipe."""
+_SECONDS_TO_EXIT = 60.0
+"""Seconds to wait for the exit code of a child that has closed its end of the pipe, or was killed.
+
+Only a child that closed its pipe without ending takes so long.
+"""
+
+_PAUSE = 0.001
+"""Seconds between two looks at the exit code of a child that has ended."""
 
 Make = Callable[[], Any]
 """A function that makes an environment, or another object with methods and `close`."""
@@ -136,10 +143,9 @@ class ProcessEnvHost:
     def close(self) -> None:
         """Ask the child to close its environment and to end; kill the child if it does not."""
         guarded(self._pipe.send, None)
-        self._process.join(_SECONDS_TO_CLOSE)
-        if self._process.is_alive():
+        if self._exit_code(_SECONDS_TO_CLOSE) is None:
             self._process.kill()
-            self._process.join()
+            self._exit_code(_SECONDS_TO_EXIT)
         self._process.close()
         self._pipe.close()
 
@@ -152,11 +158,23 @@ class ProcessEnvHost:
         try:
             return self._pipe.recv()
         except (EOFError, OSError):
-            self._process.join(_SECONDS_TO_EXIT)
-            code = self._process.exitcode
+            code = self._exit_code(_SECONDS_TO_EXIT)
             return Failure("worker", "worker", f"the process ended with exit code {code}.")
         except Exception as error:  # noqa: BLE001  a result that cannot be unpickled
             return Failure.of(error)
+
+    def _exit_code(self, seconds: float) -> int | None:
+        """Wait until the child has ended; return its exit code, or None after the time limit.
+
+        The start of any process collects the children that have ended. If another thread starts a
+        process now, `Process.join` may return before that thread has stored the exit code.
+        """
+        until = time.monotonic() + seconds
+        while self._process.exitcode is None and (left := until - time.monotonic()) > 0:
+            self._process.join(left)
+            if self._process.exitcode is None:
+                time.sleep(_PAUSE)
+        return self._process.exitcode
 
 
 def _serve(make: Make, pipe: Connection) -> None:

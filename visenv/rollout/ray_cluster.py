@@ -7,12 +7,16 @@ import logging
 import os
 import secrets
 import shutil
+import time
+from pathlib import Path
 
 import ray
 
 from visenv.socket_folder import socket_folder
 
 _TOKEN_BYTES = 32
+_SECONDS_TO_REMOVE = 30.0
+_PAUSE = 0.05
 _FOLDER = "ray"
 _NAME_BYTES = len(f"{_FOLDER}/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 _log = logging.getLogger(__name__)
@@ -46,7 +50,7 @@ def _start() -> None:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(_TOKEN_BYTES))
     folder = socket_folder("visenv-ray-", _NAME_BYTES)
     # Exit handlers run in reverse order, and Ray's processes must end before their folder.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder)
     atexit.register(ray.shutdown)
     ray.init(
         address="local",
@@ -54,3 +58,12 @@ def _start() -> None:
         log_to_driver=False,
         _temp_dir=str(folder / _FOLDER),  # Ray gives all users access to this folder itself
     )
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a cluster whose processes may still write to it while they end."""
+    until = time.monotonic() + _SECONDS_TO_REMOVE
+    while folder.exists() and time.monotonic() < until:
+        shutil.rmtree(folder, ignore_errors=True)  # fails if a file appears meanwhile
+        if folder.exists():
+            time.sleep(_PAUSE)

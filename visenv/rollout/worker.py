@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from visenv.rollout.hosts import EnvHost
 
-_SECONDS_TO_KILL = 5.0
+_SECONDS_TO_KILL = 60.0
 """Seconds to wait until a killed process has ended, which takes long only under high load."""
 
 

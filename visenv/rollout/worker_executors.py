@@ -79,7 +79,8 @@ class WorkerSlot:
 
     def put(self, answer: WorkerResult) -> None:
         """Receive an answer of the worker, in the thread of the worker."""
-        _settle(self._answers.pop(answer.ticket), answer.value)
+        _settle(self._answers[answer.ticket], answer.value)
+        del self._answers[answer.ticket]
 
     async def _wait(self, answer: Future[Any], what: str, limit: float | None) -> Any:
         """Wait for an answer and return its value; the slot is not usable until then."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from typing_extensions import override
 
 from tests.algos import toy
+from tests.waiting import LIMIT, wait_until
 from visenv.algos.trainer.episode_sources import (
     AsyncRolloutSource,
     RolloutSource,
@@ -52,7 +52,7 @@ class Scenes:
 
     def wait_for(self, scenes: set[int]) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: scenes <= set(self.begun), 60)
+            assert self.changed.wait_for(lambda: scenes <= set(self.begun), LIMIT)
 
 
 def versions(groups: list[Group]) -> set[int]:
@@ -179,15 +179,13 @@ def test_closing_gives_up_what_is_being_played() -> None:
     episode_source = ahead(Collector(toy.Echo, Hanging()), toy.ToyPolicy())
     waiting = threading.Thread(target=_expect_cancelled, args=(episode_source,))
     waiting.start()
-    assert asked.wait(60)
-    while list(episode_source._runs) != [
-        1
-    ]:  # until step 1 has begun too and `groups` waits for step 0
-        time.sleep(0.01)
+    assert asked.wait(LIMIT)
+    # Step 1 has begun too, and `groups` waits for step 0.
+    wait_until(lambda: list(episode_source._runs) == [1])
     episode_source.close()
-    waiting.join(60)
+    waiting.join(LIMIT)
     assert not waiting.is_alive()
-    assert not [each for each in threading.enumerate() if each.name == "visenv-ahead"]
+    wait_until(lambda: not any(each.name == "visenv-ahead" for each in threading.enumerate()))
 
 
 def _expect_cancelled(episode_source: AsyncRolloutSource) -> None:

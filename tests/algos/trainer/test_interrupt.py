@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from typing import Any
@@ -21,7 +20,7 @@ def test_interrupt_waits_for_the_end_of_the_block() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the test checks where it is raised
         with uninterrupted():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             done.append("the rest of the block")
         done.append("what comes after it")
     assert done == ["the rest of the block"]
@@ -54,7 +53,7 @@ def test_sigterm_interrupts_also_where_ctrl_c_is_ignored(on_ctrl_c: Any) -> None
     of_ctrl_c = signal.signal(signal.SIGINT, on_ctrl_c)
     try:
         with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGINT, of_ctrl_c)
     assert signal.getsignal(signal.SIGTERM) is before
@@ -64,7 +63,7 @@ def test_sigterm_waits_for_the_end_of_the_block_too() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt), sigterm_interrupts():  # noqa: PT012 - as above
         with uninterrupted():
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
             done.append("the rest of the block")
         done.append("what comes after it")
     assert done == ["the rest of the block"]
@@ -73,7 +72,7 @@ def test_sigterm_waits_for_the_end_of_the_block_too() -> None:
 def test_collected_interrupts_raise_nothing_and_restore_the_handler() -> None:
     before = signal.getsignal(signal.SIGINT)
     with collected_interrupts() as received:
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
     assert received == [signal.SIGINT] * 2
     assert signal.getsignal(signal.SIGINT) is before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -42,19 +41,24 @@ def test_tensorboard_has_the_numbers_of_the_file_and_example_episodes(tmp_path: 
 
 
 @pytest.mark.component("torch", "tensorboard")
-def test_tensorboard_forgets_the_steps_after_the_checkpoint(tmp_path: Path) -> None:
+def test_tensorboard_forgets_the_steps_after_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.summary.writer import event_file_writer
 
     from visenv.algos.trainer.trackers import Trackers
 
+    # TensorBoard reads its files in the order of their names. The names end with these numbers, so
+    # that the second file would be read first if both had the same second.
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(9))
     for first, values in ((0, [0.1, 0.2, 0.3]), (1, [0.7])):
-        # TensorBoard reads its files in the order of their names, which begin with the time in
-        # seconds.
-        time.sleep(1.0 if first else 0.0)
         trackers = Trackers(["tensorboard"], tmp_path, first)
         for step, value in enumerate(values, first + 1):
             trackers.log(step, {"reward": value})
         trackers.close()
+    names = [path.name for path in (tmp_path / "tensorboard").iterdir()]
+    assert sorted(names, key=lambda name: int(name.rpartition(".")[2])) == sorted(names), names
     board = EventAccumulator(str(tmp_path / "tensorboard"), purge_orphaned_data=True)
     board.Reload()
     assert [(event.step, round(event.value, 6)) for event in board.Scalars("reward")] == [

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from tests.programs import run_python
 from visenv.curation.journal import CurationJournal, RowOutcome, dropped, kept
 from visenv.curation.lines import JsonLines, Row, row_line, write_lines
 from visenv.curation.places import place_lines, place_of
@@ -415,45 +413,44 @@ def test_text_of_any_kind_survives(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------------- kill -9
 
-SLOW = """
-import asyncio, sys, time
+KILLED = """
+import asyncio, itertools, os, signal, sys
 from pathlib import Path
 from visenv.curation.journal import kept
 from visenv.curation.lines import JsonLines
 from visenv.curation.step import CurationStep
 
-class Slow(CurationStep):
-    name = "slow"
+class Padded(CurationStep):
+    name = "padded"
     async def decide(self, row):
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0)
         return kept({**row, "padding": "x" * 3000})
 
-bar = lambda: print("row", flush=True)
-Slow().run(JsonLines(sys.argv[1]), Path(sys.argv[2]), concurrency=3, on_line=bar)
+rows = itertools.count(1)
+
+def count():
+    if next(rows) == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Padded().run(JsonLines(sys.argv[1]), Path(sys.argv[2]), concurrency=3, on_line=count)
 """
 
 
 @pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_lost_and_the_end_is_the_same(tmp_path: Path) -> None:
     lines, out = numbers(tmp_path / "in.jsonl", 60), tmp_path / "out.jsonl"
-    command = [sys.executable, "-c", SLOW, str(lines.path), str(out)]
-    seen = 0
-    for rows_to_wait in (1, 20, 45):  # each run first skips the rows that are done
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        for _ in range(rows_to_wait):
-            assert process.stdout.readline() == "row\n"
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        done = journal_path(out).read_bytes().count(b"\n") - 1
-        assert seen <= done < 60
-        assert done >= rows_to_wait - 3
-        seen = done
+
+    def run(to: Path, killed_at: int) -> None:
+        done = run_python("-c", KILLED, lines.path, to, str(killed_at))
+        assert done.returncode == (-signal.SIGKILL if killed_at else 0), done.stderr
+
+    for rows in (1, 20, 45):  # each run first skips the rows that are done
+        run(out, killed_at=rows)
+        assert journal_path(out).read_bytes().count(b"\n") - 1 == rows
         assert not out.exists()
-    subprocess.run(command, check=True, capture_output=True)
     whole = tmp_path / "whole.jsonl"
-    subprocess.run([*command[:-1], str(whole)], check=True, capture_output=True)
+    for path in (out, whole):
+        run(path, killed_at=0)
     assert out.read_bytes() == whole.read_bytes()
     ids = [json.loads(line)["line"] for line in journal_path(out).read_bytes().splitlines()[1:]]
     assert sorted(ids) == sorted(f"n{number}" for number in range(60))  # no row was processed twice

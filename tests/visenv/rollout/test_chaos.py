@@ -1,12 +1,11 @@
 """Tests the collector under failures: it repeats a failed episode in a new environment.
 
-Other episodes go on. The only time that is measured is a limit that a hanging call must reach.
+Other episodes go on. The only time limits are those that a hanging call must reach.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from tests.visenv.rollout.time_limits import limit_only_calls_that_wait
+from tests.waiting import LIMIT
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 from visenv.policy import Policy, Session
@@ -59,17 +60,25 @@ def trouble(kind: str, gate: str = "") -> str:
 
 
 class ByMember(Policy[Session]):
-    """Replies in the n-th session with the n-th script; later sessions repeat the last script."""
+    """Replies in the episode of member n with the n-th script, in whatever order they begin.
 
-    def __init__(self, *scripts: Sequence[str | Exception]) -> None:
-        self.scripts = scripts
-        self.opened = itertools.count()
+    Args:
+        *scripts: The turns of each member; a turn that is an exception is raised.
+        again: The turns of an episode that is played again; by default they are the same.
+    """
+
+    def __init__(
+        self, *scripts: Sequence[str | Exception], again: Sequence[str | Exception] = ()
+    ) -> None:
+        self.scripts = {seed_of(member): script for member, script in enumerate(scripts)}
+        self.again = again
         self.seeds: list[int] = []
 
     @override
     def open(self, seed: int) -> Session:
         session: Any = Session()
-        session.script = iter(self.scripts[min(next(self.opened), len(self.scripts) - 1)])
+        is_first = seed not in self.seeds
+        session.script = iter(self.scripts[seed] if is_first or not self.again else self.again)
         self.seeds.append(seed)
         return session  # type: ignore[no-any-return]
 
@@ -80,6 +89,11 @@ class ByMember(Policy[Session]):
         if isinstance(turn, Exception):
             raise turn
         return Reply.of_text(turn)
+
+
+def seed_of(member: int) -> int:
+    """Return the seed with which the policy plays a member of the group in `played`."""
+    return EpisodeSpec(7, 0, member).policy_seed
 
 
 class Recorded(gym.Wrapper[Any, Any, Any, Any]):
@@ -149,7 +163,7 @@ def test_collector_plays_a_failed_episode_again(
         return made[-1]
 
     well = [ADD, ANSWER]
-    policy = ByMember(well, [ADD, trouble(kind)], well, well)
+    policy = ByMember(well, [ADD, trouble(kind)], well, again=well)
     collector = Collector(make, policy, executor=executor, retries=1)
     episodes = played(collector)
     assert [episode.status for episode in episodes] == ["terminated"] * 3
@@ -180,15 +194,17 @@ def test_permanent_failure_is_kept_as_aborted(executor: Executor, kind: str, rea
     assert (counts["retries"], counts["aborted/" + name_of(episode)]) == (2, 3)
 
 
-def test_hang_is_left_behind_within_its_limit() -> None:
+def test_hang_is_left_behind_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_only_calls_that_wait(monkeypatch)
     policy = ByMember([trouble("wait", "hang")], [ADD, ANSWER])
-    executor = ThreadExecutor(timeout=3.0)
+    executor = ThreadExecutor(timeout=0.2)
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor)
     hung, well = collector.episodes([EpisodeSpec(7), EpisodeSpec(7, 0, 1)])
-    assert hung.failure == Failure("timeout", "timeout", "act took longer than 3.0 s.")
+    assert hung.failure == Failure("timeout", "timeout", "act took longer than 0.2 s.")
     assert (hung.sample_id, well.status) == (toy_sample(), "terminated")
     OPENED["hang"].set()
     collector.close()
+    executor.close(grace=LIMIT)
     assert not any(worker.alive for worker in executor._workers)
 
 
@@ -210,12 +226,13 @@ def test_environment_that_does_not_come_up_in_time_aborts() -> None:
 
 
 @pytest.mark.slow
-def test_process_that_dies_or_hangs_is_replaced() -> None:
-    policy = ByMember([ADD, trouble("exit")], [trouble("wait")], [ADD, ANSWER])
-    executor = ProcessExecutor(timeout=5.0)
+def test_process_that_dies_or_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_only_calls_that_wait(monkeypatch)
+    well = [ADD, ANSWER]
+    policy = ByMember([ADD, trouble("exit")], [trouble("wait")], well, again=well)
+    executor = ProcessExecutor(timeout=0.2)
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor, retries=1)
-    died, hung, well = played(collector)
-    assert [each.status for each in (died, hung, well)] == ["terminated"] * 3
+    assert [episode.status for episode in played(collector)] == ["terminated"] * 3
     counts = collector.stats.take()
     assert (counts["aborted/worker"], counts["aborted/timeout"], counts["retries"]) == (1, 1, 2)
 
@@ -317,7 +334,7 @@ def _sized(height: int, width: int) -> gym.Env[Any, str]:
     [(PolicyError("no engine"), "PolicyError"), (ServiceError("engine", "away"), "engine")],
 )
 def test_engine_that_fails_is_asked_again(error: Exception, name: str) -> None:
-    policy = ByMember([ADD, error], [ADD, ANSWER])
+    policy = ByMember([ADD, error], again=[ADD, ANSWER])
     collector = Collector(toy.make, policy, retries=1)
     (episode,) = played(collector, 1)
     assert episode.status == "terminated"
@@ -331,7 +348,7 @@ def test_dead_engine_is_put_right_once_for_all_whom_it_failed() -> None:
         await asyncio.sleep(0)
         revived.append(1)
 
-    policy = ByMember(*[[PolicyError("dead")] for _ in range(6)], [ANSWER])
+    policy = ByMember(*[[PolicyError("dead")] for _ in range(6)], again=[ANSWER])
     collector = Collector(toy.make, policy, retries=1, revive=revive)
     episodes = played(collector, 6)
     assert {episode.status for episode in episodes} == {"terminated"}

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from typing_extensions import override
 
 from tests.listeners import Listener, family, listeners, require_listed
+from tests.waiting import LIMIT, wait_until
 from visenv.env import EpisodeLimits, Observation
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
@@ -70,7 +72,7 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
 @pytest.mark.slow
 @pytest.mark.attack("servers: the table of listeners is complete")
 def test_environment_in_a_process_needs_only_the_socket_of_the_scorers() -> None:
-    before = listeners([os.getpid()])
+    before = listeners(family(os.getpid()))  # of other files, too
     host = ProcessEnvHost(toy.make)
     assert host.open() is None
     found = listeners(family(os.getpid()))
@@ -87,7 +89,7 @@ def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
     assert groups_of(ThreadExecutor()) == expected
     assert groups_of(ProcessExecutor(), concurrency=2) == expected
     # A closed collector leaves no threads and processes behind.
-    assert worker_threads() <= before
+    wait_until(lambda: worker_threads() <= before)
     assert set(multiprocessing.active_children()) <= children
 
 
@@ -178,11 +180,12 @@ def test_cancelled_episode_aborts_its_request_and_keeps_the_environment() -> Non
 
 
 def test_cancelled_episode_leaves_a_call_behind() -> None:
-    wait = "<tool>\nname: trouble\nkind: wait\ngate: cancelled\n</tool>"
+    gate = uuid.uuid4().hex
+    wait = f'<tool>\nname: trouble\nkind: wait\ngate: "{gate}"\n</tool>'
 
     async def run() -> None:
         playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
-        await asyncio.to_thread(REACHED["cancelled"].wait, 60)
+        await asyncio.to_thread(REACHED[gate].wait, LIMIT)
         playing.cancel()
         await asyncio.wait({playing})
         assert playing.cancelled()
@@ -196,8 +199,9 @@ def test_cancelled_episode_leaves_a_call_behind() -> None:
         partial(toy.make, trouble=True), load("policy", "scripted")([wait]), executor=executor
     )
     asyncio.run(run())
-    OPENED["cancelled"].set()
+    OPENED[gate].set()
     collector.close()
+    executor.close(grace=LIMIT)
     assert not any(worker.alive for worker in executor._workers)
 
 
@@ -214,7 +218,7 @@ class Slow(Tool[toy.AddArguments]):
     @override
     async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         self.begun.set()
-        await asyncio.to_thread(self.gate.wait, 60)
+        await asyncio.to_thread(self.gate.wait, LIMIT)
         return ToolResult(("waited",))
 
     @override
@@ -237,14 +241,14 @@ def test_environment_whose_step_still_runs_in_a_thread_is_not_used_again() -> No
 
     async def run() -> None:
         playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
-        await asyncio.to_thread(first.begun.wait, 60)
+        await asyncio.to_thread(first.begun.wait, LIMIT)
         playing.cancel()
         await asyncio.wait({playing})
         collector.policy = load("policy", "scripted")([ANSWER])
         assert (await collector.play(EpisodeSpec(1))).status == "terminated"
         assert (tools, first.closed.is_set()) == ([], False)
         first.gate.set()
-        assert await asyncio.to_thread(first.closed.wait, 60)
+        assert await asyncio.to_thread(first.closed.wait, LIMIT)
 
     collector = Collector(make, load("policy", "scripted")([ADD.format(1)]))
     asyncio.run(run())
@@ -255,8 +259,8 @@ def test_environment_whose_step_still_runs_in_a_thread_is_not_used_again() -> No
 class Noting(ThreadExecutor):
     """Records its slots."""
 
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
+    def __init__(self) -> None:
+        super().__init__(timeout=3600.0)
         self.slots: list[Any] = []
 
     @override
@@ -266,10 +270,15 @@ class Noting(ThreadExecutor):
 
 
 class Computing(Policy[Session]):
-    """Blocks the event loop for longer than the time limit, like a model that runs on the loop."""
+    """Blocks the event loop for longer than the time limit, like a model that runs on the loop.
+
+    The clock of the loop is set forward instead of waiting: a limit that really passes on the loop
+    would also pass for a slow thread.
+    """
 
     def __init__(self, executor: Noting) -> None:
         self.executor = executor
+        self.ahead = 0.0
 
     @override
     def open(self, seed: int) -> Session:
@@ -279,16 +288,18 @@ class Computing(Policy[Session]):
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = len(session.messages)
         await asyncio.sleep(0)
-        while any(slot._answers for slot in self.executor.slots):
-            time.sleep(0.01)  # noqa: ASYNC251 - until every environment has answered
-        if not said:
-            time.sleep(1.1)  # noqa: ASYNC251 - and the limit has passed
+        wait_until(lambda: not any(slot._answers for slot in self.executor.slots))
+        self.ahead += 7200.0
+        asyncio.get_running_loop().time = self.time  # type: ignore[method-assign]
         session.said(Reply.of_text(""))
         return Reply.of_text(ADD.format(said) if said < 3 else ANSWER)
 
+    def time(self) -> float:
+        return time.monotonic() + self.ahead
+
 
 def test_time_limit_ignores_how_long_the_event_loop_computes() -> None:
-    executor = Noting(timeout=1.0)
+    executor = Noting()
     collector = Collector(toy.make, Computing(executor), executor=executor)
     (group,) = collector.groups([0], 3)
     assert [episode.failure for episode in group] == [None] * 3

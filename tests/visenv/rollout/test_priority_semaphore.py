@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import LIMIT
 from visenv.rollout.priority_semaphore import PrioritySemaphore
 
 
@@ -62,7 +63,7 @@ def test_priority_semaphore_loses_no_place_to_a_cancelled_task(
             else:
                 served += 1
                 semaphore.release()
-        await asyncio.wait_for(semaphore.acquire(), 1)
+        await asyncio.wait_for(semaphore.acquire(), LIMIT)
         semaphore.release()
         return served
 
@@ -87,17 +88,17 @@ def test_gate_serves_one_event_loop_after_another() -> None:
 def test_priority_semaphore_is_free_after_a_loop_that_ended_with_waiting_tasks() -> None:
     async def abandoned() -> None:
         await semaphore.acquire()
-        waiting = asyncio.create_task(semaphore.acquire())
+        waiting.append(asyncio.create_task(semaphore.acquire()))
         await asyncio.sleep(0)
-        semaphore.release()
-        del waiting  # asyncio.run cancels it after its place was granted
 
+    async def take_all() -> None:
+        await asyncio.wait_for(semaphore.acquire(), LIMIT)
+        with pytest.raises(TimeoutError):  # there is one place, not two
+            await asyncio.wait_for(semaphore.acquire(), 0.01)
+
+    waiting: list[asyncio.Task[None]] = []
     semaphore = PrioritySemaphore(1)
     asyncio.run(abandoned())
-    with pytest.raises(TimeoutError):  # there is one place, not two
-        asyncio.run(_twice(semaphore))
-
-
-async def _twice(semaphore: PrioritySemaphore) -> None:
-    await asyncio.wait_for(semaphore.acquire(), 1)
-    await asyncio.wait_for(semaphore.acquire(), 0.01)
+    assert waiting[0].cancelled()  # by the end of the loop
+    semaphore.release()
+    asyncio.run(take_all())

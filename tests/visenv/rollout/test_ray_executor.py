@@ -19,6 +19,8 @@ import PIL.Image
 import pytest
 from typing_extensions import override
 
+from tests.visenv.rollout.time_limits import limit_only_calls_that_wait
+from tests.waiting import LIMIT
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.registration import load
@@ -56,7 +58,10 @@ def executor() -> Iterator[Any]:
             include_dashboard=False,
             log_to_driver=False,
             object_store_memory=100 * 2**20,
-            _system_config={"memory_monitor_refresh_ms": 0},  # Ray kills no actor to free memory
+            _system_config={
+                "memory_monitor_refresh_ms": 0,  # Ray kills no actor to free memory
+                "worker_register_timeout_seconds": 600,  # and no actor that starts slowly
+            },
         )
     # The actors cannot import this file, so its classes are pickled by value.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -107,10 +112,12 @@ def test_actor_that_dies_is_replaced(executor: Any) -> None:
     assert counts["aborted/worker"] == 1
 
 
-def test_actor_that_hangs_is_killed(executor: Any) -> None:
-    made = executor(timeout=5.0)
+def test_actor_that_hangs_is_killed(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_only_calls_that_wait(monkeypatch)
+    made = executor(timeout=0.2)
     ((episode,), _) = played(made, TROUBLE.format("wait"), count=1)
-    assert episode.failure == Failure("timeout", "timeout", "act took longer than 5.0 s.")
+    assert episode.failure == Failure("timeout", "timeout", "act took longer than 0.2 s.")
+    made.close(grace=LIMIT)
     assert not any(worker.alive for worker in made._workers)
 
 
@@ -244,25 +251,29 @@ ENDLESS = -1
 
 
 class Held(dict[int, Any]):
-    """Holds the sessions of an engine; access to `ENDLESS` takes 3 s."""
+    """Holds the sessions of an engine; access to `ENDLESS` waits until a file exists."""
+
+    def __init__(self, sessions: dict[int, Any], released: Path) -> None:
+        super().__init__(sessions)
+        self.released = released
 
     @override
     def __getitem__(self, number: int) -> Any:
-        if number == ENDLESS:
-            time.sleep(3)
+        while number == ENDLESS and not self.released.exists():
+            time.sleep(0.01)
         return super().__getitem__(number)
 
 
-def hold_segments(actor: Any) -> None:
+def hold_segments(actor: Any, released: Path) -> None:
     """Replace the sessions of an engine; runs in its actor."""
-    actor._sessions = Held(actor._sessions)
+    actor._sessions = Held(actor._sessions, released)
 
 
 @pytest.fixture(scope="module")
 def engine(executor: Any) -> Iterator[Any]:
     from visenv.rollout.ray_engine import RayEngine
 
-    made = RayEngine(Parrot, num_cpus=0.1, timeout=60.0)
+    made = RayEngine(Parrot, num_cpus=0.1, timeout=600.0)
     yield made
     made.close()
 
@@ -345,27 +356,28 @@ def test_cancelling_here_aborts_over_there(engine: Any, monkeypatch: pytest.Monk
 
 
 def test_tokens_that_do_not_come_are_an_error_and_do_not_block_the_loop(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(engine, "_transfer_timeout", 0.5)
-
-    async def fetch() -> int:
+    async def fetch() -> None:
         session = engine.open(5)
         await engine.respond(session, TurnRequest(), Sampling())
         session.number = ENDLESS
         fetching = asyncio.create_task(session.fetch_segments())
-        turns = 0
-        while not fetching.done():
-            turns += 1
-            await asyncio.sleep(0.01)
-        with pytest.raises(PolicyError, match=r"tokens of an episode took longer than 0\.5 s"):
-            fetching.result()
-        return turns
+        for _ in range(10):
+            await asyncio.sleep(0)  # a blocked loop would not come here before the time limit
+        assert not fetching.done()
+        fetching.cancel()
+        session._timeout = 0.2
+        with pytest.raises(PolicyError, match=r"tokens of an episode took longer than 0\.2 s"):
+            await session.fetch_segments()
 
-    actor = engine._actor
     ray = pytest.importorskip("ray")
-    ray.get(actor.__ray_call__.remote(hold_segments))
-    assert asyncio.run(fetch()) > 1
+    released = tmp_path / "released"
+    ray.get(engine._actor.__ray_call__.remote(hold_segments, released))
+    try:
+        asyncio.run(fetch())
+    finally:
+        released.touch()
 
 
 def test_engine_that_ray_would_restart_by_itself_is_refused() -> None:
@@ -393,7 +405,7 @@ class Asker:
         self.scorer = Scorer("recorded", file=file)
 
     def ask(self) -> Any:
-        return self.scorer.submit(Generate(())).result(60).value
+        return self.scorer.submit(Generate(())).result(LIMIT).value
 
     def close(self) -> None:
         """Do nothing."""

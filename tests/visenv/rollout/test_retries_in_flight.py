@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import gymnasium as gym
 import pytest
 from typing_extensions import override
 
+from tests.waiting import until
 from visenv.errors import ServiceError
 from visenv.policies.oracle import OraclePolicy
 from visenv.policy import Session
@@ -20,12 +20,29 @@ from visenv.types import Reply, Sampling, TurnRequest
 Env = gym.Env[Any, str]
 
 
-class SlowSecond(OraclePolicy):
-    """Sleeps in every turn, so that a verdict may arrive between two turns."""
+FIRST, SECOND = EpisodeSpec(0), EpisodeSpec(1, 1)
+
+
+class Counting(OraclePolicy):
+    """Counts the turns of the second episode, and makes it wait for the first verdict.
+
+    Args:
+        waits_after: Number of turns of the second episode after which it waits.
+        ended: The list to which the verdict is added.
+    """
+
+    def __init__(self, waits_after: int, ended: list[str]) -> None:
+        super().__init__()
+        self.waits_after = waits_after
+        self.ended = ended
+        self.turns = 0
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        await asyncio.sleep(0.05)
+        if sampling.seed == SECOND.policy_seed:
+            if self.turns == self.waits_after:
+                await until(lambda: self.ended)
+            self.turns += 1
         return await super().respond(session, request, sampling)
 
 
@@ -51,14 +68,16 @@ class FailsOnce(gym.Wrapper[Any, str, Any, str]):
         return super().step(action)
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_retry_holds_back_others_whenever_their_verdicts_arrive(
-    delay: float,
-) -> None:
+# The second episode fails in its second turn. Its retry has three turns.
+@pytest.mark.parametrize(
+    "turns", [0, 3, 5], ids=["before the failure", "during the retry", "after the retry"]
+)
+def test_retry_holds_back_others_whenever_their_verdicts_arrive(turns: int) -> None:
     ended: list[str] = []
+    policy = Counting(turns, ended)
 
     async def judge(context: RewardContext) -> float:
-        await asyncio.sleep(delay)
+        await until(lambda: policy.turns == turns or ended)
         ended.append("verdict")
         return 1.0
 
@@ -69,10 +88,8 @@ def test_retry_holds_back_others_whenever_their_verdicts_arrive(
     def make() -> Env:
         return RewardWrapper(Failing(toy.make().unwrapped), [RewardTerm("judge", 1.0, judge)])
 
-    collector = Collector(make, SlowSecond(), retries=1, deterministic=True)
-    episodes = collector.episodes(
-        [EpisodeSpec(0), EpisodeSpec(1, 1)], lambda episode: ended.append(str(episode.group))
-    )
+    collector = Collector(make, policy, retries=1, deterministic=True)
+    episodes = collector.episodes([FIRST, SECOND], lambda episode: ended.append(str(episode.group)))
     assert [episode.failure for episode in episodes] == [None, None]
     assert collector.stats.take()["retries"] == 1
     # Both episodes are released after both verdicts, in any order of the verdicts.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import pytest
 from typing_extensions import override
 
-from tests.waiting import until
+from tests.waiting import LIMIT, until
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import ParsedTurn
@@ -74,7 +73,7 @@ class Barrier:
         if len(self.waiting) == self.count:
             for each in self.waiting:
                 each.set_result(1.0)
-        return await asyncio.wait_for(answer, 60)
+        return await asyncio.wait_for(answer, LIMIT)
 
 
 def test_deferred_terms_free_the_slots_of_their_episodes() -> None:
@@ -203,7 +202,8 @@ class WatchedLater(toy.Adder):
     @override
     async def turn_events(self, turn: ParsedTurn) -> Any:
         number = self.turn
-        await asyncio.sleep(random.random() / 100)
+        for _ in range(3):
+            await asyncio.sleep(0)
         return [Seen(number, turn.thought or "")]
 
 
@@ -239,9 +239,24 @@ class Recording(OraclePolicy):
         return await super().respond(session, request, sampling)
 
 
-async def sometimes(context: RewardContext) -> float:
-    await asyncio.sleep(random.random() * 0.05)
-    return 1.0
+class Verdicts:
+    """Returns the verdicts of ten episodes in a given order, when all ten wait for theirs.
+
+    Args:
+        order: A number for each verdict, in the order in which they are requested; the verdict with
+            the lowest number is returned first.
+    """
+
+    def __init__(self, order: Sequence[int]) -> None:
+        self.order = order
+        self.asked = self.given = 0
+
+    async def __call__(self, context: RewardContext) -> float:
+        place = self.order[self.asked]
+        self.asked += 1
+        await until(lambda: self.asked == 10 and self.given == place)
+        self.given += 1
+        return 1.0
 
 
 def rollout(
@@ -268,7 +283,8 @@ def rollout(
 
 
 def test_deterministic_mode_does_not_depend_on_when_verdicts_arrive() -> None:
-    runs = [rollout(True, sometimes) for _ in range(4)]
+    mixed = [3, 8, 0, 5, 9, 1, 7, 2, 6, 4]
+    runs = [rollout(True, Verdicts(order)) for order in (range(10), range(9, -1, -1), mixed)]
     assert all(run == runs[0] for run in runs)
     assert runs[0][1] == [(group, member) for group in range(5) for member in range(2)]
 

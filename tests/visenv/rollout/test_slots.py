@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ import gymnasium as gym
 import pytest
 from typing_extensions import override
 
+from tests.waiting import LIMIT, until
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, Mixture, ThreadExecutor
 from visenv.rollout import slots as slots_module
@@ -24,11 +26,30 @@ ANSWER = "<answer>3</answer>"
 
 
 class Cluster:
-    """Has places for a few environments, like a Ray cluster; counts the environments made."""
+    """Has places for a few environments, like a Ray cluster; counts the environments made.
+
+    Attributes:
+        patience: Seconds after which an environment without a place gives up.
+        full: Set when as many environments were made as there are places.
+        refused: Set when an environment got no place in time.
+        before_turns: An event that every turn of an episode waits for.
+    """
 
     def __init__(self, places: int) -> None:
         self.places = threading.Semaphore(places)
         self.made = 0
+        self.patience = math.inf
+        self.full, self.refused, self.before_turns = (threading.Event() for _ in range(3))
+        self.before_turns.set()
+        self._count = places
+        self._lock = threading.Lock()
+
+    def add(self) -> None:
+        """Count an environment that has a place."""
+        with self._lock:
+            self.made += 1
+            if self.made == self._count:
+                self.full.set()
 
 
 class CrowdedHost(LocalEnvHost):
@@ -42,17 +63,19 @@ class CrowdedHost(LocalEnvHost):
 
     @override
     def open(self) -> Failure | None:
+        until = time.monotonic() + self._cluster.patience
         while not self._cluster.places.acquire(timeout=0.02):
-            if self._killed.is_set():
-                return Failure("worker", "worker", "killed")
+            if self._killed.is_set() or time.monotonic() > until:
+                self._cluster.refused.set()
+                return Failure("timeout", "timeout", "no place")
         self._placed = True
-        self._cluster.made += 1
+        self._cluster.add()
         return super().open()
 
     @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         if method == "act":
-            time.sleep(0.02)
+            self._cluster.before_turns.wait(LIMIT)
         return super().call(method, arguments)
 
     @override
@@ -73,12 +96,12 @@ class Crowded(ThreadExecutor):
     crowded = True
 
     def __init__(self, cluster: Cluster, start_timeout: float) -> None:
-        super().__init__(60.0, start_timeout)
+        super().__init__(None, start_timeout)
         self._make_host = lambda make: CrowdedHost(make, cluster)
 
 
 def collector_on(
-    cluster: Cluster, start_timeout: float = 60.0, make: Any = toy.make, **options: Any
+    cluster: Cluster, start_timeout: float = LIMIT, make: Any = toy.make, **options: Any
 ) -> Collector:
     policy = load("policy", "scripted")([ADD, ANSWER])
     executor = Crowded(cluster, start_timeout)
@@ -91,6 +114,7 @@ def specs(count: int) -> list[EpisodeSpec]:
 
 def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idle() -> None:
     cluster = Cluster(2)
+    cluster.before_turns = cluster.full  # otherwise one environment may play all episodes
     # A wait for `start_timeout` would exceed the time limit of the test.
     collector = collector_on(cluster, start_timeout=3600.0, concurrency=6)
     episodes = collector.episodes(specs(6))
@@ -101,12 +125,13 @@ def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idl
 
 def test_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
     cluster = Cluster(1)
-    executor = Crowded(cluster, 60.0)
+    executor = Crowded(cluster, LIMIT)
     policy = load("policy", "scripted")([ADD, ANSWER])
     collector = Collector(toy.make, policy, executor=executor, concurrency=4)
     episodes = collector.episodes(specs(1))
     # Now new environments get no place in time; the single running one plays all episodes.
     executor._limits = executor._limits._replace(start=0.05)
+    cluster.before_turns = cluster.refused
     episodes += collector.episodes(specs(4))
     assert [episode.failure for episode in episodes] == [None] * 5
     assert cluster.made == 1
@@ -134,7 +159,7 @@ def test_idle_environments_of_one_name_make_room_for_another(
         assert episode.failure is None
     assert cluster.made == 3
     collector.close()
-    assert cluster.places.acquire(timeout=120)  # the last environment was closed too
+    assert cluster.places.acquire(timeout=LIMIT)  # the last environment was closed too
 
 
 def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
@@ -142,12 +167,14 @@ def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
 ) -> None:
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.1)
     mixture = Mixture({"a": toy.make, "b": toy.make}, {"a": 1.0, "b": 1.0})
-    executor = Crowded(Cluster(2), 60.0)
-    policy = load("policy", "scripted")([ADD, ANSWER])
-    collector = Collector(mixture, policy, executor=executor, concurrency=24)
+    cluster = Cluster(2)
+    cluster.before_turns = cluster.full
+    collector = collector_on(cluster, make=mixture, concurrency=24)
     named = [EpisodeSpec(7, 0, member, env="a" if member < 22 else "b") for member in range(26)]
     episodes = collector.episodes(named[:2])
-    executor._limits = executor._limits._replace(start=0.1)
+    # Not a time limit of the executor: an environment with a place could exceed it as well.
+    cluster.patience = 0.1
+    cluster.before_turns = cluster.refused
     episodes += collector.episodes(named[2:])
     assert [episode.failure for episode in episodes] == [None] * 26
     collector.close()
@@ -178,12 +205,16 @@ class Slot:
 
 
 class Full:
-    """Records its slots, and is always crowded."""
-
-    crowded = True
+    """Records its slots, and is always crowded; counts how often this is asked."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
+        self.asked = 0
+
+    @property
+    def crowded(self) -> bool:
+        self.asked += 1
+        return True
 
     def slot(self, make_env: Any) -> Slot:
         self.slots.append(Slot(make_env))
@@ -242,11 +273,17 @@ def test_idle_environments_are_closed_once_for_each_that_starts(
             slots.give("a", slot, usable=True)
         idle = list(executor.slots)
         waiting = [asyncio.create_task(slots.take("b")) for _ in range(3)]
-        await asyncio.sleep(0.2)  # the new environments are slow to start
-        assert sum(each.closed for each in idle) == 1
-        executor.slots[4].ready.set()
-        await asyncio.sleep(0.2)
-        assert sum(each.closed for each in idle) == 2
+
+        async def closed(count: int) -> None:
+            """Wait until so many are closed and every waiting episode has looked again."""
+            await until(lambda: sum(each.closed for each in idle) >= count)
+            asked = executor.asked
+            await until(lambda: executor.asked >= asked + 4 * len(waiting))
+            assert sum(each.closed for each in idle) == count
+
+        await closed(1)
+        executor.slots[4].ready.set()  # the other new environments are slow to start
+        await closed(2)
         for each in executor.slots:
             each.ready.set()
         await asyncio.gather(*waiting)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
+from visenv.rollout import stats as stats_module
 from visenv.rollout.stats import ConcurrencyGauge, RolloutStats
 
 
@@ -19,7 +20,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(time, "monotonic", made)
+    # Only in this module: threads of other tests use the clock of the process.
+    monkeypatch.setattr(stats_module, "time", SimpleNamespace(monotonic=made))
     return made
 
 

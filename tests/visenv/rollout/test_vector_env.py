@@ -17,6 +17,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from tests.waiting import LIMIT
 from visenv.env import EpisodeLimits
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
 from visenv.registration import register
@@ -183,7 +184,7 @@ def test_subset_of_any_kind_is_stepped(pool: EpisodePool) -> None:
 def test_slow_environment_does_not_delay_others(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     pool.submit({0: waiting(gate), 1: ADD})
-    assert REACHED[gate].wait(60)
+    assert REACHED[gate].wait(LIMIT)
     # Environment 0 stays inside its tool until the gate opens below.
     assert set(pool.ready()) == {1}
     for turn in range(2, 4):
@@ -200,7 +201,7 @@ def test_results_that_arrive_while_others_are_awaited_are_kept(
 ) -> None:
     pool.reset(seed=0)
     pool.submit({0: ADD, 1: waiting(gate)})
-    assert REACHED[gate].wait(60)
+    assert REACHED[gate].wait(LIMIT)
     pool.step_at({2: ADD})
     pool.submit({2: ResetRequest(seed=3)})
     OPENED[gate].set()
@@ -249,7 +250,7 @@ def test_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) ->
     second = f"{gate} again"
     pool.submit({0: waiting(second)})
     OPENED[gate].set()
-    old.join(60)  # its late reply has arrived, while the next call still runs
+    old.join(LIMIT)  # its late reply has arrived, while the next call still runs
     assert not old.is_alive()
     assert pool.ready(timeout=0) == {}
     OPENED[second].set()
@@ -471,20 +472,24 @@ def test_register_takes_options_of_gymnasium() -> None:
     pool.close()
 
 
-EARLIER: set[int | None] = set()
-"""Threads that the pools of other test files have left."""
+EARLIER: set[threading.Thread] = set()
+"""Threads that the pools of other tests have left.
+
+They are not compared by their numbers, which the system uses again.
+"""
 
 
 @pytest.fixture(autouse=True)
 def earlier_threads() -> None:
-    EARLIER.update(thread.ident for thread in threading.enumerate())
+    EARLIER.clear()
+    EARLIER.update(threading.enumerate())
 
 
 def pool_threads() -> list[threading.Thread]:
     return [
         each
         for each in threading.enumerate()
-        if each.name.startswith("visenv-pool") and each.ident not in EARLIER
+        if each.name.startswith("visenv-pool") and each not in EARLIER
     ]
 
 
@@ -494,7 +499,7 @@ def test_close_leaves_no_thread(gate: str) -> None:
     pool.reset(seed=0)
     assert len(pool_threads()) == len(before) + 3
     pool.step_at({0: ERROR, 1: ADD})
-    pool.close()
+    pool.close(grace=LIMIT)
     pool.close()
     assert pool_threads() == before
     with pytest.raises(EpisodeOverError, match="closed"):
@@ -505,12 +510,12 @@ def test_close_leaves_a_hanging_thread_behind_which_then_ends(gate: str) -> None
     pool = make(1)
     pool.reset(seed=0)
     pool.submit({0: waiting(gate)})
-    assert REACHED[gate].wait(60)
+    assert REACHED[gate].wait(LIMIT)
     hanging = pool_threads()
     pool.close(grace=0.0)
     OPENED[gate].set()
     for thread in hanging:
-        thread.join(60)
+        thread.join(LIMIT)
         assert not thread.is_alive()
 
 

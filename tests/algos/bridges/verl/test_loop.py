@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +11,7 @@ import gymnasium as gym
 import pytest
 
 from tests.algos.bridges import judged
+from tests.waiting import LIMIT
 from visenv.errors import ServiceError
 
 pytestmark = [
@@ -169,12 +170,15 @@ def test_episode_that_failed_is_played_again(worker: Make, pictures_id: Make) ->
 
 
 def test_environment_that_hangs_is_given_up(worker: Make, pictures_id: Make) -> None:
+    released = threading.Event()
+
     def hang(seed: int, turn: int) -> None:
         if turn == 0:
-            time.sleep(3)
+            released.wait(LIMIT)
 
     made = worker(pictures_id(trouble=hang), timeout=0.2, retries=0)
     asyncio.run(made.play(seed=1, members=2))
+    released.set()
     assert made.queue.statuses == ["running", "finished"]
     assert made.queue.keys == []
 
