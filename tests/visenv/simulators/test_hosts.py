@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.simulators import child, opengl, protocol, wire
+from visenv.child_process import program, wire
+from visenv.simulators import child, opengl, protocol
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.host import SimulatorHost
 from visenv.simulators.settings import SimulatorSpec, find_interpreter
@@ -166,7 +167,7 @@ def test_interpreter_that_is_no_python_is_an_error(
     program.chmod(0o755)
     with pytest.raises(ConfigurationError, match="cannot be started"):
         ChildHost(SimulatorSpec(toy, interpreter=str(program))).start()
-    assert not list(tmp_path.glob("visenv-simulator-*"))
+    assert not list(tmp_path.glob("visenv-child-*"))
 
 
 def test_target_in_no_package_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +222,7 @@ def test_temporary_files_of_a_child_are_deleted_with_it(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     host = open_host()
-    (folder,) = tmp_path.glob("visenv-simulator-*")
+    (folder,) = tmp_path.glob("visenv-child-*")
     (folder / "left").write_text("by the simulator")
     if end == "close":
         host.close()
@@ -235,8 +236,8 @@ def test_closing_ends_what_the_simulator_started(open_host: Open) -> None:
     host = open_host()
     assert isinstance(host, ChildHost)
     host.reset({"reset": "grandchild"})
-    host._drain()
-    grandchild = int(host._log.decode().rpartition("grandchild ")[2].split()[0])
+    host.child._drain()
+    grandchild = int(host.child._log.decode().rpartition("grandchild ")[2].split()[0])
     assert is_running(grandchild)
     host.kill()
     wait_until_gone(grandchild)
@@ -246,8 +247,8 @@ def test_grandchild_of_a_killed_simulator_ends_when_its_host_is_closed(open_host
     host = open_host()
     assert isinstance(host, ChildHost)
     host.reset({"reset": "grandchild"})
-    host._drain()
-    grandchild = int(host._log.decode().rpartition("grandchild ")[2].split()[0])
+    host.child._drain()
+    grandchild = int(host.child._log.decode().rpartition("grandchild ")[2].split()[0])
     os.kill(host.pid, signal.SIGKILL)
     wait_until_gone(host.pid)
     assert not host.is_alive()
@@ -327,7 +328,7 @@ def test_random_kills_lose_only_the_calls_they_hit(open_host: Open) -> None:
     assert lost == 8
 
 
-@pytest.mark.parametrize("module", [child, wire, protocol, opengl])
+@pytest.mark.parametrize("module", [program, wire, child, protocol, opengl])
 def test_modules_of_a_child_are_written_for_python_3_9(module: Any) -> None:
     text = Path(module.__file__).read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))

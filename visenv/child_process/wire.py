@@ -37,12 +37,13 @@ class WireError(ValueError):
     """Raised for bytes that are not a message; the error describes the problem."""
 
 
-def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
-    """Return the pieces of a message, in the order in which to write them.
+def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Any]:
+    """Return the pieces of a message, bytes-like, in the order in which to write them.
 
     Args:
         message: A JSON object without the key ``"arrays"``.
-        arrays: Arrays by name; the type of each is in `DTYPES`.
+        arrays: Arrays by name; the type of each is in `DTYPES`. A `memoryview` of bytes is an array
+            uint8 ``[bytes]``, for which NumPy is not imported.
 
     Raises:
         WireError: If an array has another type, or the message is too large.
@@ -51,9 +52,14 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
     """
     listed = []
     pieces = []
-    if arrays:  # without NumPy, a child must still report that NumPy is missing
-        import numpy as np
     for name, array in arrays.items():
+        if isinstance(array, memoryview):
+            piece = array.cast("B")
+            listed.append([name, "uint8", [piece.nbytes]])
+            pieces.append(piece)
+            continue
+        import numpy as np  # without NumPy, a child must still report that NumPy is missing
+
         solid = np.ascontiguousarray(array)
         if solid.dtype.name not in DTYPES:
             raise WireError(f"The array {name!r} must be one of {DTYPES}, got {solid.dtype}.")
@@ -62,7 +68,7 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
     text = json.dumps({**message, "arrays": listed}, allow_nan=False).encode()
     size = sum(piece.nbytes for piece in pieces)
     check_sizes(len(text), size)
-    return [HEADER.pack(MAGIC, len(text), size) + text, *(bytes(piece) for piece in pieces)]
+    return [HEADER.pack(MAGIC, len(text), size) + text, *pieces]
 
 
 def read_header(header: bytes | bytearray) -> tuple[int, int]:
