@@ -6,6 +6,7 @@
     ├── ConfigurationError (ValueError)     an option has an invalid value
     │   └── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
     ├── DataError                           a row or a file cannot be read; names it
+    │   ├── FileRefusedError (OSError)      a file is not a regular file, or is too large to read
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
     ├── EpisodeError                        an episode violates one of its invariants
     ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
@@ -73,6 +74,10 @@ class UnknownNameError(ConfigurationError, KeyError):
 
 class DataError(VisenvError):
     """Raised when a row or a file of a data set cannot be read; the message names it."""
+
+
+class FileRefusedError(DataError, OSError):
+    """Raised when a file is a pipe, a device or a socket, or exceeds a limit; names file and limit."""
 
 
 class ImageError(DataError):

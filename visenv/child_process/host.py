@@ -90,8 +90,8 @@ class ChildProcess:
 
     Messages consist of JSON and raw bytes, and use separate file descriptors. The output of the
     child is kept for error messages. The child ends with this process, even if this process is
-    killed. The temporary folder of the child is deleted when the child ends. One thread uses a
-    child at a time; `kill` may be called from another thread.
+    killed. Its temporary folder is deleted when the child ends. One thread uses a child at a time;
+    `kill` may be called from another thread.
 
     Args:
         target: The class, ``"module:Class"``.
@@ -100,6 +100,9 @@ class ChildProcess:
         limits: The limits.
         modules: Further modules that the child imports from packages whose ``__init__`` it must not
             run.
+        is_light: Whether the child starts faster: with the import path of this process instead of
+            reading it again, and without a temporary folder.
+        environment: Further environment variables of the child.
     """
 
     def __init__(
@@ -109,6 +112,8 @@ class ChildProcess:
         interpreter: str = sys.executable,
         limits: ChildLimits | None = None,
         modules: Sequence[str] = (),
+        is_light: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.limits = ChildLimits() if limits is None else limits
         self.broken = False
@@ -120,6 +125,8 @@ class ChildProcess:
         self._requests = self._replies = self._output = -1
         self._log = b""
         self._number = 0
+        self._is_light = is_light
+        self._environment = dict(environment or {})
         self._scratch = ""
 
     @property
@@ -137,6 +144,7 @@ class ChildProcess:
         hello = {
             "target": self._target,
             "options": self._options,
+            "path": [place for place in sys.path if place] if self._is_light else [],
             "packages": bare_packages(*self._modules),
             "idle_s": self.limits.idle_s,
             "data_bytes": self.limits.data_bytes,
@@ -248,9 +256,13 @@ class ChildProcess:
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         for descriptor in (self._requests, self._replies, self._output):
             os.set_blocking(descriptor, False)
-        command = [self._interpreter, program.__file__, str(requests), str(replies)]
+        flags = ["-S"] if self._is_light else []
+        command = [self._interpreter, *flags, program.__file__, str(requests), str(replies)]
         try:
-            self._scratch = tempfile.mkdtemp(prefix="visenv-child-")
+            environment = child_environment(self._interpreter) | self._environment
+            if not self._is_light:
+                self._scratch = tempfile.mkdtemp(prefix="visenv-child-")
+                environment["TMPDIR"] = self._scratch
             self._process = _starter.submit(
                 subprocess.Popen,
                 [*command, str(os.getpid())],
@@ -259,12 +271,10 @@ class ChildProcess:
                 stderr=output,
                 pass_fds=(requests, replies),
                 start_new_session=True,
-                env=child_environment(self._interpreter) | {"TMPDIR": self._scratch},
+                env=environment,
             ).result()
         except OSError as error:
-            self._close_pipes()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self.broken = True
+            self.end()
             raise ConfigurationError(
                 f"The interpreter {self._interpreter!r} cannot be started: {error}."
             ) from error

@@ -50,6 +50,7 @@ def main() -> int:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches children; the host decides
     hello = read_line(requests)
+    sys.path[:] = hello["path"] or sys.path
     for name, folder in hello["packages"]:
         add_bare_package(name, folder)
     link = HostPipes(requests, replies, hello["idle_s"])
