@@ -6,8 +6,8 @@
 A document of 50 pages is opened, and the text and the image (1,120 pixels) of each page are read:
 in a new process, which also starts the child, and in a process that has read another document. The
 baseline is the same work with pypdfium2 alone, without a child. Target: at most 1.2 times the
-baseline in a new process. Times are in milliseconds; the best round is the closest to an idle machine.
-Processor time includes that of the child.
+baseline in a new process. Times are in milliseconds; the best round is the closest to an idle
+machine. Processor time includes that of the child.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def main(args: Args) -> None:
         paths = [Path(folder) / "one.pdf", Path(folder) / "other.pdf"]
         for path in paths:
             path.write_bytes(document(args.pages))
-        rounds = [
-            (measured(PEER, paths), measured(OURS, paths)) for _ in range(args.rounds)
-        ]
-    print(f"{args.pages} pages, text and image of {SIDE} pixels, ms     pypdfium2    visenv   ratio")
+        rounds = [(measured(PEER, paths), measured(OURS, paths)) for _ in range(args.rounds)]
+    print(
+        f"{args.pages} pages, text and image of {SIDE} pixels, ms     pypdfium2    visenv   ratio"
+    )
     for column, label in enumerate(("new process", "next document", "processor time")):
         for name, best in (("median", statistics.median), ("best", min)):
             peer, ours = (best([both[side][column] for both in rounds]) for side in (0, 1))

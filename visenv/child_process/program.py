@@ -102,7 +102,7 @@ class KernelLimits:
         most = self.data_bytes if hard == resource.RLIM_INFINITY else min(self.data_bytes, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         try:  # if the machine runs out of memory, this process ends before its host
-            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
                 file.write("1000")
         except OSError:  # other systems
             pass

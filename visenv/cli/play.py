@@ -12,6 +12,7 @@ from visenv.cli.screen import open_on_screen
 from visenv.makers import env_maker
 from visenv.records import known_fields
 from visenv.rollout import EnvAdapter
+from visenv.terminal import printable, printable_lines
 from visenv.types import Image, Message, StepResult
 
 
@@ -75,7 +76,7 @@ class PlayCommand:
                     pieces.append(part.strip("\n"))
             spoken.append("\n".join(filter(None, pieces)))
         if spoken:
-            print("\n\n".join(spoken))
+            print(printable_lines("\n\n".join(spoken)))
         return shown
 
     def _save(self, image: Image, number: int) -> str:
@@ -101,7 +102,7 @@ def read_turn(prefix: str) -> str | None:
     lines: list[str] = []
     while True:
         try:
-            line = input("" if lines else prefix)
+            line = input("" if lines else printable_lines(prefix))
         except EOFError:
             print("\n")  # the empty line that the player did not type
             return prefix + "\n".join(lines) if lines else None
@@ -113,7 +114,7 @@ def read_turn(prefix: str) -> str | None:
 
 def _print_result(total: float, result: StepResult) -> None:
     reason = result.truncated_by or (result.failure and str(result.failure))
-    print(f"reward {total:.3f}" + (f", ended by: {reason}" if reason else ""))
+    print(f"reward {total:.3f}" + (f", ended by: {printable(reason)}" if reason else ""))
     _print_facts("reward terms", result.terms)
     _print_facts("metrics", result.metrics)
 
@@ -121,6 +122,8 @@ def _print_result(total: float, result: StepResult) -> None:
 def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
     if facts:
         print(f"\n{title}")
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
-        print(f"  {name:{width}}  {f'{value:.3f}' if isinstance(value, float) else value}")
+    shown = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        text = f"{value:.3f}" if isinstance(value, float) else printable_lines(value)
+        print(f"  {name:{width}}  {text}")

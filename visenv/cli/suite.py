@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
+from visenv.terminal import printable_lines
 
 if TYPE_CHECKING:
     from visenv.cli.playing import Player
@@ -98,7 +99,7 @@ class SuiteCommand:
             raise ConfigurationError(f"Give the folders of the data sets: {names}.")
         rows = [row for asked in self._asked() for row in self._rows(suite, asked, folders)]
         page = markdown(suite, rows)
-        print(page, end="")
+        print(printable_lines(page), end="")
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / "suite.md").write_text(page)

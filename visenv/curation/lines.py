@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from visenv.data.json_rows import json_value
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
 from visenv.errors import DataError
 from visenv.files import replacing
 
@@ -82,10 +83,9 @@ class JsonLines:
             yield line
 
     def _contents(self) -> Iterator[tuple[int, bytes]]:
-        with self.path.open("rb") as file:
-            for number, content in enumerate(file, start=1):
-                if content.strip():
-                    yield number, content
+        for number, content in enumerate(read_lines(self.path), start=1):
+            if content.strip():
+                yield number, content
 
     def _line(self, number: int, content: bytes, known: dict[str, int]) -> InputRow:
         digest = hashlib.sha256(content.strip()).hexdigest()[:16]
@@ -114,7 +114,7 @@ def read_object(content: bytes | str) -> Row:
     Raises:
         DataError: If the content is not a JSON object.
     """
-    value = json_value(content)
+    value = read_json(content)
     if not isinstance(value, dict):
         raise DataError(f"a row must be an object, got {type(value).__name__}")
     return value

@@ -13,6 +13,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from visenv.child_process.host import ChildError, ChildLimits, ChildProcess
+from visenv.child_process.wire import WireError
 from visenv.decoding.files import regular_state
 from visenv.errors import ConfigurationError
 
@@ -23,12 +24,12 @@ limit for each of its pages."""
 _REMEMBERED = 10_000
 
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-"""Variables of a child. Without them, libraries reserve memory for each CPU, which counts towards the
-limit."""
+"""Variables of a child. Without them, libraries reserve memory for each CPU, which counts towards
+the limit."""
 
 
 class DecoderError(Exception):
-    """Raised if a source stopped the decoder; the text is the end of a sentence about the source."""
+    """Raised if a source stopped the decoder; the text is the end of a sentence about it."""
 
 
 class Source:
@@ -67,10 +68,12 @@ class Decoder:
         name: The library, for error messages.
         target: The class of `visenv.decoding.child`, ``"module:Class"``.
         limits: The limits, with `data_bytes` and `processor_s`.
+        extra: The extra of visenv that contains the library, if it is not always installed.
     """
 
-    def __init__(self, name: str, target: str, limits: ChildLimits) -> None:
+    def __init__(self, name: str, target: str, limits: ChildLimits, extra: str = "") -> None:
         self.name = name
+        self._extra = extra
         self.limits = limits
         self._target = target
         self._closes_at_exit = False
@@ -100,6 +103,8 @@ class Decoder:
                 if result.get("unknown"):
                     content = {"content": memoryview(source.content or b"")}
                     result, arrays = self._exchange(method, message, content)
+            except WireError as error:
+                raise DecoderError(f"is too large for {self.name}: {error}") from error
             except ChildError as error:
                 self._failures[source.key] = self._failures.get(source.key, 0) + 1
                 raise DecoderError(self._reason(error)) from error
@@ -144,9 +149,15 @@ class Decoder:
             child.start()
         except ChildError as error:
             if error.report and error.report["kind"] == "setup":
-                raise ConfigurationError(f"{self.name} cannot be loaded: {error}.") from error
+                raise self._missing(error) from error
             raise
         return child
+
+    def _missing(self, error: ChildError) -> ConfigurationError:
+        package = f"the package {self.name!r}"
+        if self._extra:
+            package += f": pip install 'visenv[{self._extra}]'"
+        return ConfigurationError(f"The file needs {package}. It cannot be imported: {error}.")
 
     def _drop(self) -> None:
         if self._child is not None:

@@ -70,8 +70,9 @@ def read_regular(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
         size = os.fstat(file.fileno()).st_size
         content = b"" if size > most else file.read(most + 1)
     if max(size, len(content)) > most:
+        larger = max(size, len(content))
         raise FileRefusedError(
-            f"{path} has {max(size, len(content)):,} bytes; at most {most:,} are read at once."
+            str(path), f"has {larger:,} bytes; at most {most:,} are read at once"
         )
     return content
 
@@ -111,7 +112,7 @@ def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[bytes]:
 def _require_regular(found: os.stat_result, path: Path) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-        raise FileRefusedError(f"{path} is not a regular file but {kind}; only files are read.")
+        raise FileRefusedError(str(path), f"is not a regular file but {kind}")
 
 
 _KINDS = {

@@ -45,8 +45,8 @@ MOST_BYTES = 2**30
 """Most bytes of an image file."""
 
 _MOST_SCANS = 100
-"""Most scans of a progressive JPEG, which usually has ten. Each scan of a few bytes costs a pass over
-all pixels."""
+"""Most scans of a progressive JPEG, which usually has ten. Each scan of a few bytes costs a pass
+over all pixels."""
 
 _SCAN = b"\xff\xda"
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF

@@ -1,8 +1,8 @@
 """Renders and reads PDF files with PDFium (pypdfium2).
 
-PDFium runs in a child process with limits (`visenv.decoding`), because a file of a few hundred bytes
-can let it fill the memory, or crash. A `PdfDocument` contains only a name and a source; the child
-keeps a few documents open.
+PDFium runs in a child process with limits (`visenv.decoding`), because a file of a few hundred
+bytes can let it fill the memory, or crash. A `PdfDocument` contains only a name and a source; the
+child keeps a few documents open.
 """
 
 from __future__ import annotations

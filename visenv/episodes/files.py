@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
 from visenv.errors import DataError, EpisodeError
 from visenv.files import replacing
 from visenv.types import Episode, Image
@@ -94,17 +96,16 @@ def read_episodes(
     # Episodes share an image while one of them is in use; so the memory use remains small if the
     # caller keeps no episode.
     images = ImageFolder(path.parent / "images", WeakValueDictionary(), check_pixels)
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line.decode("utf-8", "surrogatepass"))
-                if not messages:
-                    _drop_messages(record)
-                episode = decode(record, images)
-            except BROKEN as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
-            yield episode
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            record = read_json(line.decode("utf-8", "surrogatepass"))
+            if not messages:
+                _drop_messages(record)
+            episode = decode(record, images)
+        except BROKEN as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
+        yield episode
 
 
 def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:

@@ -18,6 +18,8 @@ from typing_extensions import override
 from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import CurationStep, seed_of
+from visenv.decoding.files import read_regular
+from visenv.decoding.pictures import MOST_BYTES
 from visenv.errors import DataError, UnknownNameError
 from visenv.files import replacing
 from visenv.types import Image
@@ -112,7 +114,7 @@ def _adopted(path: Path, folder: Path) -> Path:
     """Copy an image file into `folder`, once, and return the copy; broken files raise an error."""
     _ = Image.from_file(path).size  # reads the header
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MOST_BYTES)
     except OSError as error:
         raise DataError(f"the image {path} cannot be read: {error}") from error
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.files import open_regular
 from visenv.errors import DataError
 
 _TYPE = re.compile(r"[?bhilqBHILQefdO]|[biufc]\d{1,2}|[SU]\d{1,9}|O8")
@@ -40,7 +41,7 @@ def read_objects(file: Path) -> list[Any]:
         DataError: If the file is another array, is damaged, or contains anything but plain data.
     """
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             _read_header(opened)
             pickled = opened.read()
         _check_opcodes(pickled)

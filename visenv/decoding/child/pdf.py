@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .target import Arrays, DecoderTarget, OpenSources, Problem
+from .target import Arrays, ContentError, DecoderTarget, OpenSources
 
 _MOST_OPEN = 8
 _PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
@@ -19,7 +19,7 @@ end."""
 Reply = tuple[dict[str, Any], dict[str, Any]]
 
 
-class PageProblem(Exception):
+class PageError(Exception):
     """Raised if a page cannot be read; the text is the end of a sentence about the page."""
 
 
@@ -39,10 +39,10 @@ class PdfTarget(DecoderTarget):
         self._sent: Any = None
 
     def answer(self, calls: list[Any], arrays: Arrays) -> tuple[list[Any], dict[str, Any]]:
-        """Answer a call; a `PageProblem` is a result."""
+        """Answer a call; a `PageError` is a result."""
         try:
             return super().answer(calls, arrays)
-        except PageProblem as problem:
+        except PageError as problem:
             return [{"page_problem": str(problem)}], {}
 
     def pages(self, request: Any, arrays: Arrays) -> Reply:
@@ -64,7 +64,7 @@ class PdfTarget(DecoderTarget):
             layer = page.get_textpage()
             count, most = layer.count_chars(), request["most"]
             if count > most:
-                raise PageProblem(f"has a text of {count:,} characters, at most {most:,} are read")
+                raise PageError(f"has a text of {count:,} characters, at most {most:,} are read")
             text = layer.get_text_range().translate(_REPLACED)
         return {}, {"text": memoryview(text.encode("utf-8", "surrogatepass"))}
 
@@ -89,7 +89,7 @@ class PdfTarget(DecoderTarget):
             self._sent.close()
         self._sent = bitmap  # its memory is sent after this method has returned
         if bitmap.n_channels != 3:
-            raise PageProblem(f"was rendered with {bitmap.n_channels} channels")
+            raise PageError(f"was rendered with {bitmap.n_channels} channels")
         facts = {"width": bitmap.width, "height": bitmap.height, "stride": bitmap.stride}
         return facts, {"pixels": memoryview(bitmap.buffer)}
 
@@ -100,10 +100,10 @@ class PdfTarget(DecoderTarget):
             document = self._pdfium.PdfDocument(source)
         except self._pdfium.PdfiumError as error:
             if error.err_code == _PASSWORD_NEEDED:
-                raise Problem("is encrypted; save a copy without a password") from error
-            raise Problem(f"is not a PDF that can be read: {_text(error)}") from error
+                raise ContentError("is encrypted; save a copy without a password") from error
+            raise ContentError(f"is not a PDF that can be read: {_text(error)}") from error
         except OSError as error:
-            raise Problem(f"cannot be opened: {error}") from error
+            raise ContentError(f"cannot be opened: {error}") from error
         document.init_forms()  # otherwise the content of form fields would be missing
         return document
 
@@ -118,16 +118,16 @@ class PdfTarget(DecoderTarget):
             finally:
                 page.close()
         except (self._pdfium.PdfiumError, ValueError) as error:
-            raise PageProblem(f"cannot be read: {_text(error)}") from error
+            raise PageError(f"cannot be read: {_text(error)}") from error
 
     def _size(self, document: Any, number: int) -> tuple[float, float]:
         _check(document, number)
         try:
             width, height = document.get_page_size(number - 1)
         except self._pdfium.PdfiumError as error:
-            raise PageProblem(f"cannot be read: {_text(error)}") from error
+            raise PageError(f"cannot be read: {_text(error)}") from error
         if not (0 < width < math.inf and 0 < height < math.inf):
-            raise PageProblem(f"has no area: {width} x {height} points")
+            raise PageError(f"has no area: {width} x {height} points")
         return width, height
 
 
@@ -137,16 +137,16 @@ def _scale(size: tuple[float, float], long_side: int, most: int) -> float:
     Half a pixel is subtracted, because PDFium rounds sides up.
     """
     if long_side < 1:
-        raise PageProblem(f"cannot have a long side of {long_side} pixels")
+        raise PageError(f"cannot have a long side of {long_side} pixels")
     pixels = long_side * max(1, long_side * min(size) / max(size))
     if pixels > most:
-        raise PageProblem(f"would have {pixels:,.0f} pixels, at most {most:,}")
+        raise PageError(f"would have {pixels:,.0f} pixels, at most {most:,}")
     return (long_side - 0.5) / max(size)
 
 
 def _check(document: Any, number: int) -> None:
     if not 1 <= number <= len(document):
-        raise PageProblem(f"does not exist: the document has {len(document)}")
+        raise PageError(f"does not exist: the document has {len(document)}")
 
 
 def _text(error: Exception) -> str:

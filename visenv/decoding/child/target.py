@@ -14,18 +14,18 @@ Arrays = Mapping[str, Any]
 SourceT = TypeVar("SourceT")
 
 
-class Problem(Exception):
+class ContentError(Exception):
     """Raised if the bytes cannot be decoded; the text is the end of a sentence about them."""
 
 
-class UnknownContent(Exception):
+class MissingContentError(Exception):
     """Raised if the child does not have the content of a source, which the host then sends."""
 
 
 class DecoderTarget:
     """Calls a method for each request: ``method(request, arrays) -> (result, arrays)``.
 
-    A `Problem` is the result ``{"problem": text}``. The child continues after it. Any other
+    A `ContentError` is the result ``{"problem": text}``. The child continues after it. Any other
     exception ends the child, because the library may be in any state.
     """
 
@@ -42,9 +42,9 @@ class DecoderTarget:
         method = getattr(self, name)
         try:
             result, found = method(request, arrays)
-        except Problem as problem:
+        except ContentError as problem:
             return [{"problem": str(problem)}], {}
-        except UnknownContent:
+        except MissingContentError:
             return [{"unknown": True}], {}
         return [result], found
 
@@ -75,13 +75,13 @@ class OpenSources(Generic[SourceT]):
             arrays: The array ``content``, unless there is a path or the source is open.
 
         Raises:
-            Problem: If it cannot be opened.
-            UnknownContent: If the content is missing.
+            ContentError: If it cannot be opened.
+            MissingContentError: If the content is missing.
         """
         key, path = request["key"], request["path"]
         if key not in self._open:
             if path is None and "content" not in arrays:
-                raise UnknownContent
+                raise MissingContentError
             self._open[key] = self._open_source(arrays["content"] if path is None else _file(path))
             while len(self._open) > self._most:
                 self.drop(next(iter(self._open)))
@@ -97,7 +97,7 @@ def _file(path: str) -> str:
     """Return the path of a regular file; the host has checked that it was one."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  pathlib is slow to import
-            raise Problem("is not a regular file")
+            raise ContentError("is not a regular file")
     except OSError as error:
-        raise Problem(f"cannot be opened: {error}") from error
+        raise ContentError(f"cannot be opened: {error}") from error
     return path
