@@ -8,9 +8,10 @@ from typing import Any
 from visenv.decoding.files import MOST_FILE_BYTES, MOST_LINE_BYTES
 from visenv.errors import DataError
 
-DEEPEST = 64
-"""Most levels of nested lists and objects. Functions that walk through a value call themselves for
-each level, and Python allows about 1,000 calls."""
+DEEPEST = 256
+"""Most levels of nested lists and objects. The grammars accept 200 in a call of a policy, which a
+saved episode contains. Functions that walk through a value call themselves up to twice for each
+level, and Python allows about 1,000 calls."""
 
 
 def read_json(content: bytes | str, most: int = MOST_LINE_BYTES) -> Any:

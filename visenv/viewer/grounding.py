@@ -16,6 +16,9 @@ from visenv.verifier.referred import Referred
 from visenv.verifier.spatial import MAX_POINTS
 from visenv.verifier.temporal import MAX_NOTES, frame_number, span_frames
 
+_FURTHEST = 1e12
+"""Largest coordinate of a point that is drawn, native pixels; a saved point may be NaN."""
+
 _MASK_ROWS = 256
 """Most rows of a mask on the page; larger masks are drawn with every second row, or fewer."""
 
@@ -72,6 +75,7 @@ def grounding_marks(episode: Episode) -> list[ImageMark]:
         (frame, point)
         for point in referred.points[:MAX_POINTS]
         if (frame := frame_number(point.frame, point.time, times) if times else 0) is not None
+        and max(abs(point.x), abs(point.y)) < _FURTHEST
     ]
     scale = _scale(referred)
     marks = [_point_mark(truth, frame, point, scale, bool(times)) for frame, point in points]
