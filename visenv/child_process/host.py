@@ -85,6 +85,10 @@ class ChildError(Exception):
         self.status = status
 
 
+class ChildTimeoutError(ChildError):
+    """Raised if a child did not reply in time, or used too much processor time."""
+
+
 class ChildProcess:
     """Runs an object of a class with the methods of `program.Target` in a child process.
 
@@ -125,6 +129,7 @@ class ChildProcess:
         self._requests = self._replies = self._output = -1
         self._log = b""
         self._number = 0
+        self._limit = ("", 0.0)
         self._is_light = is_light
         self._environment = dict(environment or {})
         self._scratch = ""
@@ -151,6 +156,7 @@ class ChildProcess:
             "processor_s": self.limits.processor_s,
         }
         self._spawn()
+        self._limit = ("start_s", self.limits.start_s)
         deadline = time.monotonic() + self.limits.start_s
         self._write(json.dumps(hello).encode() + b"\n", deadline)
         message, _ = self._read_reply(deadline)
@@ -171,6 +177,7 @@ class ChildProcess:
         if self.broken:
             raise ChildError("it failed before and was not started again.")
         self._number += 1
+        self._limit = ("call_s", self.limits.call_s)
         deadline = time.monotonic() + self.limits.call_s
         if self._replies in select.select([self._replies], [], [], 0)[0]:
             raise self._unexpected()
@@ -338,7 +345,9 @@ class ChildProcess:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise self.fail("no reply in time (limits: start_s and call_s).")
+                name, seconds = self._limit
+                failure = self.fail(f"no reply within {seconds:g} s (the limit {name}).")
+                raise ChildTimeoutError(str(failure))
             ready = select.select([*readers, self._output], writers, [], min(left, _POLL_S))
             if self._output in ready[0] and not self._drain():
                 # The child has closed its output: wait only for the reply pipe.
@@ -383,7 +392,10 @@ class ChildProcess:
                 self.kill()
                 code = process.returncode
         idle = " after it was idle for too long" if code == program.IDLE_STATUS else ""
-        return self.fail(f"its process ended with status {code}{idle}.", status=code)
+        failure = self.fail(f"its process ended with status {code}{idle}.", status=code)
+        if code == -signal.SIGXCPU:
+            return ChildTimeoutError(str(failure), status=code)
+        return failure
 
     def _close_pipes(self) -> None:
         for name in ("_requests", "_replies", "_output"):

@@ -108,7 +108,7 @@ def unpack(text: bytes, blob: Any) -> tuple[Facts, Arrays]:
     try:
         message = json.loads(text)
         listed = message.pop("arrays")
-        arrays = {}
+        arrays: Arrays = {}
         start = 0
         for name, dtype, shape in listed:
             known = dtype == BYTES or dtype in DTYPES

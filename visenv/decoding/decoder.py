@@ -12,7 +12,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from visenv.child_process.host import ChildError, ChildLimits, ChildProcess
+from visenv.child_process.host import ChildError, ChildLimits, ChildProcess, ChildTimeoutError
 from visenv.child_process.wire import WireError
 from visenv.decoding.files import regular_state
 from visenv.errors import ConfigurationError
@@ -62,7 +62,8 @@ class Decoder:
     """Runs one kind of decoder in a child process, which all threads of this process share.
 
     The child is started by the first call, and again after it has ended. It decodes one source at a
-    time. It ends with this process, and a forked process starts its own.
+    time. If a child that was used before crashes, the call is made once more in a new one. A child
+    ends with this process, and a forked process starts its own.
 
     Args:
         name: The library, for error messages.
@@ -77,6 +78,7 @@ class Decoder:
         self.limits = limits
         self._target = target
         self._closes_at_exit = False
+        self._child: ChildProcess | None = None
         self._forget()
         _decoders.append(self)
 
@@ -99,16 +101,12 @@ class Decoder:
         with self._lock:
             self._check(source)
             try:
-                result, arrays = self._exchange(method, message, {})
-                if result.get("unknown"):
-                    content = {"content": memoryview(source.content or b"")}
-                    result, arrays = self._exchange(method, message, content)
+                return self._answer_or_retry(method, message, source)
             except WireError as error:
                 raise DecoderError(f"is too large for {self.name}: {error}") from error
             except ChildError as error:
                 self._failures[source.key] = self._failures.get(source.key, 0) + 1
                 raise DecoderError(self._reason(error)) from error
-        return result, arrays
 
     @property
     def pid(self) -> int:
@@ -122,6 +120,30 @@ class Decoder:
             child.kill()
         with self._lock:
             self._drop()
+
+    def _answer_or_retry(
+        self, method: str, message: Mapping[str, Any], source: Source
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Answer a request, in a new child if a child that was used before crashes."""
+        is_new = self._child is None
+        try:
+            return self._answer(method, message, source)
+        except ChildTimeoutError:
+            raise
+        except ChildError:
+            if is_new:
+                raise
+        return self._answer(method, message, source)  # an earlier source may be the cause
+
+    def _answer(
+        self, method: str, message: Mapping[str, Any], source: Source
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Send a request, and again with the content if the child does not have it."""
+        result, arrays = self._exchange(method, message, {})
+        if result.get("unknown"):
+            content = {"content": memoryview(source.content or b"")}
+            result, arrays = self._exchange(method, message, content)
+        return result, arrays
 
     def _exchange(
         self, method: str, request: Mapping[str, Any], arrays: Mapping[str, Any]
@@ -188,7 +210,7 @@ class Decoder:
     def _forget(self) -> None:
         """Set the state of a process without a child; a forked process calls this, too."""
         self._lock = threading.Lock()
-        self._child: ChildProcess | None = None
+        self._child = None
         self._failures: LRUCache[str, int] = LRUCache(_REMEMBERED)
 
     def after_fork(self) -> None:

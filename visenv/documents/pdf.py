@@ -19,8 +19,7 @@ from visenv.child_process.host import ChildLimits
 from visenv.decoding.decoder import Decoder, DecoderError, Source
 from visenv.decoding.files import read_regular
 from visenv.errors import DataError, FileRefusedError
-from visenv.types import Image
-from visenv.types.image import MAX_PIXELS
+from visenv.types import MAX_PIXELS, Image
 
 MOST_CHARACTERS = 10_000_000
 """Most characters of the text of a page."""

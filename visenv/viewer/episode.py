@@ -208,4 +208,4 @@ def _point(value: object) -> list[float] | None:
 def _are_coordinates(value: object, count: int) -> TypeIs[Sequence[float]]:
     if not isinstance(value, list | tuple) or len(value) != count:
         return False
-    return all(isinstance(side, int | float) and abs(side) <= _FURTHEST for side in value)
+    return all(type(side) in (int, float) and abs(side) <= _FURTHEST for side in value)

@@ -6,7 +6,6 @@ from typing import Any
 
 from visenv.types import ToolCalled, Turn, Video
 
-
 _LARGEST_SHOWN = 1e9
 
 

@@ -19,8 +19,10 @@ end."""
 Reply = tuple[dict[str, Any], dict[str, Any]]
 
 
-class PageError(Exception):
+class PageError(ContentError):
     """Raised if a page cannot be read; the text is the end of a sentence about the page."""
+
+    key = "page_problem"
 
 
 class PdfTarget(DecoderTarget):
@@ -37,13 +39,6 @@ class PdfTarget(DecoderTarget):
         self._pdfium: Any = pypdfium2
         self._documents = OpenSources(_MOST_OPEN, self._opened, lambda document: document.close())
         self._sent: Any = None
-
-    def answer(self, calls: list[Any], arrays: Arrays) -> tuple[list[Any], dict[str, Any]]:
-        """Answer a call; a `PageError` is a result."""
-        try:
-            return super().answer(calls, arrays)
-        except PageError as problem:
-            return [{"page_problem": str(problem)}], {}
 
     def pages(self, request: Any, arrays: Arrays) -> Reply:
         """Return the number of ``pages``."""

@@ -17,6 +17,9 @@ SourceT = TypeVar("SourceT")
 class ContentError(Exception):
     """Raised if the bytes cannot be decoded; the text is the end of a sentence about them."""
 
+    key = "problem"
+    """Key of the text in the result."""
+
 
 class MissingContentError(Exception):
     """Raised if the child does not have the content of a source, which the host then sends."""
@@ -26,11 +29,9 @@ class DecoderTarget:
     """Calls a method for each request: ``method(request, arrays) -> (result, arrays)``.
 
     A `ContentError` is the result ``{"problem": text}``. The child continues after it. Any other
-    exception ends the child, because the library may be in any state.
+    exception ends the child, because the library may be in any state. A subclass has the method
+    `start` of `visenv.child_process.program.Target`, which imports the library.
     """
-
-    def start(self, options: Any) -> Any:
-        """Import the library."""
 
     def close(self) -> None:
         """Do nothing; the end of the process releases everything."""
@@ -43,7 +44,7 @@ class DecoderTarget:
         try:
             result, found = method(request, arrays)
         except ContentError as problem:
-            return [{"problem": str(problem)}], {}
+            return [{problem.key: str(problem)}], {}
         except MissingContentError:
             return [{"unknown": True}], {}
         return [result], found

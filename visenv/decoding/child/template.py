@@ -11,6 +11,8 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from .target import Arrays, ContentError, DecoderTarget
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def _environment() -> jinja2.Environment:
 
         tags = {"generation"}  # noqa: RUF012
 
+        @override
         def parse(self, parser: Any) -> jinja2.nodes.Node:
             line = next(parser.stream).lineno
             body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
