@@ -197,11 +197,13 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     Raises:
         DataError: If the media or the ground truth differ from the saved ones.
     """
+    where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
+    if episode.seed < 0:
+        raise DataError(f"{where}: a seed must be at least 0.")
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
     sample = draw(base.source, rng, options)
     base.sample = sample
-    where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
     media = base.media_hashes()

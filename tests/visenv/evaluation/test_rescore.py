@@ -180,6 +180,12 @@ def test_rescore_refuses_a_document_with_other_content(tmp_path: Path) -> None:
         Rescorer().rescore(episode)
 
 
+def test_rescore_refuses_a_negative_seed(tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, replace(played(gym.make("visenv/ZoomVQA-v0")), seed=-1))
+    with pytest.raises(DataError, match=r"seed -1\): a seed must be at least 0"):
+        Rescorer().rescore(episode)
+
+
 def test_rescore_refuses_an_episode_without_spec(tmp_path: Path) -> None:
     (episode,) = saved(tmp_path, played(gym.make(toy.register())))
     with pytest.raises(ConfigurationError, match="does not hold the spec"):
