@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import transformers
 
+from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.policy import no_gather
 from visenv.private_names import check_private_names
@@ -38,6 +39,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         ConfigurationError: If transformers lacks a private name that is used for this architecture.
     """
     try:
+        check_folder(name)
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
             _check_architecture(name, transformers.AutoConfig.from_pretrained(name))
             model: Any = transformers.AutoModelForImageTextToText.from_pretrained(

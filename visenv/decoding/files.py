@@ -34,6 +34,21 @@ def regular_state(path: Path) -> os.stat_result:
     return found
 
 
+def check_folder(folder: str | Path) -> None:
+    """Check that a folder of a model contains only regular files and folders.
+
+    Other libraries open these files. A name that is no folder, for example on a hub, passes.
+
+    Raises:
+        FileRefusedError: If there is a pipe, a device or a socket.
+        OSError: If the folder cannot be read.
+    """
+    if Path(folder).is_dir():
+        for path in Path(folder).iterdir():
+            if path.exists() and not path.is_dir():
+                regular_state(path)
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file to read its bytes.
 

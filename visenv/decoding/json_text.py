@@ -44,7 +44,7 @@ def read_json_file(content: bytes | str) -> Any:
 
 
 def _too_deep() -> DataError:
-    return DataError(f"the JSON text is nested in more than {DEEPEST} levels, which is the limit")
+    return DataError(f"not JSON: nested in more than {DEEPEST} levels, which is the limit")
 
 
 def _is_deeper(value: Any, most: int) -> bool:

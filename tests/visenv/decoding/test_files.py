@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from visenv.data.open import open_data
-from visenv.decoding.files import open_regular, read_lines, read_regular, read_text
+from visenv.decoding.files import check_folder, open_regular, read_lines, read_regular, read_text
 from visenv.documents.pdf import PdfDocument
 from visenv.episodes import read_episodes
 from visenv.errors import DataError, FileRefusedError, ImageError
@@ -150,6 +150,20 @@ def test_lines_of_the_limit_are_whole(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"123456789\n1234567890\n12345678901\nx")
     assert list(read_lines(path, 10)) == [b"123456789\n", b"1234567890\n", b"12345678901", b"x"]
+
+
+@ATTACK
+@kinds
+def test_folder_of_a_model_contains_only_regular_files(
+    make: Callable[[Path], None], odd: Path
+) -> None:
+    (odd.parent / "config.json").write_text("{}")
+    if make is folder:
+        check_folder(odd.parent)
+    else:
+        with pytest.raises(FileRefusedError, match=f"odd is not a regular file but {KINDS[make]}"):
+            check_folder(odd.parent)
+    check_folder("owner/name")
 
 
 @ATTACK

@@ -72,7 +72,7 @@ def test_rows_beside_a_row_that_is_too_deep_are_read(tmp_path: Path) -> None:
             rows.append(json_object(line)["a"])
         except DataError as error:
             rows.append(f"{place.row}: {error}")
-    assert rows == [1, "2: the JSON text is nested in more than 256 levels, which is the limit", 2]
+    assert rows == [1, "2: not JSON: nested in more than 256 levels, which is the limit", 2]
 
 
 @ATTACK
