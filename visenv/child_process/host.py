@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from visenv.child_process import program, wire
 from visenv.errors import ConfigurationError
 
@@ -324,9 +326,9 @@ class ChildProcess:
             except OSError:
                 raise self._ended() from None
 
-    def _read(self, size: int, deadline: float) -> bytearray:
-        found = bytearray(size)
-        rest = memoryview(found)
+    def _read(self, size: int, deadline: float) -> memoryview:
+        found = memoryview(np.empty(size, np.uint8))  # a bytearray would be filled with zeros
+        rest = found
         while rest.nbytes:
             try:
                 count = os.readv(self._replies, [rest])

@@ -69,6 +69,7 @@ class PdfTarget(DecoderTarget):
         The request has ``page``, ``long_side`` and ``most``, the most pixels. A row of pixels, RGB,
         has `stride` bytes.
         """
+        self._sent = None  # the next bitmap uses the same memory
         document, number = self._documents.get(request, arrays), request["page"]
         scale = _scale(self._size(document, number), request["long_side"], request["most"])
         with self._page(document, number) as page:
@@ -80,8 +81,6 @@ class PdfTarget(DecoderTarget):
                 # memory.
                 bitmap_maker=self._pdfium.PdfBitmap.new_foreign,
             )
-        if self._sent is not None:
-            self._sent.close()
         self._sent = bitmap  # its memory is sent after this method has returned
         if bitmap.n_channels != 3:
             raise PageError(f"was rendered with {bitmap.n_channels} channels")

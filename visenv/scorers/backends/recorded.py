@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from visenv.scorers.scorer import Scorer
 
 _logger = logging.getLogger(__name__)
-_BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_BROKEN = (DataError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class RecordedBackend(ScorerBackend):
