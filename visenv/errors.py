@@ -7,6 +7,7 @@
     │   ├── UnknownNameError (KeyError)     a name is not registered; suggests the nearest name
     │   └── UntrustedNameError              a received file names code, a program or a model
     ├── DataError                           a row or a file cannot be read; names it
+    │   ├── FileRefusedError (OSError)      a file is not a regular file, or is too large to read
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
     ├── EpisodeError                        an episode violates one of its invariants
     ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
@@ -30,10 +31,19 @@ import gymnasium.error
 from typing_extensions import override
 
 from visenv.old_names import suggestion
+from visenv.terminal import printable_lines
 
 
 class VisenvError(Exception):
-    """Base class of all errors that visenv raises on purpose."""
+    """Base class of all errors that visenv raises on purpose.
+
+    A message may quote a file or a server. Its control characters are shown as escapes
+    (`visenv.terminal.printable`).
+    """
+
+    @override
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class ConfigurationError(VisenvError, ValueError):
@@ -65,7 +75,7 @@ class UnknownNameError(ConfigurationError, KeyError):
 
     @override
     def __str__(self) -> str:
-        return self._message  # KeyError.__str__ would return the repr
+        return printable_lines(self._message)  # KeyError.__str__ would return the repr
 
     @override
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
@@ -98,6 +108,27 @@ class DataError(VisenvError):
     """Raised when a row or a file of a data set cannot be read; the message names it."""
 
 
+class FileRefusedError(DataError, OSError):
+    """Raised when a file is a pipe, a device or a socket, or exceeds a limit.
+
+    Args:
+        path: The file.
+        reason: The end of a sentence about it, which names the limit.
+
+    Attributes:
+        strerror: The reason, as for other errors of the system.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} {reason}.")
+        self._arguments = (path, reason)
+        self.strerror = reason
+
+    @override
+    def __reduce__(self) -> tuple[type[FileRefusedError], tuple[str, str]]:
+        return (type(self), self._arguments)
+
+
 class ImageError(DataError):
     """Raised when an image cannot be decoded, or has too many pixels to be decoded."""
 
@@ -111,7 +142,11 @@ class EpisodeOverError(VisenvError, gymnasium.error.ResetNeeded):
 
 
 class ToolError(VisenvError):
-    """Raised by a tool that rejects a call; the text is shown to the policy."""
+    """Raised by a tool that rejects a call; the text is shown to the policy, unchanged."""
+
+    @override
+    def __str__(self) -> str:
+        return Exception.__str__(self)
 
 
 class ServiceError(VisenvError):
@@ -129,7 +164,7 @@ class ServiceError(VisenvError):
 
     @override
     def __str__(self) -> str:
-        return f"{self.boundary}: {self.reason}"
+        return printable_lines(f"{self.boundary}: {self.reason}")
 
 
 class PolicyError(VisenvError):

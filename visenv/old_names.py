@@ -90,7 +90,7 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
         for table in _TABLES_OF_ENV_OPTIONS:
             if isinstance(renamed.get(table), Mapping):
                 renamed[table] = with_new_env_options(renamed[table])
-    if section == "episodes" and "from" in renamed:
+    if section == "episodes" and isinstance(renamed.get("from"), str):
         renamed["from"] = _EPISODE_SOURCES.get(renamed["from"], renamed["from"])
     return {
         key: with_new_names(value, key) if isinstance(value, Mapping) else value

@@ -52,16 +52,24 @@ def event_to_json(event: Any) -> dict[str, Any]:
 
 
 def event_from_json(record: Mapping[str, Any]) -> Any:
-    """Return the event that `event_to_json` wrote."""
+    """Return the event that `event_to_json` wrote.
+
+    Raises:
+        ValueError: If a field has another type; pydantic's `ValidationError` is one.
+        TypeError: If the fields have another form.
+        LookupError: If a field is missing.
+    """
     fields = {key: value for key, value in record.items() if key != "event"}
     name = record["event"]
     if name in CORE_EVENTS:
         if "outputs" in fields:
             fields["outputs"] = tuple(fields["outputs"])
-        return CORE_EVENTS[name](**fields)
+        return _core_adapter(CORE_EVENTS[name]).validate_python(fields, strict=True)
     adapter = _adapter_of(name)
     if adapter is None:
         turn = fields.pop("turn")
+        if type(turn) is not int:
+            raise TypeError(f"the turn of the event {name!r:.80} is {type(turn).__name__}")
         return UnknownEvent(turn, name, fields)
     return adapter.validate_python(fields)
 
@@ -85,7 +93,7 @@ def truth_from_json(record: Any) -> Any:
         return None
     adapter = _adapter_of(record["type"])
     if adapter is None:
-        return UnknownRecord(record["type"], record["fields"])
+        return UnknownRecord(record["type"], dict(record["fields"]))
     return adapter.validate_python(record["fields"], strict=False)
 
 
@@ -116,6 +124,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return value
+
+
+@cache
+def _core_adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Return the validator of an event of the core."""
+    return TypeAdapter(kind)
 
 
 @cache

@@ -41,7 +41,8 @@ def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) ->
         for chart, name in zip(charts, known[phase], strict=False):
             chart.set_axis_on()
             _draw(chart, rows, name)
-            chart.set_title(f"{phase}: {name}", fontsize=9)
+            # A name may contain the signs of matplotlib's formulas.
+            chart.set_title(f"{phase}: {name}", fontsize=9, parse_math=False)
     with replacing(picture) as partial:
         figure.savefig(partial, dpi=110, format=picture.suffix.removeprefix("."))
 

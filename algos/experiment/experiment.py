@@ -14,6 +14,7 @@ from rich.console import Console
 from visenv.errors import RunError
 from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
+from visenv.terminal import rich_text
 from visenv.types import Episode
 from visenv.viewer import write_report
 
@@ -139,7 +140,7 @@ class Experiment:
         sampler = None if phase.is_sft else parts.make_sampler(self.recipe, self._model)
         with nullcontext() if sampler is None else closing(sampler):
             trainer = self._make_trainer(name, phase, steps, sampler)
-            self.console.rule(f"{name}: {steps} steps")
+            self.console.rule(rich_text(f"{name}: {steps} steps"))
             if phase.is_sft:
                 trainer.fit(demonstrations, phase.demonstrations.batch_size)
             else:
@@ -229,7 +230,7 @@ class Experiment:
         for env, ways in scores.items():
             named = f" ({env})" if len(scores) > 1 else ""
             told_ways = "; ".join(f"{way} {score}" for way, score in ways.items())
-            self.console.print(f"{label}{named}: {told_ways}", highlight=False)
+            self.console.print(rich_text(f"{label}{named}: {told_ways}"))
 
     def _evaluate_baselines(self) -> None:
         """Score the baselines with the model before the first phase of RL."""
@@ -243,7 +244,7 @@ class Experiment:
         draw_curves([path for path in logs if path.exists()], self.folder / "curves.png", names)
         for table in self.results.tables(names, self.console.width):
             self.console.print(table)
-        self.console.print(f"Report: {write_report(self.folder)}")
+        self.console.print(rich_text(f"Report: {write_report(self.folder)}"))
 
 
 def headline_metrics(recipe: Recipe) -> tuple[str, ...]:

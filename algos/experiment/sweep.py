@@ -15,6 +15,7 @@ from rich.console import Console
 
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 from visenv.files import write_text
+from visenv.terminal import rich_text
 
 from ..trainer.distributed import DistributedContext
 from .experiment import SharedPhases, headline_metrics, run_recipe
@@ -231,7 +232,7 @@ def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -
     for table in fitting_tables(title, labels, columns, console.width):
         console.print(table)
     for run, problem in failed.items():
-        console.print(f"{run} failed: {problem}", markup=False)
+        console.print(rich_text(f"{run} failed: {problem}"))
 
 
 def _seeds(arm: str, row: Mapping[str, Any], runs: Sequence[SweepRun]) -> str:

@@ -7,6 +7,8 @@ from itertools import accumulate
 
 from rich.table import Table
 
+from visenv.terminal import printable, rich_text
+
 _PADDING = 3
 """A column has a blank on each side and a line."""
 
@@ -30,12 +32,12 @@ def fitting_tables(
     names = list(columns)
     while True:
         shown = names[: _fitting([_width(name, columns[name]) for name in names], free)]
-        table = Table(title=title)
+        table = Table(title=rich_text(title))
         cells = {**labels, **{name: columns[name] for name in shown}}
         for name in cells:
-            table.add_column(name, no_wrap=True)
+            table.add_column(rich_text(name), no_wrap=True)
         for row in zip(*cells.values(), strict=True):
-            table.add_row(*row)
+            table.add_row(*map(rich_text, row))
         yield table
         names = names[len(shown) :]
         if not names:
@@ -43,7 +45,7 @@ def fitting_tables(
 
 
 def _width(name: str, cells: Sequence[str]) -> int:
-    return max(map(len, (name, *cells))) + _PADDING
+    return max(len(printable(text)) for text in (name, *cells)) + _PADDING
 
 
 def _fitting(widths: Sequence[int], free: int) -> int:

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from visenv.terminal import printable, rich_text
 from visenv.types import Episode
 
 _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
@@ -40,16 +41,16 @@ class Display:
         self._label = label
         self._steps = steps
         self._bars = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[numbers]}"),
+            TextColumn("{task.fields[numbers]}", markup=False),
             console=self._console,
             disable=not (shown and self._console.is_terminal),
         )
-        self._run = self._bars.add_task(label, total=steps, completed=taken, numbers="")
+        self._run = self._bars.add_task(printable(label), total=steps, completed=taken, numbers="")
         self._step = self._bars.add_task("episodes", total=episodes, numbers="")
         self._rewards: list[float] = []
 
@@ -76,7 +77,7 @@ class Display:
         """Show that a step, counted from 1, has ended."""
         seconds = metrics["seconds/play"] + metrics["seconds/learn"]
         shown = {name: value for name, value in metrics.items() if name.startswith(_SHOWN)}
-        numbers = "  ".join(f"{name.split('/')[-1]} {shown[name]:.3g}" for name in shown)
+        numbers = "  ".join(printable(f"{name.split('/')[-1]} {shown[name]:.3g}") for name in shown)
         numbers += f"  {1 / seconds:.2f} steps/s"
         self._bars.update(self._run, completed=step, numbers=numbers)
         self._bars.reset(self._step, numbers="")
@@ -87,4 +88,4 @@ class Display:
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
-        self._console.print(text, soft_wrap=True, markup=False, highlight=False)
+        self._console.print(rich_text(text), soft_wrap=True, highlight=False)

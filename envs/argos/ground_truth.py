@@ -20,6 +20,9 @@ from .world.events import Events, WorldEvent, happens, supports
 from .world.labels import names, normal_words
 from .world.things import FrameSize, Things, boxes, owners
 
+_MOST_VALUES = 2**26
+"""Most values of the masks of all things of a frame."""
+
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
@@ -71,6 +74,19 @@ class GroundedTruth(MediaTruth):
     entailments: Annotated[tuple[Entailment, ...], Strict(False)] = ()
     counted: str = ""
     shortcut: bool = False
+
+    def __post_init__(self) -> None:
+        """Limit the memory of the masks, because a saved episode may contain any numbers.
+
+        Raises:
+            ValueError: If the masks of a frame would be too large.
+        """
+        values = self.width * self.height * max(map(len, self.frames), default=1)
+        if min(self.width, self.height) < 1 or values > _MOST_VALUES:
+            raise ValueError(
+                f"a frame of {self.width}x{self.height} pixels with masks of {values:,} values, at "
+                f"most {_MOST_VALUES:,}"
+            )
 
     def owners(self, frame: int) -> NDArray[np.int8]:
         """Return the index of the thing that each pixel shows, -1 for none."""

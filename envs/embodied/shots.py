@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
@@ -95,8 +96,8 @@ def read_examples(file: str | Path, count: int) -> list[str]:
         DataError: If the file cannot be read, or is not a list of texts.
     """
     try:
-        value = json.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = read_json_file(read_regular(Path(file)))
+    except (OSError, DataError) as error:
         raise DataError(f"{file}: examples cannot be read: {error}") from error
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise DataError(f"{file}: examples must be a JSON list of texts.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from visenv.errors import ConfigurationError
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
+from visenv.errors import ConfigurationError, DataError
 
 HALF_BINS = 127
 LAST_BIN = 2 * HALF_BINS
@@ -46,10 +47,10 @@ def read_statistics(name: str) -> ActionStatistics:
     """
     file, _, key = name.rpartition(":")
     try:
-        found = json.loads(Path(file).read_text(encoding="utf-8"))[key]["action"]
+        found = read_json_file(read_regular(Path(file)))[key]["action"]
         low, high = (tuple(map(float, found[name])) for name in ("q01", "q99"))
         mask = tuple(map(bool, found.get("mask", [True] * 6 + [False])))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, DataError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
             f"statistics must be '<dataset_statistics.json>:<key>' with q01 and q99 of "
             f"{ACTION_SIZE} numbers, got {name!r} ({type(error).__name__}: {error})."

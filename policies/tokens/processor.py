@@ -16,6 +16,7 @@ import transformers
 from transformers import ProcessorMixin
 from transformers.utils.import_utils import is_torchvision_available
 
+from visenv.decoding.files import check_folder
 from visenv.errors import PolicyError
 from visenv.pretrained import load_pretrained
 
@@ -39,8 +40,10 @@ def load_processor(name: str) -> Any:
     """Return the processor of a folder or a hub name.
 
     Raises:
+        FileRefusedError: If the folder contains a pipe, a device or a socket.
         PolicyError: If the architecture of the model is not supported.
     """
+    check_folder(name)
     if is_torchvision_available():
         return load_pretrained(transformers.AutoProcessor, name)
     model_type = load_pretrained(transformers.AutoConfig, name).model_type

@@ -13,9 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import jinja2
-
-from visenv.errors import PolicyError
+from visenv.decoding.templates import render_chat_template
+from visenv.errors import DataError, PolicyError
 from visenv.types import Message, Part, Video, Visual
 
 from .vocabulary import Vocabulary
@@ -60,7 +59,7 @@ class ChatTemplate:
     """Computes the increments of one chat template.
 
     Args:
-        processor: An object with `tokenizer` and `apply_chat_template`.
+        processor: A processor of transformers, with `tokenizer` and `chat_template`.
         vocabulary: The vocabulary of its tokenizer.
 
     Attributes:
@@ -168,12 +167,9 @@ class ChatTemplate:
 
     def _render(self, conversation: list[dict[str, Any]], generate: bool) -> str:
         try:
-            rendered: str = self._processor.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=generate
-            )
-        except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
-            raise PolicyError(f"The chat template cannot be rendered: {error}") from error
-        return rendered
+            return render_chat_template(self._processor, conversation, generate)
+        except DataError as error:
+            raise PolicyError(str(error)) from error
 
     def _find_end(self) -> int:
         pieces = self._pieces((), after_turn=True)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import transformers
 
+from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.files import check_no_links_in, output_folder
 from visenv.policy import no_gather
@@ -40,6 +41,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         ConfigurationError: If transformers lacks a private name that is used for this architecture.
     """
     try:
+        check_folder(name)
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
             _check_architecture(name, load_pretrained(transformers.AutoConfig, name))
             model: Any = load_pretrained(

@@ -17,6 +17,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
+from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, RunError
 from visenv.files import output_folder
 from visenv.policy import Adapter
@@ -172,6 +173,7 @@ def load_adapters(model: Any, folder: Path) -> None:
     Raises:
         RunError: If the adapters have other layers, another rank or another scale.
     """
+    check_folder(folder)
     weights = safetensors.torch.load_file(folder / "adapter_model.safetensors")
     ours = adapters(model)
     scale = json.loads((folder / "adapter_config.json").read_text())["lora_alpha"]

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import transformers
 
+from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.pretrained import load_pretrained
 
@@ -126,6 +127,7 @@ def read_config(model: str | Path) -> Any:
         PolicyError: If the model has no vision.
     """
     try:
+        check_folder(model)
         config = load_pretrained(transformers.AutoConfig, str(model))
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {model}: {error}") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from visenv.cli.arguments import EnvName, check_at_least
 from visenv.errors import ConfigurationError
+from visenv.terminal import printable_lines
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class CardCommand:
 
         check_at_least(0, episodes=self.episodes)
         card = make_card(self.env, self.episodes)
-        Console().print(WrappedMarkdown(card_markdown(card)))
+        Console().print(WrappedMarkdown(printable_lines(card_markdown(card))))
         if self.picture is not None:
             if card.episode is None:
                 raise ConfigurationError("--picture needs an episode that can be played.")

@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import ControlName, DataName, PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
+from visenv.terminal import printable
 
 if TYPE_CHECKING:
     from visenv.evaluation.summary import ControlRow, Summary
@@ -217,7 +218,7 @@ class EvaluateCommand:
         print_summary(summary)
         for item, status, reason in summary.failures:
             if status != "unanswered":  # the table counts these; the files list them
-                print(f"{status}: {item}: {reason}")
+                print(printable(f"{status}: {item}: {reason}"))
         if self.out is not None:
             write_summary(self.out, title, summary, episodes)
             print(f"written to {self.out}; look at the episodes: visenv view {self.out}")

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from visenv.terminal import printable
+
 
 @dataclass(frozen=True)
 class ExportCommand:
@@ -32,7 +34,7 @@ class ExportCommand:
             for path in write_inspect_logs(
                 self.run_folder, self.out or self.run_folder / "inspect"
             ):
-                print(path)
+                print(printable(path))
         else:
             from visenv.exports.parquet import write_parquet
 

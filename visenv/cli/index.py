@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from visenv.terminal import printable
+
 
 @dataclass(frozen=True)
 class IndexCommand:
@@ -53,7 +55,7 @@ class IndexCommand:
                 try:
                     pages += store.ingest(library.document(name))
                 except DataError as error:
-                    left_out.append(f"left out: {error}")
+                    left_out.append(f"left out: {printable(error)}")
                 advance()
             documents = len(store.documents)
         print(*left_out, f"{pages} pages embedded, {documents} documents in {self.out}", sep="\n")

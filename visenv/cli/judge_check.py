@@ -43,6 +43,7 @@ class JudgeCheckCommand:
         from visenv.registration import load
         from visenv.scorers import Scorer
         from visenv.scorers.evaluation import check_judge, read_items
+        from visenv.terminal import rich_text
 
         scorer = Scorer.parse(self.scorer)
         if self.record is not None:
@@ -51,6 +52,6 @@ class JudgeCheckCommand:
         report = background.run(check_judge(make(scorer), read_items(self.items), self.threshold))
         table = Table(box=None, pad_edge=False, show_header=False)
         for name, share in report.rows():
-            table.add_row(name, str(share))
+            table.add_row(rich_text(name), str(share))
         Console().print(table)
         print(f"without a verdict: {report.failed}")

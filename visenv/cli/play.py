@@ -13,6 +13,7 @@ from visenv.files import output_folder, replacing
 from visenv.makers import env_maker
 from visenv.records import known_fields
 from visenv.rollout import EnvAdapter
+from visenv.terminal import printable, printable_lines
 from visenv.types import Image, Message, StepResult
 
 
@@ -76,7 +77,7 @@ class PlayCommand:
                     pieces.append(part.strip("\n"))
             spoken.append("\n".join(filter(None, pieces)))
         if spoken:
-            print("\n\n".join(spoken))
+            print(printable_lines("\n\n".join(spoken)))
         return shown
 
     def _save(self, image: Image, number: int) -> str:
@@ -102,7 +103,7 @@ def read_turn(prefix: str) -> str | None:
     lines: list[str] = []
     while True:
         try:
-            line = input("" if lines else prefix)
+            line = input("" if lines else printable_lines(prefix))
         except EOFError:
             print("\n")  # the empty line that the player did not type
             return prefix + "\n".join(lines) if lines else None
@@ -114,7 +115,7 @@ def read_turn(prefix: str) -> str | None:
 
 def _print_result(total: float, result: StepResult) -> None:
     reason = result.truncated_by or (result.failure and str(result.failure))
-    print(f"reward {total:.3f}" + (f", ended by: {reason}" if reason else ""))
+    print(f"reward {total:.3f}" + (f", ended by: {printable(reason)}" if reason else ""))
     _print_facts("reward terms", result.terms)
     _print_facts("metrics", result.metrics)
 
@@ -122,6 +123,8 @@ def _print_result(total: float, result: StepResult) -> None:
 def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
     if facts:
         print(f"\n{title}")
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
-        print(f"  {name:{width}}  {f'{value:.3f}' if isinstance(value, float) else value}")
+    shown = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        text = f"{value:.3f}" if isinstance(value, float) else printable_lines(value)
+        print(f"  {name:{width}}  {text}")

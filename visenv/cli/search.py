@@ -8,6 +8,8 @@ from typing import Annotated
 
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
+from visenv.terminal import printable, printable_lines
+
 
 @dataclass(frozen=True)
 class SearchBuildCommand:
@@ -39,7 +41,7 @@ class SearchBuildCommand:
         corpus = Corpus(self.corpus, self.words)
         count = build(self.out, corpus)
         for problem in corpus.problems:
-            print(f"left out: {problem}")
+            print(f"left out: {printable(problem)}")
         print(f"{count} passages in {self.out}")
         print(f'use it: search="words:{self.out}"')
         if self.meaning:
@@ -77,7 +79,7 @@ class SearchPassagesCommand:
         source = open_data(self.data)
         count = load("curation step", "passages")(source, self.out)
         for problem in source.problems:
-            print(f"left out: {problem}")
+            print(f"left out: {printable(problem)}")
         print(f"{count} passages in {self.out}")
 
 
@@ -101,7 +103,8 @@ class SearchQueryCommand:
         if not found:
             print(f"Nothing was found for {self.query!r}. Try other words.")
         for number, passage in enumerate(found, start=1):
-            print(f"{number}. {passage.title}  {passage.url}\n   {passage.text}")
+            heading = f"{number}. {printable(passage.title)}  {printable(passage.url)}"
+            print(f"{heading}\n   {printable_lines(passage.text)}")
         searcher.close()
 
 

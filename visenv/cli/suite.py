@@ -16,6 +16,7 @@ from tyro.conf import Positional, arg
 from visenv.cli.arguments import PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
 from visenv.files import check_no_link, output_folder, write_text
+from visenv.terminal import printable_lines
 
 if TYPE_CHECKING:
     from visenv.cli.playing import Player
@@ -99,7 +100,7 @@ class SuiteCommand:
             raise ConfigurationError(f"Give the folders of the data sets: {names}.")
         rows = [row for asked in self._asked() for row in self._rows(suite, asked, folders)]
         page = markdown(suite, rows)
-        print(page, end="")
+        print(printable_lines(page), end="")
         if self.out is not None:
             folder = output_folder(self.out)
             write_text(folder / "suite.md", page)

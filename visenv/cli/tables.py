@@ -9,7 +9,6 @@ from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +16,7 @@ from rich.text import Text
 from visenv.evaluation.compare import Comparison
 from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import ControlRow, Summary, SummaryRow, ToolRow
+from visenv.terminal import printable, rich_text
 
 _LEAST_WIDTH = 12
 """Minimum width of a column in characters; a longer name of a group is wrapped."""
@@ -25,9 +25,10 @@ _LEAST_WIDTH = 12
 @contextmanager
 def progress(label: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """Show a progress bar on standard error; call the yielded function once per item."""
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total, completed=done)
+        task = bar.add_task(printable(label), total=total, completed=done)
         yield lambda: bar.advance(task)
 
 
@@ -46,7 +47,7 @@ def print_summary(summary: Summary) -> None:
     if any(row.total for row in summary.tools):
         console.print(_tools(summary.tools))
     for name, value in summary.totals.items():
-        console.print(f"{name}: {value:.3f}")
+        console.print(rich_text(f"{name}: {value:.3f}"))
     if summary.controls:
         console.print(_controls(summary.controls))
     for row in summary.controls:
@@ -60,7 +61,7 @@ def table_of(first: str, second: str, rows: Sequence[tuple[str, str]]) -> Table:
     table.add_column(first, no_wrap=True)
     table.add_column(second, overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(rich_text(text, keep="\n") for text in row))
     return table
 
 
@@ -69,7 +70,7 @@ def print_comparison(comparison: Comparison) -> None:
     table = _table("metric", "samples", "A", "B", "A - B")
     for row in comparison.metrics:
         values = (f"{row.first:.3f}", f"{row.second:.3f}", _cell(row.difference))
-        table.add_row(escape(row.metric), str(row.samples), *values)
+        table.add_row(rich_text(row.metric), str(row.samples), *values)
     console = Console()
     console.print(table)
     left_out = comparison.only_first + comparison.only_second
@@ -85,7 +86,7 @@ def _means(rows: Sequence[SummaryRow], corner: str, width: int) -> Iterator[Tabl
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     repeated = any(row.samples != row.episodes for row in rows)
     counts = ["episodes", *(["samples"] if repeated else []), "aborted", "unanswered"]
-    first = max(map(len, (*counts, *names, corner)))
+    first = max(len(printable(name)) for name in (*counts, *names, corner))
     widest = max((len(_cell(each)) for row in rows for each in row.means.values()), default=0)
     # Two blanks separate columns, and each edge has one.
     fitting = max(1, (width - 2 - first) // (max(widest, _LEAST_WIDTH) + 2))
@@ -95,7 +96,7 @@ def _means(rows: Sequence[SummaryRow], corner: str, width: int) -> Iterator[Tabl
         for name in counts:
             table.add_row(name, *(str(getattr(row, name)) for row in shown))
         for name in names:
-            table.add_row(name, *(_cell(row.means.get(name)) for row in shown))
+            table.add_row(rich_text(name), *(_cell(row.means.get(name)) for row in shown))
         yield table
 
 
@@ -103,8 +104,7 @@ def _tools(rows: Sequence[ToolRow]) -> Table:
     table = _table("tool", "calls", "episodes with a call", "calls with a result")
     for row in rows:
         name = row.tool or "(none named)"
-        shown = "".join(each if each.isprintable() else " " for each in name[:60])
-        table.add_row(escape(shown), str(row.total), _cell(row.used), _cell(row.success))
+        table.add_row(rich_text(name[:60]), str(row.total), _cell(row.used), _cell(row.success))
     return table
 
 
@@ -112,7 +112,9 @@ def _controls(rows: Sequence[ControlRow]) -> Table:
     metric = rows[0].metric
     table = _table("control", "samples", metric, f"{metric} lost, paired")
     for row in rows:
-        table.add_row(row.control, str(row.samples), _cell(row.value), _cell(row.difference))
+        table.add_row(
+            rich_text(row.control), str(row.samples), _cell(row.value), _cell(row.difference)
+        )
     return table
 
 
@@ -124,7 +126,7 @@ def _cell(mean: Mean | None) -> Text:
 
 def _table(corner: str, *columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(corner)
+    table.add_column(rich_text(corner))
     for name in columns:
-        table.add_column(escape(name), justify="right", overflow="fold")
+        table.add_column(rich_text(name), justify="right", overflow="fold")
     return table

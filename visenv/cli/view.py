@@ -9,6 +9,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from visenv.cli.screen import open_on_screen
+from visenv.terminal import printable
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,6 @@ class ViewCommand:
         from visenv.viewer import write_report
 
         path = write_report(self.run_folder, self.compare)
-        print(path)
+        print(printable(path))
         if self.open:
             open_on_screen(path)

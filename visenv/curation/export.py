@@ -25,6 +25,7 @@ from typing_extensions import override
 from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import InputRows, Row, read_object
 from visenv.curation.step import CurationStep, StepReport
+from visenv.decoding.files import read_regular
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
 from visenv.files import write_text
@@ -130,7 +131,7 @@ def _describe(out: Path) -> None:
     """Add the file to ``dataset_info.json`` of its folder, under the stem of its name."""
     path = out.with_name("dataset_info.json")
     try:
-        known = read_object(path.read_bytes()) if path.exists() else {}
+        known = read_object(read_regular(path)) if path.exists() else {}
     except DataError as error:
         raise DataError(f"{out} is written, but not added to {path}: {error}") from error
     known[out.stem] = {

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from filelock import lock_descriptor
 
 from visenv.curation.lines import InputRow, Row, anchored, relative, with_own_images
+from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.files import open_output
 
@@ -177,9 +178,9 @@ class CurationJournal:
 
     def _check_header(self, first: bytes, wanted: Row) -> None:
         try:
-            found = json.loads(first)
+            found = read_json(first)
             number = found["journal"]
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+        except (DataError, TypeError, LookupError) as error:
             raise DataError(f"{self.path} is not a journal of this program.") from error
         if number != FORMAT:
             raise DataError(f"{self.path} has the format {number!r}; this version reads {FORMAT}.")
@@ -191,10 +192,10 @@ class CurationJournal:
 
     def _index(self, content: bytes, offset: int) -> None:
         try:
-            entry = json.loads(content)
+            entry = read_json(content)
             failed = _outcome(content, self.path.parent).status == "failed"
             self._entries[entry["line"]] = _Entry(entry["digest"], failed, offset, len(content))
-        except (ValueError, TypeError, LookupError, RecursionError, DataError) as error:
+        except (ValueError, TypeError, LookupError, DataError) as error:
             raise DataError(
                 f"{self.path} is damaged at byte {offset}: {type(error).__name__}: {error}."
             ) from error
@@ -215,7 +216,7 @@ def _content(line: InputRow, outcome: RowOutcome, folder: Path) -> bytes:
 
 
 def _outcome(content: bytes, folder: Path) -> RowOutcome:
-    entry = json.loads(content)
+    entry = read_json(content)
     rows = tuple([anchored(row, folder) for row in entry["rows"]])
     if entry["status"] not in ("kept", "dropped", "failed"):
         raise DataError(f"there is no status {entry['status']!r}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from visenv.data.json_rows import json_value
+from visenv.decoding.files import read_lines, read_regular
+from visenv.decoding.json_text import read_json
+from visenv.decoding.pictures import MOST_BYTES
 from visenv.errors import DataError
 from visenv.files import (
     check_no_link,
@@ -90,10 +91,9 @@ class JsonLines:
             yield line
 
     def _contents(self) -> Iterator[tuple[int, bytes]]:
-        with self.path.open("rb") as file:
-            for number, content in enumerate(file, start=1):
-                if content.strip():
-                    yield number, content
+        for number, content in enumerate(read_lines(self.path), start=1):
+            if content.strip():
+                yield number, content
 
     def _line(self, number: int, content: bytes, known: dict[str, int]) -> InputRow:
         digest = hashlib.sha256(content.strip()).hexdigest()[:16]
@@ -122,7 +122,7 @@ def read_object(content: bytes | str) -> Row:
     Raises:
         DataError: If the content is not a JSON object.
     """
-    value = json_value(content)
+    value = read_json(content)
     if not isinstance(value, dict):
         raise DataError(f"a row must be an object, got {type(value).__name__}")
     return value
@@ -181,14 +181,15 @@ def copy_image(path: Path, folder: Path) -> Path:
         DataError: If the file cannot be read.
     """
     try:
-        name = path.name
+        name, content = path.name, None
         if not is_image_name(name):
-            name = hashlib.sha256(path.read_bytes()).hexdigest() + path.suffix.lower()
+            content = read_regular(path, MOST_BYTES)
+            name = hashlib.sha256(content).hexdigest() + path.suffix.lower()
         copy = output_folder(folder / "images") / name
         check_no_link(copy)
         if not copy.exists():
             with replacing(copy) as partial:
-                shutil.copyfile(path, partial)
+                partial.write_bytes(read_regular(path, MOST_BYTES) if content is None else content)
     except OSError as error:
         raise DataError(f"the image {path} cannot be read: {error}") from error
     return copy

@@ -141,9 +141,9 @@ class HRBench(RowSource):
 
     def _load_parquet(self, shards: ParquetShards) -> None:
         self._shards = shards
-        for number, (place, row) in enumerate(shards.rows()):
-            with self._listing(place):
-                self._keep(place, _sample(row, self.size), number)
+        for row in shards.rows():
+            with self._listing(row.place):
+                self._keep(row.place, _sample(row.read(), self.size), row.number)
 
 
 def _require_columns(file: Path, columns: Sequence[str]) -> None:

@@ -69,9 +69,9 @@ class HubSource(RowSource):
 
     def _load_parquet(self, files: Sequence[Path]) -> None:
         self._shards = ParquetShards(files, large=self.image_columns)
-        for number, (place, row) in enumerate(self._shards.rows()):
-            with self._listing(place):
-                self._keep_all(place, self._sample(place, row), number)
+        for row in self._shards.rows():
+            with self._listing(row.place):
+                self._keep_all(row.place, self._sample(row.place, row.read()), row.number)
 
     def _load_json(self, file: Path) -> None:
         for place, content in read_rows(file, "data"):

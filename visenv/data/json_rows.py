@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from visenv.data.rows import RowLocation
+from visenv.decoding.files import read_lines, read_regular
+from visenv.decoding.json_text import read_json, read_json_file
 from visenv.errors import DataError
 
 
 def json_lines(file: Path) -> Iterator[tuple[RowLocation, bytes]]:
-    """Yield the non-blank lines of a JSONL file with their locations."""
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+    """Yield the non-blank lines of a JSONL file with their locations; see `read_lines`."""
+    for number, line in enumerate(read_lines(file), start=1):
         if line.strip():
             yield RowLocation(str(file), number), line
 
@@ -36,25 +37,25 @@ def json_object(content: Any) -> dict[str, Any]:
     """Return the object in a JSON text; an object that is already parsed is returned unchanged.
 
     Raises:
-        DataError: If the text is not JSON, or not an object.
+        DataError: If the text is not JSON, exceeds the limits of `read_json`, or is no object.
     """
     if isinstance(content, bytes | str):
-        content = json_value(content)
+        content = read_json(content)
     if not isinstance(content, dict):
         raise DataError(f"expected an object, got {type(content).__name__}")
     return content
 
 
-def json_value(content: bytes | str) -> Any:
-    """Return the value in a JSON text.
+def json_file(file: Path) -> Any:
+    """Return the value of a whole JSON file.
 
     Raises:
-        DataError: If the text is not JSON.
+        DataError: If it cannot be read, or is not JSON; the message names the file.
     """
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}") from error
+        return read_json_file(read_regular(file))
+    except (DataError, OSError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from error
 
 
 def json_list(file: Path, *keys: str) -> list[Any]:
@@ -63,7 +64,7 @@ def json_list(file: Path, *keys: str) -> list[Any]:
     Raises:
         DataError: If there is no list.
     """
-    content = json_value(file.read_bytes())
+    content = json_file(file)
     if isinstance(content, dict):
         content = next((content[key] for key in keys if key in content), None)
     if not isinstance(content, list):

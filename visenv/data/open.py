@@ -15,6 +15,7 @@ from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.options import read_options
 from visenv.plugins import describe_error
 from visenv.registration import known_names, load, title_of
+from visenv.terminal import printable
 
 _logger = logging.getLogger(__name__)
 _OWN = re.compile(r"([A-Za-z_][\w.]*:(?!hub:)[A-Za-z_]\w*):")  # module:Class before the folder
@@ -68,7 +69,8 @@ def _open(text: str) -> RowSource:
         source.revision = Path(folder).name
     if source.problems:
         count, first = len(source.problems), source.problems[0]
-        _logger.warning("%s: %d rows cannot be used, the first: %s", text, count, first)
+        shown = printable(text), count, printable(first)
+        _logger.warning("%s: %d rows cannot be used, the first: %s", *shown)
     return source
 
 

@@ -254,7 +254,7 @@ def text_of(row: Any, key: str) -> str:
         raise DataError(f"a row must be an object, got {type(row).__name__}")
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise DataError(f"no {key}: {value!r}")
+        raise DataError(f"no {key}: {value!r:.80}")
     return value
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from visenv.decoding.files import open_regular
 from visenv.errors import DataError
 
 _MOST_LINES = 100
+_MOST_BYTES = 256 * 2**20
+"""Most bytes of a line; a longer line is read as several lines, which are no records."""
 
 
 class TsvRecord(NamedTuple):
@@ -68,8 +71,8 @@ class TsvFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with path.open("rb") as file:
-                header = file.readline()
+            with open_regular(path) as file:
+                header = file.readline(_MOST_BYTES)
         except OSError as error:
             raise DataError(f"Cannot read {path}: {error}") from error
         self.columns = [field.strip() for field in fields_of(header)]
@@ -79,9 +82,9 @@ class TsvFile:
     def records(self) -> Iterator[tuple[TsvRecord, bytes]]:
         """Yield every record after the header, in order, with its bytes."""
         line = 1
-        with self.path.open("rb") as file:
-            offset = len(file.readline())
-            while content := file.readline():
+        with open_regular(self.path) as file:
+            offset = len(file.readline(_MOST_BYTES))
+            while content := file.readline(_MOST_BYTES):
                 content, lines = self._whole(content, file)
                 if content.rstrip(b"\r\n"):
                     yield TsvRecord(line + 1, offset, len(content)), content
@@ -90,7 +93,7 @@ class TsvFile:
 
     def read(self, record: TsvRecord) -> bytes:
         """Return the bytes of one record."""
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             file.seek(record.offset)
             return file.read(record.length)
 
@@ -109,7 +112,7 @@ class TsvFile:
         """Return the record that begins with the line `content`, and its number of lines."""
         lines = 1
         while lines < _MOST_LINES and _split(content)[1]:
-            further = file.readline()
+            further = file.readline(_MOST_BYTES)
             if not further or self._is_record(further):
                 file.seek(-len(further), os.SEEK_CUR)
                 break

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from typing_extensions import override
 
-from visenv.data.json_rows import json_lines, json_object
+from visenv.data.json_rows import json_file, json_lines, json_object
 from visenv.data.rows import (
     RowLocation,
     RowSource,
@@ -85,7 +85,7 @@ class VStarBench(RowSource):
                 row = json_object(line)
                 image = image_file([self.folder], text_of(row, "image"))
                 annotation = image.with_suffix(".json")
-                boxes = json_object(annotation.read_bytes()) if annotation.is_file() else {}
+                boxes = json_object(json_file(annotation)) if annotation.is_file() else {}
                 self._keep(place, _lettered(row, boxes), image)
 
     def _load_annotations(self) -> None:
@@ -99,7 +99,7 @@ class VStarBench(RowSource):
             for file in sorted(folder.glob("*.json")):
                 place = RowLocation(str(file), 1)
                 with self._listing(place):
-                    sample = _shuffled(json_object(file.read_bytes()), folder.name, file.stem)
+                    sample = _shuffled(json_object(json_file(file)), folder.name, file.stem)
                     self._keep(place, sample, image_file([folder], file.stem, _SUFFIXES))
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from visenv.decoding.files import read_regular, read_text
+from visenv.decoding.pictures import MOST_BYTES
 from visenv.documents.stitch import shrink_page
 from visenv.errors import DataError
 from visenv.types import Image
@@ -97,7 +99,7 @@ class PageImages:
 
     def _hash_of(self, path: Path) -> str:
         try:
-            return hashlib.sha256(path.read_bytes()).hexdigest()
+            return hashlib.sha256(read_regular(path)).hexdigest()
         except OSError as error:
             raise DataError(f"{path.name} of {self.name!r} cannot be read: {error}") from error
 
@@ -115,7 +117,8 @@ class PageImages:
             raise DataError(f"There is no image of page {page} of {self.name!r}.")
         path = self._images[page]
         try:
-            image = Image.from_bytes(path.read_bytes(), path.name)  # errors must not name folders
+            encoded = read_regular(path, MOST_BYTES)
+            image = Image.from_bytes(encoded, path.name)  # errors must not name folders
             return shrink_page(Image.from_pixels(image.pixels), long_side)
         except (DataError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
@@ -131,7 +134,7 @@ class PageImages:
         if page not in self._texts:
             return ""
         try:
-            return self._texts[page].read_text(encoding="utf-8")
+            return read_text(self._texts[page])
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             message = f"The text of page {page} of {self.name!r} cannot be read: {reason}"

@@ -14,13 +14,14 @@ from __future__ import annotations
 from .decode import episode_from_json
 from .encode import episode_to_json
 from .fields import FORMAT
-from .files import append_episode, read_episodes, save_images, write_episodes
+from .files import append_episode, read_episode_lines, read_episodes, save_images, write_episodes
 
 __all__ = [
     "FORMAT",
     "append_episode",
     "episode_from_json",
     "episode_to_json",
+    "read_episode_lines",
     "read_episodes",
     "save_images",
     "write_episodes",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
 from visenv.files import file_inside, image_name
@@ -29,6 +30,7 @@ from visenv.types import (
     Video,
     VideoSpan,
 )
+from visenv.types.episode import Status
 
 from .fields import (
     ADDED,
@@ -43,6 +45,8 @@ from .fields import (
     TURN_TYPES,
     TYPES,
 )
+
+_TURN_REQUEST = TypeAdapter(TurnRequest)
 
 BROKEN = (
     *(ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError),
@@ -99,6 +103,8 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
             "play the episode again, or read it with the version that wrote it."
         )
     _check_types(record, TYPES)
+    if record["status"] not in get_args(Status):
+        raise ValueError(f"there is no status {record['status']!r:.80}")
     for name in ("group", "member", "index"):
         if abs(record[name] or 0) > LARGEST:
             raise ValueError(f"{name} does not fit into 64 bits")
@@ -118,7 +124,7 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
             float(turn["reward"]),
             tuple([event_from_json(event) for event in turn["events"]]),
             turn["finish_reason"],
-            TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
+            _request(turn["request"]),
             tuple([_video(video, images) for video in turn["hidden_frames"]]),
             **{name: _number(name, _added(turn, name, object)) for name in TURN_FACTS},
         )
@@ -129,7 +135,7 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
     return Episode(
         **{name: record[name] for name in (*PLAIN, *TEXT_MAPPINGS)},
         **numbers,
-        failure=None if failure is None else Failure(*failure),
+        failure=None if failure is None else Failure(*map(_word, failure)),
         answers=tuple(record["answers"]),
         ground_truth=truth_from_json(record["ground_truth"]),
         turns=tuple(turns),
@@ -137,6 +143,17 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
         segments=tuple([_segment(each) for each in record["segments"]]),
         term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
     )
+
+
+def _request(record: Mapping[str, Any]) -> TurnRequest:
+    fields = {**record, "stop": tuple(record["stop"])}
+    return _TURN_REQUEST.validate_python(fields, strict=True)
+
+
+def _word(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise TypeError(f"failure holds {type(value).__name__}")
+    return value
 
 
 def _added(record: Mapping[str, Any], name: str, wanted: type | UnionType) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from visenv.errors import DataError, EpisodeError
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
+from visenv.errors import DataError, EpisodeError, FileRefusedError
 from visenv.files import check_no_link, open_output, output_folder, replacing
 from visenv.types import Episode, Image
 
@@ -88,23 +90,64 @@ def read_episodes(
         DataError: If a line is broken or violates an invariant, or with `check_pixels` if one of
             its images is missing; the message contains the file and the line number.
     """
+    for line in read_episode_lines(path, messages=messages, check_pixels=check_pixels):
+        if line.episode is None:
+            raise DataError(line.problem)
+        yield line.episode
+
+
+class EpisodeLine(NamedTuple):
+    """Holds a line of a file of episodes.
+
+    Attributes:
+        number: The number of the line, from 1.
+        episode: The episode, or None if the line is broken.
+        problem: Why it is broken, with the file and the line, otherwise ``""``.
+    """
+
+    number: int
+    episode: Episode | None
+    problem: str = ""
+
+
+def read_episode_lines(
+    path: str | Path, *, messages: bool = True, check_pixels: bool = True
+) -> Iterator[EpisodeLine]:
+    """Read the lines of a file of episodes, one at a time; those after a broken line are read, too.
+
+    Args:
+        path: The file.
+        messages: See `read_episodes`.
+        check_pixels: See `read_episodes`.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"There is no file of episodes {path}.")
     # Episodes share an image while one of them is in use; so the memory use remains small if the
     # caller keeps no episode.
     images = ImageFolder(path.parent / "images", WeakValueDictionary(), check_pixels)
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line.decode("utf-8", "surrogatepass"))
-                if not messages:
-                    _drop_messages(record)
-                episode = decode(record, images)
-            except BROKEN as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
-            yield episode
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            record = read_json(line.decode("utf-8", "surrogatepass"))
+            if not messages:
+                _drop_messages(record)
+            yield EpisodeLine(number, decode(record, images))
+        except BROKEN as error:
+            reason = f"{type(error).__name__}: {error}"
+            problem = f"{path}, line {number} holds no episode: {reason}"
+            yield EpisodeLine(number, None, problem)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        yield from read_lines(path)
+    except FileRefusedError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:

@@ -205,7 +205,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """
     where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if episode.seed < 0:
-        raise DataError(f"{where} cannot be drawn: a seed is 0 or more.")
+        raise DataError(f"{where}: a seed must be at least 0.")
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
     sample = draw(base.source, rng, options)

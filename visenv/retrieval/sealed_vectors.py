@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
 from visenv.files import file_inside, replacing
 from visenv.retrieval.vectors import Vectors
@@ -148,14 +150,14 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         FileNotFoundError: If the folder has no seal.
         DataError: If the file is not a manifest of this version.
     """
-    text = (folder / MANIFEST).read_text(encoding="utf-8")
+    content = read_regular(folder / MANIFEST)
     try:
-        held = json.loads(text)
+        held = read_json_file(content)
         if held["format"] != _FORMAT:
             raise DataError(f"{folder / MANIFEST} has format {held['format']}, not {_FORMAT}.")
         seal = StoreSeal(held["embedder"], held["dimension"], held["groups"], held["layout"])
         return seal, file_inside(folder, held["array"]).relative_to(folder).as_posix()
-    except (ValueError, TypeError, KeyError) as error:
+    except (DataError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 
 

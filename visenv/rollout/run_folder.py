@@ -22,8 +22,10 @@ from typing import Any, BinaryIO, Self
 
 from filelock import lock_descriptor
 
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
 from visenv.episodes import append_episode, read_episodes
-from visenv.errors import RunError
+from visenv.errors import DataError, RunError
 from visenv.files import open_output, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.provenance import provenance
@@ -180,14 +182,14 @@ def read_run(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json_file(read_regular(path))
         if found["format"] != FORMAT:
             raise RunError(
                 f"{path} has the format {found['format']!r}; this version reads {FORMAT}."
             )
         if not isinstance(found["settings"], dict) or not isinstance(found["sessions"], list):
             raise TypeError("settings or sessions have another type")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, DataError, ValueError, LookupError, TypeError) as error:
         raise RunError(f"{path} is not the record of a run: {error}.") from error
     return {**found, "settings": with_new_names(found["settings"])}
 

@@ -19,6 +19,7 @@ from visenv.rollout.vector_reset import Options, Seeds, each_seed, reset_request
 from visenv.rollout.vector_result import EnvResult, ResetRequest, aborted
 from visenv.rollout.worker_group import WorkerGroup
 from visenv.spaces import Unicode, observation_space
+from visenv.terminal import printable_lines
 from visenv.types import Failure
 
 _log = logging.getLogger(__name__)
@@ -195,7 +196,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _replace(self, index: int, failure: Failure) -> None:
         """Replace the worker of an environment that failed; the episode is lost."""
-        detail = f"\n{failure.traceback}" if failure.traceback else ""
+        detail = f"\n{printable_lines(failure.traceback)}" if failure.traceback else ""
         _log.warning("Environment %d failed and is replaced: %s%s", index, failure, detail)
         self._over[index] = True
         self._worker_group.replace(index)

@@ -19,6 +19,7 @@ from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.executor import EnvFailedError
 from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
 from visenv.rollout.worker import Worker, WorkerResult, end_workers
+from visenv.terminal import printable_lines
 from visenv.types import Failure
 
 _log = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ class WorkerSlot:
         if isinstance(value, Failure):
             self.usable = value.environment_is_usable
             if value.traceback and not known:
-                _log.warning("An environment failed and is replaced.\n%s", value.traceback)
+                shown = printable_lines(value.traceback)
+                _log.warning("An environment failed and is replaced.\n%s", shown)
             if value.source == "configuration":
                 raise ConfigurationError(value.reason)
             raise EnvFailedError(value)

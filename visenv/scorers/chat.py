@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.scorers.retry import RefusedError, TransientError, retried, retry_after
+from visenv.terminal import printable
 
 MAX_REPLY_BYTES = 8 << 20
 """Maximum size of a response body. Log-probabilities of 30,000 tokens are about 4 MB."""
@@ -126,7 +127,7 @@ class ChatEndpoint:
     def _without_key(self, text: str) -> str:
         """Return the start of a server's message, without the key that some servers repeat."""
         key = self._key()
-        return (text.replace(key, "***") if key else text)[:_SHOWN]
+        return printable((text.replace(key, "***") if key else text)[:_SHOWN])
 
 
 class ChatClient:

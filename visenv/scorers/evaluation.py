@@ -7,7 +7,6 @@ answers that mislead weak judges; they are wrong for every question.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
 from visenv.errors import DataError, ServiceError
 from visenv.evaluation.intervals import Mean, proportion
 from visenv.files import file_inside
@@ -170,12 +171,12 @@ def read_items(path: str | Path) -> list[JudgeItem]:
     path = Path(path)
     items = []
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = list(read_lines(path))
+    except OSError as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
         try:
-            items.append(_item(json.loads(line), path.parent))
+            items.append(_item(read_json(line), path.parent))
         except (
             *(ValueError, TypeError, LookupError, AttributeError, RecursionError),
             DataError,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_value
+from visenv.decoding.files import read_lines, read_text
+from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.search.passage import Passage
 
@@ -56,19 +57,18 @@ class Corpus:
 
     def _text(self, file: Path) -> Iterator[Passage]:
         try:
-            yield Passage(file.stem, file.read_text(encoding="utf-8"))
+            yield Passage(file.stem, read_text(file))
         except (OSError, UnicodeDecodeError) as error:
             self.problems.append(f"{file}: {error}")
 
     def _lines(self, file: Path) -> Iterator[Passage]:
-        with file.open("rb") as content:
-            for number, line in enumerate(content, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    yield _article(line)
-                except DataError as error:
-                    self.problems.append(f"{file}:{number}: {error}")
+        for number, line in enumerate(read_lines(file), start=1):
+            if not line.strip():
+                continue
+            try:
+                yield _article(line)
+            except DataError as error:
+                self.problems.append(f"{file}:{number}: {error}")
 
 
 def cut(article: Passage, words: int) -> Iterator[Passage]:
@@ -102,7 +102,7 @@ def _files(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _article(line: bytes) -> Passage:
-    row = json_value(line)
+    row = read_json(line)
     if not isinstance(row, dict):
         raise DataError("a line must be a JSON object")
     text = _first(row, _TEXT_KEYS)

@@ -14,6 +14,8 @@ from typing import Any
 from filelock import lock_descriptor
 from typing_extensions import override
 
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
 from visenv.errors import DataError, ServiceError
 from visenv.files import open_output
 from visenv.search.passage import Passage, Searcher, cleaned
@@ -91,12 +93,12 @@ def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
     known: dict[Key, tuple[Passage, ...]] = {}
     if not file.exists():
         return known
-    for number, line in enumerate(file.read_bytes().splitlines(keepends=True), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         try:
-            row = json.loads(line)
+            row = read_json(line)
             passages = tuple([Passage(*map(str, fields)) for fields in row["passages"]])
             known[str(row["query"]), int(row["count"])] = passages
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+        except (DataError, ValueError, TypeError, LookupError) as error:
             if not line.endswith(b"\n") or _cut_off(line):
                 continue
             raise DataError(f"{file}:{number} is not a recorded search: {error}") from error

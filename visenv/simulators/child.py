@@ -1,143 +1,30 @@
-"""Runs in the child process: creates one simulator and answers the calls of its host.
+"""Runs a simulator in a child process (`visenv.child_process.program`), and answers its calls.
 
-The program is started as ``python child.py <request fd> <reply fd> <host's process>`` by Python 3.9
-or newer. Standard output is written to the log, because simulators print; messages use separate
-file descriptors.
+Written for Python 3.9 and the packages of a simulator, like the simulator itself.
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import json
-import os
-import select
-import signal
-import sys
-import traceback
-import types
 from typing import Any
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-IDLE_STATUS = 75
-"""Exit status of a child that received no call for too long."""
 
+class SimulatorTarget:
+    """Creates the simulator that the options name; the host calls its methods."""
 
-def main() -> int:
-    """Serve one host until it closes its end of the pipe."""
-    sys.path.pop(0)  # the folder of this file has modules that hide others
-    requests, replies = int(sys.argv[1]), int(sys.argv[2])
-    die_with_parent(int(sys.argv[3]))
-    os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches children; the host decides
-    hello = read_line(requests)
-    for name, folder in hello["packages"]:
-        add_bare_package(name, folder)
-    link = HostPipes(requests, replies, hello["idle_s"])
-    try:
-        module, _, name = hello["target"].partition(":")
-        simulator = getattr(importlib.import_module(module), name)()
-        facts = simulator.start(hello["options"])
-    except BaseException as error:  # noqa: BLE001  the host raises the error
-        link.send({"id": 0, "error": report(error)}, {})
-        return 1
-    link.send({"id": 0, "results": [facts]}, {})
-    return serve(link, simulator)
+    def start(self, options: dict[str, Any]) -> Any:
+        """Start the simulator ``options["simulator"]``, ``"module:Class"``; return its facts."""
+        module, _, name = options["simulator"].partition(":")
+        self._simulator = getattr(importlib.import_module(module), name)()
+        return self._simulator.start(options["options"])
 
+    def answer(self, calls: list[Any], arrays: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """See the function `answer`."""
+        return answer(self._simulator, calls, arrays)
 
-def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies, even during a call that hangs."""
-    try:
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    except (OSError, AttributeError):  # other systems: the closed pipe ends the child
-        return
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def add_bare_package(name: str, folder: str) -> None:
-    """Make a package importable without running its ``__init__``, which may import missing ones."""
-    package = types.ModuleType(name)
-    package.__path__ = [folder]
-    sys.modules[name] = package
-
-
-def read_line(descriptor: int) -> dict[str, Any]:
-    """Return the JSON object of the first line that the host sends."""
-    line = b""
-    while not line.endswith(b"\n"):
-        line += os.read(descriptor, 1)
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
-def report(error: BaseException) -> dict[str, str]:
-    """Return an exception in the form of a message to the host."""
-    kinds = {cls.__name__ for cls in type(error).__mro__}
-    is_setup = not kinds.isdisjoint({"ImportError", "SetupError", "OpenGLError"})
-    return {
-        "kind": "setup" if is_setup else "error",
-        "module": str(getattr(error, "name", None) or ""),
-        "message": f"{type(error).__name__}: {error}"[:2000],
-        "traceback": traceback.format_exc()[-4000:],
-    }
-
-
-class HostPipes:
-    """Holds the two pipes to the host."""
-
-    def __init__(self, requests: int, replies: int, idle_s: float) -> None:
-        self.requests, self.replies, self.idle_s = requests, replies, idle_s
-
-    def receive(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Wait for a request.
-
-        Raises:
-            EOFError: If the host closed the pipe.
-            TimeoutError: If no request came for `idle_s` seconds.
-        """
-        from visenv.simulators import wire
-
-        if not select.select([self.requests], [], [], self.idle_s)[0]:
-            raise TimeoutError
-        text, arrays = wire.read_header(self._read(wire.HEADER.size))
-        return wire.unpack(self._read(text), self._read(arrays))
-
-    def send(self, message: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Send a reply to the host."""
-        from visenv.simulators import wire
-
-        for piece in wire.pack(message, arrays):
-            rest = memoryview(piece)
-            while rest.nbytes:
-                rest = rest[os.write(self.replies, rest) :]
-
-    def _read(self, size: int) -> bytes:
-        found = bytearray()
-        while len(found) < size:
-            piece = os.read(self.requests, size - len(found))
-            if not piece:
-                raise EOFError
-            found += piece
-        return bytes(found)
-
-
-def serve(link: HostPipes, simulator: Any) -> int:
-    """Answer requests; return the exit status."""
-    try:
-        while True:
-            request, arrays = link.receive()
-            try:
-                results, out = answer(simulator, request["calls"], arrays)
-                link.send({"id": request["id"], "results": results}, out)
-            except Exception as error:  # noqa: BLE001  the host raises the error
-                link.send({"id": request["id"], "error": report(error)}, {})
-    except (EOFError, BrokenPipeError):
-        simulator.close()
-        return 0
-    except TimeoutError:
-        simulator.close()
-        return IDLE_STATUS
+    def close(self) -> None:
+        """Close the simulator."""
+        self._simulator.close()
 
 
 def answer(
@@ -163,7 +50,3 @@ def answer(
         else:
             results.append(getattr(simulator, name)(request))
     return results, out
-
-
-if __name__ == "__main__":
-    sys.exit(main())

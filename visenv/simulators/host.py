@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from visenv.child_process.program import report
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.simulators.child import answer, report
+from visenv.simulators.child import answer
 from visenv.simulators.settings import SimulatorSpec
 
 BOUNDARY = "simulator"

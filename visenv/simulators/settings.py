@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from visenv.child_process.host import ChildLimits
 from visenv.errors import ConfigurationError
 from visenv.received import require_trust
 
@@ -23,22 +24,14 @@ IN_PROCESS = "in-process"
 """Value of the option ``interpreter`` that runs a simulator in this process."""
 
 
-@dataclass(frozen=True)
-class HostLimits:
+@dataclass(frozen=True, kw_only=True)
+class HostLimits(ChildLimits):
     """Sets the limits that a host enforces on its simulator.
 
     Attributes:
-        start_s: Most seconds to start, with the imports of packages.
-        call_s: Most seconds of one call.
-        idle_s: Seconds without a call after which a child ends.
-        memory_bytes: Resident memory above which a child is killed.
         recycle_bytes: Resident memory above which a child is replaced between two episodes.
     """
 
-    start_s: float = 180.0
-    call_s: float = 120.0
-    idle_s: float = 3600.0
-    memory_bytes: int = 8 * 2**30
     recycle_bytes: int = 3 * 2**30
 
     @classmethod

@@ -18,6 +18,7 @@ from visenv.errors import (
     ServiceError,
     VisenvError,
 )
+from visenv.terminal import printable_lines
 
 FailureSource = Literal[
     "data", "policy", "service", "configuration", "environment", "timeout", "worker"
@@ -65,7 +66,7 @@ class Failure(NamedTuple):
 
     @override
     def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
+        return printable_lines(f"{self.name}: {self.reason}")
 
 
 def _source(error: BaseException) -> FailureSource:

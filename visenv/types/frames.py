@@ -1,23 +1,30 @@
-"""Decodes frames of video files with OpenCV on demand."""
+"""Decodes frames of video files with OpenCV on demand.
+
+OpenCV's decoders run in a child process with limits (`visenv.decoding`).
+"""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from visenv.child_process.host import ChildLimits
+from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.pictures import MAX_PIXELS
 from visenv.errors import ImageError
 
 if TYPE_CHECKING:
     from visenv.types.image import Pixels
 
-_OPEN_FILES = 4
-_SKIPPED_AT_MOST = 64
-"""Maximum number of frames that are decoded and dropped instead of seeking: a seek starts to decode
-at a key frame.
-"""
+OPENCV = Decoder(
+    "OpenCV",
+    "visenv.decoding.child.video:VideoTarget",
+    ChildLimits(call_s=120.0, memory_bytes=3 * 2**30, data_bytes=2 * 2**30, processor_s=60.0),
+)
+"""The decoder of videos. A frame of 8K needs 0.5 GiB."""
 
 
 class VideoFacts(NamedTuple):
@@ -36,82 +43,29 @@ class VideoFacts(NamedTuple):
     height: int
 
 
-class _Reader:
-    """Holds an open video file and the number of its next frame."""
-
-    def __init__(self, path: str) -> None:
-        import cv2
-
-        self.capture: Any = cv2.VideoCapture(path)
-        self.next = 0
-        if not self.capture.isOpened():
-            self.capture.release()
-            raise ImageError(f"{path} is not a video that can be read.")
-
-    def facts(self) -> VideoFacts:
-        import cv2
-
-        found = [
-            self.capture.get(key)
-            for key in (
-                cv2.CAP_PROP_FRAME_COUNT,
-                cv2.CAP_PROP_FPS,
-                cv2.CAP_PROP_FRAME_WIDTH,
-                cv2.CAP_PROP_FRAME_HEIGHT,
-            )
-        ]
-        frames, rate, width, height = (float(each) if np.isfinite(each) else 0.0 for each in found)
-        return VideoFacts(max(int(frames), 0), max(rate, 0.0), int(width), int(height))
-
-    def frame(self, number: int) -> Any:
-        """Return the frame as BGR, or None if it does not exist."""
-        import cv2
-
-        if not self.next <= number <= self.next + _SKIPPED_AT_MOST:
-            self.capture.set(cv2.CAP_PROP_POS_FRAMES, number)
-            self.next = number
-        while self.next < number:
-            if not self.capture.grab():
-                return None
-            self.next += 1
-        found, pixels = self.capture.read()
-        self.next += 1
-        return pixels if found else None
-
-
-_lock = threading.Lock()
-_readers: OrderedDict[str, _Reader] = OrderedDict()
-
-
 def video_facts(path: str) -> VideoFacts:
     """Return the data of the header of a video file.
 
     Raises:
-        ImageError: If the file is missing or is not a video.
+        ImageError: If the file is missing, is not a video, or exceeds a limit of the decoder.
     """
-    with _lock:
-        return _reader(path).facts()
+    result, _ = _call("facts", path)
+    frames, rate, width, height = result["facts"]
+    return VideoFacts(max(int(frames), 0), max(rate, 0.0), int(width), int(height))
 
 
 def decode_frame(path: str, number: int) -> Pixels:
     """Return one frame in the format of OpenCV, uint8 BGR ``[height, width, 3]``; see `to_rgb`.
-
-    The file remains open, so that later frames are decoded without seeking.
 
     Args:
         path: The video file.
         number: The number of the frame, from 0.
 
     Raises:
-        ImageError: If the file is not a video, or has no such frame.
+        ImageError: If the file is not a video, has no such frame, or exceeds a limit.
     """
-    with _lock:
-        for _ in range(2):  # some decoders cannot go back once they have read the last frame
-            pixels = _reader(path).frame(number)
-            if pixels is not None:
-                return np.asarray(pixels, np.uint8)
-            _close(path)
-    raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
+    _, arrays = _call("frame", path, number=number, most=MAX_PIXELS)
+    return np.asarray(arrays["frame"], np.uint8)
 
 
 def to_rgb(pixels: Pixels) -> Pixels:
@@ -121,14 +75,14 @@ def to_rgb(pixels: Pixels) -> Pixels:
     return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
 
 
-def _reader(path: str) -> _Reader:
-    if path not in _readers:
-        _readers[path] = _Reader(path)
-        while len(_readers) > _OPEN_FILES:
-            _close(next(iter(_readers)))
-    _readers.move_to_end(path)
-    return _readers[path]
-
-
-def _close(path: str) -> None:
-    _readers.pop(path).capture.release()
+def _call(method: str, path: str, **request: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Call a method of `visenv.decoding.child.video.VideoTarget`."""
+    try:
+        result, arrays = OPENCV.call(method, Source.of_file(Path(path)), **request)
+    except DecoderError as error:
+        raise ImageError(f"{path} {error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: the name contains NUL
+        raise ImageError(f"{path} is not a video that can be read: {error}.") from error
+    if "problem" in result:
+        raise ImageError(f"{path} {result['problem']}.")
+    return result, arrays

@@ -5,21 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from visenv.decoding import pictures
+from visenv.decoding.files import read_regular
+from visenv.decoding.pictures import MAX_PIXELS
 from visenv.errors import ImageError
-
-if TYPE_CHECKING:
-    import PIL.Image
-
-MAX_PIXELS = 89_478_485
-"""Images with more pixels are refused after their header is read, before decoding. This is the
-limit above which Pillow warns (8K has 33 M pixels).
-"""
 
 _CHEAP_BYTES = 1 << 20
 
@@ -115,7 +110,7 @@ class Image:
                 height, width = self._pixels.shape[:2]
                 self._size = (width, height)
             else:
-                with self._open() as opened:
+                with pictures.open_picture(self._source(), self.name) as opened:
                     self._size = opened.size
         return self._size
 
@@ -132,11 +127,8 @@ class Image:
             self._pixels = to_rgb(self._decoded_frame())
             self._pixels.flags.writeable = False
         if self._pixels is None:
-            with self._open() as opened:
-                try:
-                    decoded = np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
-                except (OSError, ValueError, SyntaxError, MemoryError) as error:
-                    raise ImageError(f"Cannot decode {self.name}: {error}.") from error
+            with pictures.open_picture(self._source(), self.name) as opened:
+                decoded = pictures.decode(opened, self.name)
             decoded.flags.writeable = False
             self._pixels = decoded
         return self._pixels
@@ -199,8 +191,9 @@ class Image:
         if self._frame is not None:
             return Image.from_bytes(self.png(), self.name)
         try:
-            return Image.from_bytes(self._path.read_bytes(), self.name)
-        except OSError as error:
+            encoded = read_regular(self._path, pictures.MOST_BYTES)
+            return Image.from_bytes(encoded, self.name)
+        except (OSError, ValueError) as error:  # ValueError: the name contains NUL
             raise ImageError(f"{self.name} cannot be read: {error}.") from error
 
     def _decoded_frame(self) -> Pixels:
@@ -221,27 +214,8 @@ class Image:
             )
         return facts.width, facts.height
 
-    def _open(self) -> PIL.Image.Image:
-        """Open the file or bytes to read the size, and refuse decompression bombs."""
-        import PIL.Image
-
-        source = self._path if self._path is not None else io.BytesIO(self._encoded or b"")
-        try:
-            opened = PIL.Image.open(source)
-        except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
-            raise ImageError(f"{self.name} is too large to decode: {error}") from error
-        except FileNotFoundError as error:
-            raise ImageError(f"There is no image file {self.name}.") from error
-        except (OSError, ValueError, SyntaxError) as error:
-            raise ImageError(f"{self.name} is not an image that can be read: {error}.") from error
-        width, height = opened.size
-        if width * height > MAX_PIXELS:
-            opened.close()
-            raise ImageError(
-                f"{self.name} is {width}x{height} = {width * height:,} pixels; "
-                f"at most {MAX_PIXELS:,} are decoded. Resize it first."
-            )
-        return opened
+    def _source(self) -> Path | bytes:
+        return self._path if self._path is not None else self._encoded or b""
 
     @override
     def __eq__(self, other: object) -> bool:

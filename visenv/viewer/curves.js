@@ -71,7 +71,8 @@ function scaleOf(name, points) {
   const values = points.map(([, value]) => value);
   let low = values.reduce((one, other) => Math.min(one, other)), high = values.reduce((one, other) => Math.max(one, other));
   if (/^(metrics|terms)\//.test(name) && low >= 0 && high <= 1) [low, high] = [0, 1];
-  const unit = tickUnit(high - low || Math.abs(high) || 1);
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const unit = tickUnit(high - low > 1e-9 * size ? high - low : size || 1);  // rounding errors are no span
   low = Math.floor(low / unit + 1e-9) * unit;
   high = Math.max(Math.ceil(high / unit - 1e-9) * unit, low + unit);
   const ticks = Array.from({ length: Math.round((high - low) / unit) + 1 }, (_, index) => low + index * unit);

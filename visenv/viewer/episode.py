@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import TypeIs
+
 from visenv.records import event_to_json, known_fields
 from visenv.types import (
     Answered,
@@ -48,9 +50,9 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         "outcome": outcome(episode),
         "answer": answers[-1] if answers else None,
         "truth": {
+            **known_fields(episode.ground_truth),
             "question": episode.question,
             "answers": list(episode.answers),
-            **known_fields(episode.ground_truth),
         },
         "terms": dict(episode.terms),
         "notes": dict(episode.term_notes),
@@ -135,11 +137,11 @@ def marks(episode: Episode) -> list[ImageMark]:
         box = _corners(detail["shown_box"])
         if box is None:
             continue
-        problem = detail.get("problem", "")
+        problem = str(detail.get("problem", ""))
         name = f"zoom {number}" if several else "zoom"
         label = f"{name}, rejected: {problem}" if problem else name
-        image, what = detail["image"], "rejected" if problem else "zoom"
-        drawn.append(ImageMark(image, what, label, box, detail.get("keypoint")))
+        image, what = str(detail["image"]), "rejected" if problem else "zoom"
+        drawn.append(ImageMark(image, what, label, box, _point(detail.get("keypoint"))))
         scale = _scale(box, detail) if detail.get("origin", image) == image else None
         if scale is not None and not truths:
             truths = list(_truths(episode, image, scale))
@@ -164,7 +166,8 @@ def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if "boxes" not in detail:
         return [detail]
     shared = {key: value for key, value in detail.items() if key != "boxes"}
-    return [{**shared, **each} for each in detail["boxes"]]
+    boxes = detail["boxes"] if isinstance(detail["boxes"], list) else []
+    return [{**shared, **each} for each in boxes if isinstance(each, dict)]
 
 
 def _scale(shown: Sequence[float], detail: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -191,9 +194,18 @@ def _box(value: object) -> bool:
 
 def _corners(value: object) -> list[float] | None:
     """Return the box between two opposite corners; None if the value is not four numbers."""
-    if not isinstance(value, list | tuple) or len(value) != 4:
-        return None
-    if not all(isinstance(side, int | float) and abs(side) <= _FURTHEST for side in value):
+    if not _are_coordinates(value, 4):
         return None
     x1, y1, x2, y2 = value
     return [min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)]
+
+
+def _point(value: object) -> list[float] | None:
+    """Return the point; None if the value is not two numbers."""
+    return list(value) if _are_coordinates(value, 2) else None
+
+
+def _are_coordinates(value: object, count: int) -> TypeIs[Sequence[float]]:
+    if not isinstance(value, list | tuple) or len(value) != count:
+        return False
+    return all(type(side) in (int, float) and abs(side) <= _FURTHEST for side in value)

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
+from visenv.errors import DataError
 from visenv.old_names import with_new_names
 
 _CHIEF = (
@@ -44,14 +47,27 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     return {"chief": chief, "settings": settings}
 
 
-def _read(path: Path, problems: list[str]) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def read_file(path: Path, problems: list[str]) -> Any:
+    """Return the value of a JSON file, or None if there is no such file or it cannot be read.
+
+    Args:
+        path: The file.
+        problems: A text is appended if the file cannot be read.
+    """
+    if not path.exists():
+        return None
     try:
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        problems.append(f"{path}: {error}")
-        return {}
+        return read_json_file(read_regular(path))
+    except (DataError, OSError) as error:
+        problems.append(f"{path} cannot be read: {error}")
+        return None
+
+
+def _read(path: Path, problems: list[str]) -> dict[str, Any]:
+    found = read_file(path, problems)
+    if found is not None and not isinstance(found, dict):
+        problems.append(f"{path} must be an object, got {type(found).__name__}")
+    return _mapping(found)
 
 
 def _trained(recipe: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ function hiddenFrames(film) {
   const show = () => {
     const place = Number(slider.value);
     for (const [index, view] of views.entries()) view.src = film.views[index][place];
-    caption.textContent = `${film.times[place].toFixed(2)} s  ${film.actions[place]}`;
+    caption.textContent = `${(film.times[place] ?? NaN).toFixed(2)} s  ${film.actions[place]}`;
     for (const goal of goals) goal.hidden = place < last;
   };
   slider.addEventListener("input", show);

@@ -6,6 +6,8 @@ from typing import Any
 
 from visenv.types import ToolCalled, Turn, Video
 
+_LARGEST_SHOWN = 1e9
+
 
 def film(turn: Turn, images: str) -> dict[str, Any] | None:
     """Return the hidden frames of a turn and the action at each frame, or None if there are none.
@@ -64,6 +66,8 @@ def _facts(turn: Turn, count: int) -> tuple[list[str], dict[str, bool]]:
 
 
 def _text(action: object) -> str:
-    if isinstance(action, list) and all(isinstance(each, int | float) for each in action):
+    if isinstance(action, list) and all(
+        isinstance(each, int | float) and abs(each) < _LARGEST_SHOWN for each in action
+    ):
         return " ".join(f"{each:+.2f}" for each in action)
     return str(action)

@@ -1,4 +1,8 @@
-"""Reads a run's folder: facts, metrics, results and episodes, and the files that cannot be read."""
+"""Reads a run's folder: facts, metrics, results and episodes, and the files that cannot be read.
+
+A folder may be damaged, or somebody else may have made it. Every value is checked, and the list of
+problems names those that cannot be shown.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from visenv.episodes import read_episodes
-from visenv.errors import DataError, VisenvError
+from visenv.decoding.files import MOST_LINE_BYTES, read_lines
+from visenv.decoding.json_text import read_json
+from visenv.episodes import read_episode_lines
+from visenv.episodes.decode import BROKEN
+from visenv.errors import DataError
+from visenv.terminal import printable
 from visenv.types import Episode
 from visenv.viewer.episode import episode_record
-from visenv.viewer.facts import run_facts
+from visenv.viewer.facts import read_file, run_facts
+from visenv.viewer.index import IndexRow, index_row, searched_text
 
 _EPISODES = (
     "episodes.jsonl",
@@ -23,38 +32,67 @@ _EPISODES = (
     "evaluation/*.jsonl",
 )
 
+_MOST_PROBLEMS = 20
+"""Most problems of a file that are named; the number of the others is."""
+
+_UNSHOWN = (*BROKEN, ArithmeticError, MemoryError)
+"""The errors that showing an episode can raise, whatever free values it contains."""
+
 
 class SavedEpisode(NamedTuple):
     """Holds an episode of a run's folder.
 
     Attributes:
-        episode: The episode.
         record: The episode in the format of the page.
+        row: Its row of the index.
+        text: Its searchable text.
         saved_in: The file of the episode, as named on the page.
         line: Its line in that file, from 0.
     """
 
-    episode: Episode
     record: dict[str, Any]
+    row: IndexRow
+    text: str
     saved_in: str
     line: int
+
+
+class Problems:
+    """Appends the problems of one file to a list, at most `_MOST_PROBLEMS`, and then their number.
+
+    Args:
+        problems: The list of all files.
+        path: The file.
+    """
+
+    def __init__(self, problems: list[str], path: Path) -> None:
+        self._problems, self._path, self._count = problems, path, 0
+
+    def add(self, problem: str) -> None:
+        """Append a problem."""
+        self._count += 1
+        if self._count <= _MOST_PROBLEMS:
+            self._problems.append(problem)
+        elif self._count == _MOST_PROBLEMS + 1:
+            self._problems.append("")
+        if self._count > _MOST_PROBLEMS:
+            more = self._count - _MOST_PROBLEMS
+            self._problems[-1] = f"{self._path}: {more} more problems"
 
 
 def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
     """Return the data of a run besides its episodes, JSON-like except for NaN and infinity.
 
     Returns:
-        ``name``; ``facts`` (`run_facts`); ``metrics`` (a row for each step, with its phase);
-        ``results`` (rows of a table); ``seconds`` by phase.
+        ``name``; ``facts`` (`run_facts`); ``metrics`` (a row for each step, with its phase and
+        numbers); ``results`` (rows of a table, `_results`); ``seconds`` by phase.
     """
-    results = _results(folder, problems)
-    seconds, rows = results.get("seconds"), results.get("rows")
-    seconds = seconds if isinstance(seconds, dict) else {}
+    results, seconds = _results(folder, problems)
     return {
-        "name": folder.resolve().name,
+        "name": printable(folder.resolve().name),
         "facts": run_facts(folder, problems),
         "metrics": list(_metrics(folder, list(seconds), problems)),
-        "results": [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [],
+        "results": results,
         "seconds": seconds,
     }
 
@@ -79,28 +117,66 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
     for saved_in, path in episode_files(folder).items():
         beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
         images = quote(os.fsencode(beside))  # a name may contain special characters
+        of_file = Problems(problems, path)
         try:
-            for line, episode in enumerate(read_episodes(path, check_pixels=False)):
+            for line in read_episode_lines(path, check_pixels=False):
+                if line.episode is None:
+                    of_file.add(line.problem)
+                    continue
                 try:
-                    yield SavedEpisode(episode, episode_record(episode, images), saved_in, line)
-                except VisenvError as error:  # a missing or broken image
-                    problems.append(f"{path}, line {line + 1}: {error}")
+                    # Half a surrogate pair in a file name cannot be part of a link.
+                    yield _saved(line.episode, images, printable(saved_in), line.number - 1)
+                except _UNSHOWN as error:  # an image is missing, or a free value has another form
+                    known = isinstance(error, DataError)
+                    reason = str(error) if known else f"it cannot be shown: {error!r:.500}"
+                    of_file.add(f"{path}, line {line.number}: {reason}")
         except DataError as error:
-            problems.append(str(error))
+            of_file.add(str(error))
 
 
-def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
-    """Return a training run's ``results.json`` or an evaluation's ``summary.json``."""
+def _saved(episode: Episode, images: str, saved_in: str, line: int) -> SavedEpisode:
+    record = episode_record(episode, images)
+    return SavedEpisode(record, index_row(episode), searched_text(episode), saved_in, line)
+
+
+def _results(folder: Path, problems: list[str]) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return the results and the seconds of each phase, from ``results.json`` or ``summary.json``.
+
+    A value of a result is a number, a text, None, or a mean with its interval, three numbers.
+    """
     for name in ("results.json", "summary.json"):
         path = folder / name
-        if path.is_file():
-            try:
-                found = json.loads(path.read_text(encoding="utf-8"))
-            except (ValueError, RecursionError) as error:
-                problems.append(f"{path}: {error}")
-                continue
-            return found if isinstance(found, dict) else {"rows": found}
-    return {}
+        found = read_file(path, problems)
+        if found is None:
+            continue
+        of_file = Problems(problems, path)
+        whole = found if isinstance(found, dict) else {"rows": found}
+        rows, seconds = whole.get("rows", []), whole.get("seconds", {})
+        if not isinstance(rows, list):
+            of_file.add(f"{path}: rows must be a list, got {_kind(rows)}")
+            rows = []
+        if not isinstance(seconds, dict):
+            of_file.add(f"{path}: seconds must be an object, got {_kind(seconds)}")
+            seconds = {}
+        timed = {phase: value for phase, value in seconds.items() if _is_number(value)}
+        for phase in seconds.keys() - timed.keys():
+            of_file.add(f"{path}: the seconds of {phase!r:.80} are {_kind(seconds[phase])}")
+        return list(_result_rows(rows, path, of_file)), timed
+    return [], {}
+
+
+def _result_rows(rows: list[Any], path: Path, problems: Problems) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            problems.add(f"{path}: row {number} must be an object, got {_kind(row)}")
+            continue
+        shown: dict[str, Any] = {}
+        for name, value in row.items():
+            if isinstance(value, str) or value is None or _is_number(value) or _is_mean(value):
+                shown[name] = value
+            else:
+                problems.add(f"{path}: {name!r:.80} of row {number} is {_kind(value)}")
+        yield shown
 
 
 def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[dict[str, Any]]:
@@ -109,23 +185,52 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
     Args:
         folder: Folder of a run with its own metrics, or with a folder for each phase, or both.
         phases: The phases that have ended.
-        problems: A text is appended for each file with a line that cannot be read.
+        problems: A text is appended for each line that cannot be read.
     """
 
     def age(path: Path) -> tuple[int, float]:
         name = path.parent.name
         order = phases.index(name) if name in phases else len(phases)
-        return order, path.stat().st_mtime
+        return order, path.lstat().st_mtime
 
     found = sorted(folder.glob("*/metrics.jsonl"), key=age)
     for path in (folder / "metrics.jsonl", *found):
-        if not path.is_file():
+        if not path.exists():
             continue
-        # A run that is still running, or was killed, may have written a part of the last line.
-        whole, _, _ = path.read_bytes().rpartition(b"\n")
-        for number, line in enumerate(whole.splitlines(), start=1):
-            try:
-                yield {"phase": path.parent.name, **json.loads(line)}
-            except (ValueError, TypeError, RecursionError) as error:
-                problems.append(f"{path}, line {number}: {error}")
-                break
+        of_file = Problems(problems, path)
+        try:
+            for number, line in enumerate(read_lines(path), start=1):
+                try:
+                    yield {"phase": path.parent.name, **_numbers(read_json(line))}
+                except DataError as error:
+                    # A run that is still running, or was killed, may have written a part of the
+                    # last line.
+                    if line.endswith(b"\n") or len(line) > MOST_LINE_BYTES:
+                        of_file.add(f"{path}, line {number}: {error}")
+        except OSError as error:
+            of_file.add(f"{path} cannot be read: {error}")
+
+
+def _numbers(row: Any) -> dict[str, Any]:
+    """Return the numbers of a logged step; other values, such as names, are not drawn."""
+    if not isinstance(row, dict):
+        raise DataError(f"a step must be an object, got {_kind(row)}")
+    if "step" in row and not _is_number(row["step"]):
+        raise DataError(f"the step must be a number, got {_kind(row['step'])}")
+    return {name: value for name, value in row.items() if _is_number(value) and name != "phase"}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_mean(value: Any) -> bool:
+    """Return whether a value is a mean with the ends of its interval, which may be unknown."""
+    if not isinstance(value, list) or len(value) != 3 or not _is_number(value[0]):
+        return False
+    ends = value[1:]
+    return all(map(_is_number, ends)) or ends == [None, None]
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {json.dumps(value)[:80]}"

@@ -16,6 +16,11 @@ from visenv.verifier.referred import Referred
 from visenv.verifier.spatial import MAX_POINTS
 from visenv.verifier.temporal import MAX_NOTES, frame_number, span_frames
 
+_FURTHEST = 1e12
+"""Largest coordinate of a point that is drawn, native pixels; a saved point may be NaN."""
+
+_LARGEST_SCALE = 1e6
+
 _MASK_ROWS = 256
 """Most rows of a mask on the page; larger masks are drawn with every second row, or fewer."""
 
@@ -63,7 +68,7 @@ def grounding_marks(episode: Episode) -> list[ImageMark]:
     Masks are known for procedural worlds. At most as many points are drawn as the verifier scores.
     """
     referred = _referred(episode)
-    if referred is None or not all((*referred.native_size, *referred.shown_size)):
+    if referred is None or min(*referred.native_size, *referred.shown_size) < 1:
         return []
     times, truth = _times(episode), _truth(episode)
     if not times and len(episode.images) != 1:
@@ -72,8 +77,11 @@ def grounding_marks(episode: Episode) -> list[ImageMark]:
         (frame, point)
         for point in referred.points[:MAX_POINTS]
         if (frame := frame_number(point.frame, point.time, times) if times else 0) is not None
+        and all(abs(side) < _FURTHEST for side in (point.x, point.y))
     ]
     scale = _scale(referred)
+    if max(scale) > _LARGEST_SCALE:
+        return []
     marks = [_point_mark(truth, frame, point, scale, bool(times)) for frame, point in points]
     if truth is None:
         return marks

@@ -118,7 +118,7 @@ function openingOf(episodes, labels, all) {
 
 function bestOf(places) {
   const rewards = places.map((place) => numberOf("reward", place) ?? -Infinity);
-  return rewards.indexOf(Math.max(...rewards));
+  return rewards.indexOf(largest(rewards));
 }
 
 /**
@@ -173,7 +173,7 @@ function termRows(episodes) {
 
 /** Add a column for each member and a row for each turn, so that the same turns are side by side. */
 function memberTurns(episodes, places, labels, reference, again) {
-  const longest = Math.max(...episodes.map(({ turns }) => turns.length));
+  const longest = largest(episodes.map(({ turns }) => turns.length));
   const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, rewardText(episodes[member].outcome, episodes[member].reward)),
     member === reference ? make("small", {}, "reference") : button("compare with this", () => again(member), { class: "quiet" })));
   const cells = Array.from({ length: longest }, (_, turn) => episodes.map((episode, member) => memberTurn(episode, turn, member === reference ? null : episodes[reference]))).flat();

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from visenv.records import event_to_json
 from visenv.types import Answered, Episode, ToolCalled, TurnTaken
 from visenv.viewer.bounded import LONGEST_TEXT
+
+MOST_COLUMNS = 500
+"""Most terms, and most metrics, in the index. Each has a value for each episode."""
 
 LONGEST_CELL = 200
 """Most characters of a text in the table; of a longer text, the start and the end are shown."""
@@ -44,34 +47,65 @@ class TextColumn:
         return {"values": values, "rows": [places[code] for code in self._rows]}
 
 
+class IndexRow(NamedTuple):
+    """Holds the values of an episode in the columns of the index.
+
+    Attributes:
+        texts: Texts, or tuples of texts, by column.
+        numbers: Numbers by column.
+        terms: The reward terms; none if the episode was aborted.
+        metrics: The metrics; none if the episode was aborted.
+    """
+
+    texts: Mapping[str, Any]
+    numbers: Mapping[str, float | None]
+    terms: Mapping[str, float | None]
+    metrics: Mapping[str, float | None]
+
+
+def index_row(episode: Episode) -> IndexRow:
+    """Return the row of an episode."""
+    counts = episode.status != "aborted"
+    terms, metrics = (episode.terms, episode.metrics) if counts else ({}, {})
+    return IndexRow(_texts(episode), *map(_shortened, (_numbers(episode), terms, metrics)))
+
+
 class EpisodeIndex:
-    """Collects the columns, one episode at a time."""
+    """Collects the columns, one episode at a time.
+
+    Attributes:
+        count: The number of episodes.
+        left_out: The names of terms and metrics beyond `MOST_COLUMNS`.
+    """
 
     def __init__(self) -> None:
         self.count = 0
+        self.left_out: set[str] = set()
         self._texts: dict[str, TextColumn] = {}
         self._numbers: dict[str, list[float | None]] = {}
         self._terms: dict[str, list[float | None]] = {}
         self._metrics: dict[str, list[float | None]] = {}
 
-    def add(self, episode: Episode, saved_in: str, line: int) -> None:
-        """Add an episode.
+    def add(self, row: IndexRow, saved_in: str, line: int) -> None:
+        """Add the row of an episode.
 
         Reward, terms and metrics of an aborted episode are omitted from all means.
 
         Args:
-            episode: The episode.
+            row: The row.
             saved_in: The file of the episode, as named on the page.
             line: Its line in that file, from 0.
         """
-        for name, text in _texts(episode, saved_in).items():
+        for name, text in {**row.texts, "saved_in": saved_in}.items():
             self._texts.setdefault(name, TextColumn()).add(text)
-        for name, number in (_numbers(episode) | {"line": line}).items():
-            self._numbers.setdefault(name, []).append(_short(number))
-        counts = episode.status != "aborted"
-        for columns, values in ((self._terms, episode.terms), (self._metrics, episode.metrics)):
-            for name, value in values.items() if counts else ():
-                columns.setdefault(name, [None] * self.count).append(_short(value))
+        for name, number in {**row.numbers, "line": line}.items():
+            self._numbers.setdefault(name, []).append(number)
+        for columns, values in ((self._terms, row.terms), (self._metrics, row.metrics)):
+            for name, value in values.items():
+                if name in columns or len(columns) < MOST_COLUMNS:
+                    columns.setdefault(name, [None] * self.count).append(value)
+                else:
+                    self.left_out.add(name)
         self.count += 1
         for columns in (self._terms, self._metrics):
             for column in columns.values():
@@ -108,11 +142,10 @@ def searched_text(episode: Episode) -> str:
     return "\n".join(part[:LONGEST_TEXT] for part in parts).lower()
 
 
-def _texts(episode: Episode, saved_in: str) -> dict[str, Any]:
+def _texts(episode: Episode) -> dict[str, Any]:
     calls = [event for event in episode.events if isinstance(event, ToolCalled)]
     failed = [f"{call.tool} (failed)" for call in calls if not call.ok]
     return {
-        "saved_in": saved_in,
         "id": episode.sample_id,
         "env": episode.env_id,
         "kind": episode.kind,
@@ -177,6 +210,10 @@ def _pair(episode: Episode) -> str:
     same = (episode.env_id, episode.sample_id, episode.seed, episode.index)
     sample = hashlib.blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=6)
     return f"{sample.hexdigest()}/{episode.member}"
+
+
+def _shortened(numbers: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: _short(number) for name, number in numbers.items()}
 
 
 def _short(number: float | None) -> float | None:

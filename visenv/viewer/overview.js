@@ -76,7 +76,7 @@ function resultCell(value, { count, share }) {
   if (typeof value === "string") return make("td", {}, value);
   if (typeof middle(value) !== "number") return make("td", { class: "number" }, "–");
   const shown = count ? String(value) : middle(value).toFixed(3);
-  const bounds = Array.isArray(value) && typeof value[1] === "number" ? ` [${value[1].toFixed(3)}, ${value[2].toFixed(3)}]` : "";
+  const bounds = Array.isArray(value) && typeof value[1] === "number" && typeof value[2] === "number" ? ` [${value[1].toFixed(3)}, ${value[2].toFixed(3)}]` : "";
   const cell = make("td", { class: "number" }, shown + bounds);
   if (share) cell.append(make("span", { class: "bar" }, make("i", { style: `width: ${100 * middle(value)}%` })));
   return cell;

@@ -22,6 +22,9 @@ const seconds = (value) => (value >= 100 ? `${value.toFixed(0)} s` : value >= 1 
 
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
+/** Return the largest number; a list may be too long for the arguments of Math.max. */
+const largest = (values) => values.reduce((one, other) => Math.max(one, other), -Infinity);
+
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Return an element with children. Texts are only inserted as text, because a policy may have written them. */

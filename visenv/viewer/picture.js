@@ -16,7 +16,7 @@ function timeBar(frames, lanes) {
     const bar = make("i", { class: what, style: `left: ${share(first)}; width: ${share(last - first + 1)}`, title: `${when}: ${label}` });
     return make("div", { class: "lane" }, make("span", { class: "track" }, bar), make("span", { class: `key ${what}` }, label));
   });
-  const ticks = frames.map((frame) => make("small", { style: `width: ${share(1)}` }, short(frame.time)));
+  const ticks = frames.map((frame) => make("small", { style: `width: ${share(1)}` }, short(frame.time ?? NaN)));
   return make("div", { class: "timebar" }, ...rows, make("div", { class: "lane" }, make("span", { class: "track ticks" }, ...ticks), make("span", {}, "seconds")));
 }
 

@@ -23,7 +23,7 @@ from visenv.errors import RunError
 from visenv.files import replacing
 from visenv.viewer.bounded import bounded
 from visenv.viewer.gather import SavedEpisode, run_data, saved_episodes
-from visenv.viewer.index import EpisodeIndex, searched_text
+from visenv.viewer.index import MOST_COLUMNS, EpisodeIndex
 from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, ReportWriter
 
 PARTS = "report"
@@ -73,6 +73,11 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
             told[number]["episodes"] = index.count - before
             _require_content(each, told[number], problems)
         store.close()
+        if index.left_out:
+            problems.append(
+                f"{len(index.left_out):,} terms and metrics are not in the table of episodes, "
+                f"which has at most {MOST_COLUMNS} of each"
+            )
         data = {
             "runs": told,
             "index": index.to_json(),
@@ -107,9 +112,8 @@ def _require_content(folder: Path, run: dict[str, Any], problems: list[str]) -> 
 
 def _add(store: ReportWriter, index: EpisodeIndex, saved: SavedEpisode, label: str) -> None:
     saved_in = label + saved.saved_in
-    index.add(saved.episode, saved_in, saved.line)
-    place = {"saved_in": saved_in, "line": saved.line}
-    store.add(place | saved.record, searched_text(saved.episode))
+    index.add(saved.row, saved_in, saved.line)
+    store.add({"saved_in": saved_in, "line": saved.line, **saved.record}, saved.text)
 
 
 def _page(data: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.data.rows import RowLocation
+from visenv.decoding.files import read_regular
 from visenv.errors import DataError
 
 from .multi_hop import MultiHopSource, Row
@@ -41,7 +42,7 @@ class Bamboogle(MultiHopSource):
         if self._file.suffix != ".csv":
             yield from super()._contents()
             return
-        content = self._file.read_bytes().decode("utf-8-sig", "replace").replace("\0", "")
+        content = read_regular(self._file).decode("utf-8-sig", "replace").replace("\0", "")
         rows = csv.DictReader(io.StringIO(content, newline=""))
         if not {"Question", "Answer"} <= set(rows.fieldnames or ()):
             raise DataError(

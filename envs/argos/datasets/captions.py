@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_list, json_object, json_value
+from visenv.data.json_rows import json_file, json_list, json_object
 from visenv.data.rows import RowLocation, existing_folder, first_files, image_by_end, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
@@ -38,7 +38,7 @@ class SugarCrepe(FileBenchmark):
         places = [Path(images)] if images else [path / "val2017", path / "images", path]
         patterns = ("data/*_*.json", "*_*.json")
         for file in first_files(path, patterns):
-            rows = json_object(json_value(file.read_bytes()))
+            rows = json_object(json_file(file))
             for number, (key, row) in enumerate(rows.items(), start=1):
                 place = RowLocation(str(file), number)
                 with self._listing(place):

@@ -55,9 +55,9 @@ class ParquetBenchmark(Benchmark):
         self._columns = tuple(image_columns)
         self._shards = ParquetShards(files, image_columns)
         self._present = [name for name in image_columns if name in self._shards.columns]
-        for number, (place, row) in enumerate(self._shards.rows()):
-            with self._listing(place):
-                self._keep(place, self._sample(place, row), number)
+        for row in self._shards.rows():
+            with self._listing(row.place):
+                self._keep(row.place, self._sample(row.place, row.read()), row.number)
 
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         """Return the sample of a row, without images."""

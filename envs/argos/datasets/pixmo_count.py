@@ -17,6 +17,8 @@ from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
+from visenv.decoding.files import read_regular
+from visenv.decoding.pictures import MOST_BYTES
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
@@ -42,17 +44,17 @@ class PixMoCount(Benchmark):
         path = existing_folder(folder)
         files = first_files(path, (f"data/{split}-*.parquet", f"{split}-*.parquet"))
         images = {each.stem: each for each in sorted((path / "images").glob("*"))}
-        for number, (place, row) in enumerate(ParquetShards(files, ()).rows()):
-            with self._listing(place):
-                digest = text_of(row, "image_sha256")
+        for row in ParquetShards(files, ()).rows():
+            with self._listing(row.place):
+                digest = text_of(row.read(), "image_sha256")
                 if digest not in images:
                     raise DataError(f"images/ has no file {digest}")
-                self._keep(place, _sample(number, row), images[digest])
+                self._keep(row.place, _sample(row.number, row.fields), images[digest])
         self._require_rows(path)
 
     @override
     def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
-        encoded = images.read_bytes()
+        encoded = read_regular(images, MOST_BYTES)
         if hashlib.sha256(encoded).hexdigest() != images.stem:
             raise DataError(f"{images} does not have the SHA-256 of its name")
         return (Image.from_bytes(encoded, str(images)),)

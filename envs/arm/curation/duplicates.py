@@ -22,6 +22,8 @@ from typing_extensions import override
 from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import CurationStep
+from visenv.decoding.files import read_regular
+from visenv.decoding.pictures import MOST_BYTES
 from visenv.errors import ConfigurationError, DataError
 
 from .rows import images_of, short_text
@@ -144,7 +146,7 @@ class Dedupe(CurationStep):
     def _digest(self, path: str) -> str:
         if path not in self._digests:
             try:
-                content = Path(path).read_bytes()
+                content = read_regular(Path(path), MOST_BYTES)
             except (OSError, ValueError) as error:
                 raise DataError(f"the image {path!r:.200} cannot be read: {error}") from error
             self._digests[path] = hashlib.sha256(content).hexdigest()

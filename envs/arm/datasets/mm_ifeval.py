@@ -22,7 +22,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.json_rows import json_lines, json_object, json_value, written_list
+from visenv.data.json_rows import json_lines, json_object, written_list
 from visenv.data.rows import (
     RowLocation,
     RowSource,
@@ -33,6 +33,7 @@ from visenv.data.rows import (
     text_of,
 )
 from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
+from visenv.decoding.json_text import read_json
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
@@ -140,5 +141,5 @@ def _listed(value: Any) -> list[Any]:
         return []
     if isinstance(value, str):
         with suppress(DataError):
-            value = json_value(value)
+            value = read_json(value)
     return written_list(value)

@@ -129,12 +129,12 @@ class MPDocVQA(RowSource):
 
     def _load_hub(self, files: Sequence[Path]) -> None:
         shards = ParquetShards(files, large=_PAGE_COLUMNS)
-        for number, (place, row) in enumerate(shards.rows()):
-            with self._listing(place):
-                question = _question(row)
+        for row in shards.rows():
+            with self._listing(row.place):
+                question = _question(row.read())
                 columns = _PAGE_COLUMNS[: len(question.pages)]
-                pages = [partial(_page_cell, shards, number, column) for column in columns]
-                self._keep_question(place, question, pages, [])
+                pages = [partial(_page_cell, shards, row.number, column) for column in columns]
+                self._keep_question(row.place, question, pages, [])
 
     def _keep_question(
         self,

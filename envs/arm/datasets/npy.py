@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import math
 import pickle
-import pickletools
 import re
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +18,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.files import open_regular
+from visenv.decoding.pickles import check_opcodes
 from visenv.errors import DataError
 
 _TYPE = re.compile(r"[?bhilqBHILQefdO]|[biufc]\d{1,2}|[SU]\d{1,9}|O8")
@@ -40,10 +41,10 @@ def read_objects(file: Path) -> list[Any]:
         DataError: If the file is another array, is damaged, or contains anything but plain data.
     """
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             _read_header(opened)
             pickled = opened.read()
-        _check_opcodes(pickled)
+        check_opcodes(pickled, _REFUSED)
         content = _PlainUnpickler(io.BytesIO(pickled)).load()
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
@@ -63,14 +64,6 @@ def _read_header(opened: BinaryIO) -> None:
     _, _, dtype = readers[version](opened)  # type: ignore[no-untyped-call]
     if dtype != np.dtype(object):
         raise DataError(f"expected an array of objects, got {dtype}.")
-
-
-def _check_opcodes(pickled: bytes) -> None:
-    for opcode, argument, _ in pickletools.genops(pickled):
-        if opcode.name in _REFUSED:
-            raise DataError(f"it uses {opcode.name}, which no data needs.")
-        if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
-            raise DataError("it has more object numbers than objects.")  # memory is taken for all
 
 
 class _Type:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
+from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
 from visenv.files import file_inside
 from visenv.types import Sample
@@ -91,8 +92,8 @@ def _json(file: Path) -> Mapping[str, Any]:
         DataError: If it cannot be read, or is not a JSON object.
     """
     try:
-        value = json.loads(read_bytes(file))
-    except (ValueError, RecursionError) as error:
+        value = read_json_file(read_bytes(file))
+    except DataError as error:
         raise DataError(f"{file} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"{file} must hold an object, got {type(value).__name__}.")

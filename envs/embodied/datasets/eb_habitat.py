@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.rows import RowLocation, existing_folder, first_files
+from visenv.decoding.pickles import check_opcodes
 from visenv.errors import DataError
 from visenv.types import Sample
 
@@ -103,6 +104,7 @@ def read_episodes(file: Path) -> list[Mapping[str, Any]]:
     """
     content = read_bytes(file)
     try:
+        check_opcodes(content)
         value = _Reader(io.BytesIO(content)).load()
     except DataError as error:
         raise DataError(f"{file}: {error}") from error

@@ -9,7 +9,8 @@ from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
 from visenv.data.rows import RowLocation, RowSource
-from visenv.errors import ConfigurationError, DataError, UnknownNameError
+from visenv.decoding.files import read_regular
+from visenv.errors import ConfigurationError, DataError, FileRefusedError, UnknownNameError
 from visenv.types import GroundTruth, Image
 from visenv.types.ground_truth import STRICT
 
@@ -86,7 +87,9 @@ def read_bytes(file: Path) -> bytes:
         DataError: If it cannot be read, or is a pointer of Git LFS to a file that was not fetched.
     """
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
+    except FileRefusedError:
+        raise
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}") from error
     if content.startswith(_POINTER):

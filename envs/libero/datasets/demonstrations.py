@@ -8,7 +8,7 @@ that of the last action that was kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,9 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.background import run_here
+from visenv.data.parquet import ParquetShards
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import read_json
 from visenv.env import Observation
 from visenv.errors import DataError
 from visenv.policy import Policy, Session
@@ -129,24 +132,21 @@ def read_lerobot(folder: str | Path, suite: str) -> Iterator[Episode]:
     Raises:
         DataError: If a file cannot be read; the message names the file.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     folder = Path(folder)
     tasks = {row["task_index"]: row["task"] for row in _lines(folder / "meta/tasks.jsonl")}
     known = {language(name): number for number, name in enumerate(task_names(suite))}
     for file in sorted(folder.glob("data/**/*.parquet")):
         try:
-            rows = pq.read_table(file).to_pylist()
+            rows = [row.read() for row in ParquetShards([file], ()).rows()]
             yield _stored_episode(rows, tasks[rows[0]["task_index"]], suite, known)
-        except (OSError, KeyError, IndexError, ValueError, pa.ArrowException) as error:
+        except (DataError, KeyError, IndexError, ValueError, TypeError) as error:
             raise DataError(
                 f"{file} contains no episode: {type(error).__name__}: {error}"
             ) from error
 
 
 def _stored_episode(
-    rows: Sequence[dict[str, Any]], task: str, suite: str, known: dict[str, int]
+    rows: Sequence[Mapping[str, Any]], task: str, suite: str, known: dict[str, int]
 ) -> Episode:
     moving = _moving([row["action"] for row in rows])
     turns: list[Turn] = []
@@ -201,8 +201,8 @@ def _frame(stored: dict[str, Any]) -> Image:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
+        return [read_json(line) for line in read_lines(path)]
+    except (OSError, DataError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 
 

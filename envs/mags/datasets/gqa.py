@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_object
+from visenv.data.json_rows import json_file, json_object
 from visenv.data.rows import RowLocation, first_files, id_of, text_of
 from visenv.errors import UnknownNameError
 from visenv.types import QuestionTruth, Sample
@@ -42,7 +42,7 @@ class GQA(PhotoQuestions):
 
 
 def _rows(file: Path) -> Iterator[tuple[RowLocation, Any]]:
-    content = json_object(file.read_bytes())
+    content = json_object(json_file(file))
     for number, (identity, row) in enumerate(content.items(), start=1):
         yield (
             RowLocation(str(file), number),

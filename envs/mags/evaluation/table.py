@@ -30,6 +30,7 @@ from visenv.background import run_here
 from visenv.episodes import read_episodes
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers import Scorer
+from visenv.terminal import rich_text
 from visenv.types import Episode, GroundTruth
 
 from .scores import AnswerScore, AnswerScorer
@@ -89,10 +90,8 @@ class PaperTable:
             scorer = AnswerScorer(Scorer.parse(self.judge), extractor)
             judged = run_here(score_all(scorer, read_episodes(file, messages=False)))
             results[name] = by_cell(judged.scores)
-            screen.print(
-                f"{name}: {len(judged.scores)} judged, {judged.failed} failed, "
-                f"{judged.aborted} aborted"
-            )
+            counts = f"{len(judged.scores)} judged, {judged.failed} failed"
+            screen.print(rich_text(f"{name}: {counts}, {judged.aborted} aborted"))
         for table in tables(results):
             screen.print(table)
 
@@ -177,11 +176,11 @@ def _table(level: str, datasets: Sequence[str], results: Mapping[str, Accuracies
         table.add_column(f"{dataset} Inc.", justify="right")
     for method, found in results.items():
         values = [found.get((level, dataset)) for dataset in datasets]
-        table.add_row(method, *_shown(values, "{:.2f}"))
+        table.add_row(rich_text(method), *_shown(values, "{:.2f}"))
     last = [*results][-1]
     if BASELINE in results and last != BASELINE:
         gains = [_gain(results[last], results[BASELINE], (level, each)) for each in datasets]
-        table.add_row(f"{last} - {BASELINE}", *_shown(gains, "{:+.2f}"))
+        table.add_row(rich_text(f"{last} - {BASELINE}"), *_shown(gains, "{:+.2f}"))
     return table
 
 

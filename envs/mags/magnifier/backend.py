@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.files import read_regular
 from visenv.errors import ConfigurationError
 from visenv.scorers import InProcessBackend, ServiceLimits
 from visenv.types import Pixels
@@ -67,7 +68,7 @@ class MagnifierBackend(InProcessBackend):
         """Return the hash of the weights, and the version of PyTorch."""
         file = _SMALL if self._weights == "small" else Path(self._weights)
         try:
-            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_regular(file)).hexdigest()
         except OSError as error:
             raise ConfigurationError(f"The weights {str(file)!r} cannot be read.") from error
         return f"{digest} torch {version('torch')}"

@@ -16,7 +16,6 @@ The test split has no answers: its rows are loaded, and scoring one raises a `Da
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +34,8 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import Image, QuestionTruth, Sample
@@ -166,16 +167,16 @@ class TextVQA(RowSource):
                 f"{self.folder}; it holds {contents(self.folder)}."
             )
         self._shards = ParquetShards(files, large=["image"])
-        for number, (place, row) in enumerate(self._shards.rows()):
-            with self._listing(place):
-                self._keep(place, self._row(row), number)
+        for row in self._shards.rows():
+            with self._listing(row.place):
+                self._keep(row.place, self._row(row.read()), row.number)
 
 
 def _data_of(file: Path) -> list[Any]:
     try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise DataError(f"{file} is not JSON: {error}.") from error
+        content = read_json_file(read_regular(file))
+    except (DataError, OSError) as error:
+        raise DataError(f"{file} cannot be read: {error}.") from error
     rows = content.get("data") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise DataError(f'{file} must be an object with a list "data", as TextVQA 0.5.1 has it.')

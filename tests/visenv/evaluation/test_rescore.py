@@ -289,5 +289,5 @@ def test_rescore_repeats_reward_wrappers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [-1, -(2**70)])
 def test_rescore_refuses_a_negative_seed(seed: int, tmp_path: Path) -> None:
     (episode,) = saved(tmp_path, played(gym.make(toy.register())))
-    with pytest.raises(DataError, match="a seed is 0 or more"):
+    with pytest.raises(DataError, match="a seed must be at least 0"):
         Rescorer().rescore(replace(episode, seed=seed))

@@ -130,7 +130,7 @@ def test_token_of_the_cluster_cannot_be_read_by_others(cluster: Any) -> None:
     commands = [f"/proc/{pid}/cmdline" for pid in family(cluster["process"].pid)]
     folder = Path(cluster["folder"])
     assert folder.parent.stat().st_mode & 0o777 == 0o700
-    files = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+    files = [str(path) for path in folder.rglob("*")]
     for paths in (commands, files):
         contents = [found for path in paths if (found := content(path)) is not None]
         assert len(contents) > 3

@@ -1,4 +1,4 @@
-"""Tests the time limits of a group of workers, with hosts that wait until the test releases them."""
+"""Tests the time limits of a group of workers; hosts wait until the test releases them."""
 
 from __future__ import annotations
 

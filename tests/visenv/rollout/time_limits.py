@@ -1,4 +1,4 @@
-"""Applies the time limit of an executor only to calls that hang, so that no other call exceeds it."""
+"""Applies the time limit of an executor only to calls that hang; no other call exceeds it."""
 
 from __future__ import annotations
 

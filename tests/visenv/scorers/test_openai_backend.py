@@ -116,6 +116,19 @@ def test_retry_after_is_honored(server: ChatServer, waits: list[float]) -> None:
     assert waits == [7.0, 60.0]  # at most a minute
 
 
+@pytest.mark.attack("terminal: text of files and servers is printed without effects")
+@pytest.mark.parametrize("status", [400, 503])
+def test_body_of_an_error_is_shown_with_escapes(
+    server: ChatServer, waits: list[float], status: int
+) -> None:
+    server.script(Answer("\x1b]0;title\x07\x1b[2J[bold]\u202eno\n\x9b", status))
+    with pytest.raises(ServiceError) as error:
+        answered(openai(server, retries=1))
+    assert r"\x1b]0;title\x07\x1b[2J[bold]\u202eno\n\x9b" in str(error.value)
+    assert str(error.value).isprintable()
+    assert error.value.reason.isprintable()
+
+
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 422])
 def test_refused_request_is_not_sent_again(server: ChatServer, status: int) -> None:
     server.script(Answer("no such model", status))

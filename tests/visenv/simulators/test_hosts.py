@@ -21,8 +21,9 @@ import pytest
 
 from tests.listeners import family, listeners, require_listed
 from tests.waiting import wait_until
+from visenv.child_process import program, wire
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.simulators import child, opengl, protocol, wire
+from visenv.simulators import child, opengl, protocol
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.host import SimulatorHost
 from visenv.simulators.settings import SimulatorSpec, find_interpreter
@@ -84,7 +85,7 @@ def test_simulator_that_prints_megabytes_changes_no_reply(open_host: Open, place
         ("raise", "RuntimeError: the toy broke"),
         ("die", r"ended with status 7\. It printed last: .*last words"),
         ("kill", "ended with status -9"),
-        ("hang", "no reply in time"),
+        ("hang", "no reply within"),
         ("gigabyte", r"a message of 1073741834 bytes is too large"),
         ("bad json", "its reply is invalid: not a valid message"),
         ("wrong size", "cannot reshape array of size 5"),
@@ -115,7 +116,7 @@ def test_failing_call_raises_service_error_and_leaves_no_process(
     [
         ("raise", ServiceError, "it did not start: RuntimeError: the toy broke"),
         ("die", ServiceError, "ended with status 7"),
-        ("hang", ServiceError, "no reply in time"),
+        ("hang", ServiceError, "no reply within"),
         ("import", ConfigurationError, "lacks the package 'no_such_package'.*make simulators"),
     ],
 )
@@ -142,7 +143,7 @@ def test_second_reply_is_found_at_the_next_call(open_host: Open) -> None:
 def test_late_reply_is_never_taken_for_the_next_one(open_host: Open) -> None:
     first = open_host(call_s=0.5)
     first.reset({})
-    with pytest.raises(ServiceError, match="no reply in time"):
+    with pytest.raises(ServiceError, match="no reply within"):
         first.act({"do": "hang"})
     second = open_host()
     assert second.reset({"from": 3}).facts == {"count": 3}
@@ -173,7 +174,7 @@ def test_interpreter_that_is_no_python_is_an_error(
     program.chmod(0o755)
     with pytest.raises(ConfigurationError, match="cannot be started"):
         ChildHost(SimulatorSpec(toy, interpreter=str(program))).start()
-    assert not list(tmp_path.glob("visenv-simulator-*"))
+    assert not list(tmp_path.glob("visenv-child-*"))
 
 
 def test_target_in_no_package_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +229,7 @@ def test_temporary_files_of_a_child_are_deleted_with_it(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     host = open_host()
-    (folder,) = tmp_path.glob("visenv-simulator-*")
+    (folder,) = tmp_path.glob("visenv-child-*")
     (folder / "left").write_text("by the simulator")
     if end == "close":
         host.close()
@@ -242,8 +243,8 @@ def test_closing_ends_what_the_simulator_started(open_host: Open) -> None:
     host = open_host()
     assert isinstance(host, ChildHost)
     host.reset({"reset": "grandchild"})
-    host._drain()
-    grandchild = int(host._log.decode().rpartition("grandchild ")[2].split()[0])
+    host.child._drain()
+    grandchild = int(host.child._log.decode().rpartition("grandchild ")[2].split()[0])
     assert is_running(grandchild)
     host.kill()
     wait_until_gone(grandchild)
@@ -253,8 +254,8 @@ def test_grandchild_of_a_killed_simulator_ends_when_its_host_is_closed(open_host
     host = open_host()
     assert isinstance(host, ChildHost)
     host.reset({"reset": "grandchild"})
-    host._drain()
-    grandchild = int(host._log.decode().rpartition("grandchild ")[2].split()[0])
+    host.child._drain()
+    grandchild = int(host.child._log.decode().rpartition("grandchild ")[2].split()[0])
     os.kill(host.pid, signal.SIGKILL)
     wait_until_gone(host.pid)
     assert not host.is_alive()
@@ -334,7 +335,7 @@ def test_random_kills_lose_only_the_calls_they_hit(open_host: Open) -> None:
     assert lost == 8
 
 
-@pytest.mark.parametrize("module", [child, wire, protocol, opengl])
+@pytest.mark.parametrize("module", [program, wire, child, protocol, opengl])
 def test_modules_of_a_child_are_written_for_python_3_9(module: Any) -> None:
     text = Path(module.__file__).read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))

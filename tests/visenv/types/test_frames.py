@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import socket
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from visenv.data.video_file import frame_numbers, open_video
 from visenv.errors import DataError, ImageError
 from visenv.types import Image
-from visenv.types.frames import VideoFacts
+from visenv.types.frames import OPENCV, VideoFacts
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +124,65 @@ def test_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: 
     red, blue = small.pixels[6, 2], small.pixels[6, 13]
     assert (red[0] > 200, red[2] < 60) == (True, True)
     assert (blue[2] > 200, blue[0] < 60) == (True, True)
+
+
+VIDEO_ATTACK = pytest.mark.attack("decoders: an image or a video cannot end or stop the process")
+
+
+@VIDEO_ATTACK
+def test_frame_that_is_larger_than_the_header_says_is_refused(
+    movie: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("visenv.types.frames.MAX_PIXELS", 100)
+    with pytest.raises(ImageError, match="frame 3 of 32x24 pixels; at most 100 are decoded"):
+        _ = Image.from_frame(movie, 3).pixels
+
+
+@VIDEO_ATTACK
+def test_decoder_that_crashes_costs_its_frame_alone(movie: Path) -> None:
+    assert Image.from_frame(movie, 1).pixels.shape == (24, 32, 3)
+    pid = OPENCV.pid
+    assert pid not in (0, os.getpid())
+    os.kill(pid, signal.SIGKILL)
+    assert Image.from_frame(movie, 2).pixels.mean() == pytest.approx(2, abs=3)
+    assert OPENCV.pid != pid
+
+
+@VIDEO_ATTACK
+@settings(max_examples=30)
+@given(data=st.data())
+def test_damaged_video_is_read_or_refused(
+    movie: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "a.avi"
+    content = bytearray(movie.read_bytes())
+    edits = st.tuples(st.integers(0, 4000), st.binary(min_size=1, max_size=8))
+    for place, new in data.draw(st.lists(edits, min_size=1, max_size=6)):
+        content[place : place + len(new)] = new
+    path.write_bytes(bytes(content))
+    try:
+        frames, _ = open_video(path, 3)
+        for frame in frames:
+            assert frame.pixels.shape[2] == 3
+    except DataError as error:
+        assert "a.avi" in str(error)  # noqa: PT017 - both outcomes are right
+
+
+@VIDEO_ATTACK
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:{port}/a.ts\n",
+        "ffconcat version 1.0\nfile 'http://127.0.0.1:{port}/a.ts'\n",
+        "v=0\no=- 0 0 IN IP4 127.0.0.1\nc=IN IP4 127.0.0.1\nm=video {port} RTP/AVP 96\n",
+    ],
+)
+def test_playlist_opens_no_connection(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.mp4"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        path.write_text(text.format(port=server.getsockname()[1]))
+        with pytest.raises(DataError):
+            open_video(path)
+        with pytest.raises(BlockingIOError):
+            server.accept()

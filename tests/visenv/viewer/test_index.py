@@ -14,7 +14,7 @@ import pytest
 from visenv.types import Episode, Failure, Malformed, Segment, ToolCalled, TurnSpan
 from visenv.viewer.episode import episode_record
 from visenv.viewer.facts import run_facts
-from visenv.viewer.index import EpisodeIndex, cell, outcome, searched_text
+from visenv.viewer.index import EpisodeIndex, cell, index_row, outcome, searched_text
 from visenv.viewer.tokens import MOST_POINTS, turn_tokens
 
 MakeEpisode = Callable[..., Episode]
@@ -23,7 +23,7 @@ MakeEpisode = Callable[..., Episode]
 def indexed(*episodes: Episode) -> dict[str, Any]:
     index = EpisodeIndex()
     for line, episode in enumerate(episodes):
-        index.add(episode, "episodes", line)
+        index.add(index_row(episode), "episodes", line)
     return index.to_json()
 
 

@@ -271,7 +271,7 @@ def test_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
     data = data_of(write_report(tmp_path))
 
     assert column(data, "id") == ["sample"]
-    assert [row["step"] for row in data["runs"][0]["metrics"]] == [1]
+    assert [row["step"] for row in data["runs"][0]["metrics"]] == [1, 3]
     named = [
         re.search(r"results\.json|metrics\.jsonl, line 2|bad\.jsonl, line 1", each)
         for each in data["problems"]

@@ -16,6 +16,7 @@ from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_
 from visenv.errors import ConfigurationError
 from visenv.makers import env_maker, make_policy
 from visenv.registration import load
+from visenv.terminal import printable_lines, rich_text
 from visenv.types import Sampling
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class CurationCommand:
             step.close()
         _print(account, self.out)
         for note in step.notes():
-            print(note)
+            print(printable_lines(note))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +172,7 @@ def _print(account: StepReport, out: Path) -> None:
     table.add_row("kept", str(account.kept))
     for title, counts in (("dropped", account.dropped), ("failed", account.failed)):
         for reason, count in counts.items():
-            table.add_row(f"{title}: {reason}", str(count))
+            table.add_row(rich_text(f"{title}: {reason}"), str(count))
     table.add_row("all", str(account.lines))
     Console().print(table)
     print(f"{account.rows} rows in {out}")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError
 from visenv.scorers.backend import InProcessBackend
 
@@ -58,6 +59,7 @@ class LocalModelBackend(InProcessBackend):
             ConfigurationError: If the model, or transformers, is missing.
         """
         try:
+            check_folder(self._name)
             self._load()
         except ConfigurationError:
             raise

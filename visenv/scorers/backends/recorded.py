@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from typing_extensions import override
 
+from visenv.decoding.files import read_regular
+from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.files import check_no_link, open_output
 from visenv.scorers.backend import ScorerBackend, ServiceLimits
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from visenv.scorers.scorer import Scorer
 
 _logger = logging.getLogger(__name__)
-_BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_BROKEN = (DataError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class RecordedBackend(ScorerBackend):
@@ -83,12 +85,12 @@ class RecordedBackend(ScorerBackend):
     def _read(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         models: set[str] = set()
-        lines = self._file.read_bytes().split(b"\n")
+        lines = read_regular(self._file).split(b"\n")
         if lines[-1]:
             _logger.warning("%s ends with half a line, which is left out.", self._file)
         for number, line in enumerate(lines[:-1], start=1):
             try:
-                row = json.loads(line)
+                row = read_json(line)
                 values[str(row["digest"])] = normalized(from_json(row["value"]))
                 models.add(str(row["model"]))
             except _BROKEN as error:

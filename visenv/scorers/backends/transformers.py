@@ -9,6 +9,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.decoding.templates import render_chat_template
+from visenv.errors import DataError
 from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
@@ -159,10 +161,10 @@ class TransformersBackend(LocalModelBackend):
 
     def _prompt(self, messages: Sequence[Message]) -> str:
         chat = [{"role": each.role, "content": self._content(each)} for each in messages]
-        text: str = self._processor.apply_chat_template(
-            chat, add_generation_prompt=True, tokenize=False
-        )
-        return text
+        try:
+            return render_chat_template(self._processor, chat, add_generation_prompt=True)
+        except DataError as error:
+            raise RefusedError(str(error)) from error
 
     def _content(self, message: Message) -> Any:
         if not self._reads_images:  # templates of text models expect a string

@@ -111,6 +111,8 @@ class Hostile:
         b"",
         b"cposix\nsystem\n.",
         pickle.dumps(3),
+        b"\x80\x04Nr\xff\xff\xff\x7f.",  # 2 ** 31 object numbers, which would need 16 GiB
+        b"\x80\x05\x96\xff\xff\xff\xff\x0f\x00\x00\x00.",  # 64 GiB of bytes
     ],
 )
 def test_pickle_with_code_or_without_episodes_is_refused(content: bytes, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Fake:
                 np.zeros((side, side, 3), np.uint8)}
 '''
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "hangs": ({"do": "hang"}, "no reply in time"),
+    "hangs": ({"do": "hang"}, "no reply within"),
     "dies": ({"do": "die"}, "ended with status 3"),
     "success is a text": ({"facts": {"success": "yes"}}, "cannot be used"),
     "too many stages": ({"facts": {"met": [True] * 50}}, "cannot be used"),

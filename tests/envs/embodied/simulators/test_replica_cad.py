@@ -15,13 +15,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from visenv.child_process.host import bare_packages
 from visenv.envs.embodied.datasets.eb_habitat import EBHabitatTasks
 from visenv.envs.embodied.datasets.published import PublishedTruth
 from visenv.envs.embodied.dialects import SkillsDialect
 from visenv.envs.embodied.dialects.skills import OBJECTS
 from visenv.envs.embodied.simulators.habitat.published import scene_house
 from visenv.errors import ConfigurationError, DataError
-from visenv.simulators.child_host import bare_packages
 
 NAMES = {0: "013_apple", 1: "fridge", 2: "receptacle_sofa", 3: "cab_push_point_5",
          4: "articulated_object", 5: "drawer3"}  # fmt: skip

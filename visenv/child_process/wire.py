@@ -28,6 +28,8 @@ MOST_ARRAYS = 256 * 2**20
 """Largest size of all arrays of a message, bytes."""
 
 DTYPES = ("uint8", "float32", "float64", "int64")
+BYTES = "bytes"
+"""Name, in place of a dtype, of a `memoryview`."""
 
 Facts = dict[str, Any]
 Arrays = dict[str, Any]
@@ -37,12 +39,13 @@ class WireError(ValueError):
     """Raised for bytes that are not a message; the error describes the problem."""
 
 
-def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
-    """Return the pieces of a message, in the order in which to write them.
+def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Any]:
+    """Return the pieces of a message, bytes-like, in the order in which to write them.
 
     Args:
         message: A JSON object without the key ``"arrays"``.
-        arrays: Arrays by name; the type of each is in `DTYPES`.
+        arrays: Arrays by name; the type of each is in `DTYPES`. A `memoryview` of bytes is
+            read back as a `memoryview`; neither side needs NumPy for it.
 
     Raises:
         WireError: If an array has another type, or the message is too large.
@@ -51,9 +54,14 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
     """
     listed = []
     pieces = []
-    if arrays:  # without NumPy, a child must still report that NumPy is missing
-        import numpy as np
     for name, array in arrays.items():
+        if isinstance(array, memoryview):
+            piece = array.cast("B")
+            listed.append([name, BYTES, [piece.nbytes]])
+            pieces.append(piece)
+            continue
+        import numpy as np  # without NumPy, a child must still report that NumPy is missing
+
         solid = np.ascontiguousarray(array)
         if solid.dtype.name not in DTYPES:
             raise WireError(f"The array {name!r} must be one of {DTYPES}, got {solid.dtype}.")
@@ -62,7 +70,7 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[bytes]:
     text = json.dumps({**message, "arrays": listed}, allow_nan=False).encode()
     size = sum(piece.nbytes for piece in pieces)
     check_sizes(len(text), size)
-    return [HEADER.pack(MAGIC, len(text), size) + text, *(bytes(piece) for piece in pieces)]
+    return [HEADER.pack(MAGIC, len(text), size) + text, *pieces]
 
 
 def read_header(header: bytes | bytearray) -> tuple[int, int]:
@@ -100,13 +108,18 @@ def unpack(text: bytes, blob: Any) -> tuple[Facts, Arrays]:
     try:
         message = json.loads(text)
         listed = message.pop("arrays")
-        if listed:
-            import numpy as np
-        arrays = {}
+        arrays: Arrays = {}
         start = 0
         for name, dtype, shape in listed:
-            if dtype not in DTYPES or not all(type(side) is int and side >= 0 for side in shape):
+            known = dtype == BYTES or dtype in DTYPES
+            if not known or not all(type(side) is int and side >= 0 for side in shape):
                 raise WireError(f"the array {name!r} of type {dtype!r} and shape {shape!r}")
+            if dtype == BYTES:
+                arrays[str(name)] = piece = memoryview(blob)[start : start + math.prod(shape)]
+                start += piece.nbytes
+                continue
+            import numpy as np
+
             size = math.prod(shape) * np.dtype(dtype).itemsize
             piece = memoryview(blob)[start : start + size]
             arrays[str(name)] = np.frombuffer(piece, dtype).reshape(shape)  # [*shape]

@@ -1,0 +1,147 @@
+"""Renders and reads PDF files with PDFium, in a child process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .target import Arrays, ContentError, DecoderTarget, OpenSources
+
+_MOST_OPEN = 8
+_PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
+
+_REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
+"""Replacements: PDFium ends lines with CR LF, and has two characters for a hyphen at a line's
+end."""
+
+Reply = tuple[dict[str, Any], dict[str, Any]]
+
+
+class PageError(ContentError):
+    """Raised if a page cannot be read; the text is the end of a sentence about the page."""
+
+    key = "page_problem"
+
+
+class PdfTarget(DecoderTarget):
+    """Keeps the documents that were used last open.
+
+    Every request has ``key`` and ``path`` (`OpenSources.get`). The result of a page that cannot be
+    read is ``{"page_problem": text}``.
+    """
+
+    def start(self, options: Any) -> None:
+        """Import PDFium."""
+        import pypdfium2
+
+        self._pdfium: Any = pypdfium2
+        self._documents = OpenSources(_MOST_OPEN, self._opened, lambda document: document.close())
+        self._sent: Any = None
+
+    def pages(self, request: Any, arrays: Arrays) -> Reply:
+        """Return the number of ``pages``."""
+        return {"pages": len(self._documents.get(request, arrays))}, {}
+
+    def size(self, request: Any, arrays: Arrays) -> Reply:
+        """Return ``size``, width and height of a page in points."""
+        document = self._documents.get(request, arrays)
+        return {"size": self._size(document, request["page"])}, {}
+
+    def text(self, request: Any, arrays: Arrays) -> Reply:
+        """Return the array ``text``: the text layer of a page in UTF-8.
+
+        The request has ``page`` and ``most``, the most characters.
+        """
+        document = self._documents.get(request, arrays)
+        with self._page(document, request["page"]) as page:
+            layer = page.get_textpage()
+            count, most = layer.count_chars(), request["most"]
+            if count > most:
+                raise PageError(f"has a text of {count:,} characters, at most {most:,} are read")
+            text = layer.get_text_range().translate(_REPLACED)
+        return {}, {"text": memoryview(text.encode("utf-8", "surrogatepass"))}
+
+    def image(self, request: Any, arrays: Arrays) -> Reply:
+        """Return a rendered page: ``width``, ``height``, ``stride`` and the array ``pixels``.
+
+        The request has ``page``, ``long_side`` and ``most``, the most pixels. A row of pixels, RGB,
+        has `stride` bytes.
+        """
+        self._sent = None  # the next bitmap uses the same memory
+        document, number = self._documents.get(request, arrays), request["page"]
+        scale = _scale(self._size(document, number), request["long_side"], request["most"])
+        with self._page(document, number) as page:
+            bitmap = page.render(
+                scale=scale,
+                rev_byteorder=True,
+                limit_image_cache=True,
+                # PDFium allocates the bitmap: pypdfium2 never destroys bitmaps that use other
+                # memory.
+                bitmap_maker=self._pdfium.PdfBitmap.new_foreign,
+            )
+        self._sent = bitmap  # its memory is sent after this method has returned
+        if bitmap.n_channels != 3:
+            raise PageError(f"was rendered with {bitmap.n_channels} channels")
+        facts = {"width": bitmap.width, "height": bitmap.height, "stride": bitmap.stride}
+        return facts, {"pixels": memoryview(bitmap.buffer)}
+
+    def _opened(self, source: str | memoryview) -> Any:
+        if isinstance(source, memoryview):
+            source = source.tobytes()  # type: ignore[assignment]
+        try:
+            document = self._pdfium.PdfDocument(source)
+        except self._pdfium.PdfiumError as error:
+            if error.err_code == _PASSWORD_NEEDED:
+                raise ContentError("is encrypted; save a copy without a password") from error
+            raise ContentError(f"is not a PDF that can be read: {_text(error)}") from error
+        except OSError as error:
+            raise ContentError(f"cannot be opened: {error}") from error
+        document.init_forms()  # otherwise the content of form fields would be missing
+        return document
+
+    @contextmanager
+    def _page(self, document: Any, number: int) -> Iterator[Any]:
+        """Yield a page and close it at the end."""
+        _check(document, number)
+        try:
+            page = document[number - 1]
+            try:
+                yield page
+            finally:
+                page.close()
+        except (self._pdfium.PdfiumError, ValueError) as error:
+            raise PageError(f"cannot be read: {_text(error)}") from error
+
+    def _size(self, document: Any, number: int) -> tuple[float, float]:
+        _check(document, number)
+        try:
+            width, height = document.get_page_size(number - 1)
+        except self._pdfium.PdfiumError as error:
+            raise PageError(f"cannot be read: {_text(error)}") from error
+        if not (0 < width < math.inf and 0 < height < math.inf):
+            raise PageError(f"has no area: {width} x {height} points")
+        return width, height
+
+
+def _scale(size: tuple[float, float], long_side: int, most: int) -> float:
+    """Return the pixels per point.
+
+    Half a pixel is subtracted, because PDFium rounds sides up.
+    """
+    if long_side < 1:
+        raise PageError(f"cannot have a long side of {long_side} pixels")
+    pixels = long_side * max(1, long_side * min(size) / max(size))
+    if pixels > most:
+        raise PageError(f"would have {pixels:,.0f} pixels, at most {most:,}")
+    return (long_side - 0.5) / max(size)
+
+
+def _check(document: Any, number: int) -> None:
+    if not 1 <= number <= len(document):
+        raise PageError(f"does not exist: the document has {len(document)}")
+
+
+def _text(error: Exception) -> str:
+    return str(error).rstrip(".")
