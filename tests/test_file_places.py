@@ -21,7 +21,7 @@ LINKS = ("visenv/envs", "visenv/policies", "visenv/algos", "visenv/recipes")
 WRITING = {
     *("write_text", "write_bytes", "mkdir", "touch", "symlink_to", "hardlink_to", "rename"),
     *("copy", "copy2", "copyfile", "copytree", "move", "savefig", "savez", "savez_compressed"),
-    *("save_file", "save_pretrained", "open", "FileLock", "connect"),
+    *("save_file", "save_pretrained", "save", "open", "FileLock", "connect"),
 }
 SAFE_RECEIVERS = ("partial", "manifest")
 """Names of the temporary paths of `replacing`."""
@@ -30,12 +30,11 @@ OWN_FOLDER = "a temporary folder of this process"
 PERSON = "the folder that contains a file which the person names; the file itself is checked"
 
 WRITERS = {
+    "visenv/child_process/program.py": "a file of /proc",
     "visenv/files.py": "the functions themselves",
     "visenv/curation/journal.py": PERSON,
-    "visenv/curation/lines.py": "copies an image to a path of `replacing`",
     "visenv/episodes/files.py": PERSON,
     "visenv/exports/parquet.py": PERSON,
-    "visenv/makers.py": "renames a new folder with a random name",
     "visenv/retrieval/vector_store.py": "checks the name of the lock",
     "visenv/scorers/backends/recorded.py": PERSON,
     "visenv/scorers/cache.py": "checks the names of the files of SQLite",
@@ -45,7 +44,6 @@ WRITERS = {
     "visenv/simulators/install.py": "the virtual environment that the person installs",
     "visenv/sandbox/guest/cell.py": OWN_FOLDER,
     "visenv/sandbox/guest/root.py": OWN_FOLDER,
-    "visenv/sandbox/guest/landlock.py": "no file",
     "envs/arft/datasets/multi_hop.py": PERSON,
     "envs/embodied/simulators/habitat/problem.py": OWN_FOLDER,
     "envs/embodied/simulators/habitat/replica_task.py": OWN_FOLDER,
@@ -55,11 +53,14 @@ WRITERS = {
     "policies/transformers/checkpoint.py": "checks the folder and all files in it",
     "policies/transformers/lora.py": "`save_model` checks the folder before",
     "policies/vllm/adapter.py": OWN_FOLDER,
+    "policies/vllm/address.py": "connects to a socket",
     "policies/vllm/server.py": "a log with a random name",
     "policies/vllm/transfer.py": OWN_FOLDER,
     "policies/vllm/videos.py": "writes to memory",
+    "algos/experiment/curves.py": "a picture at a path of `replacing`",
     "algos/experiment/folder.py": "links that visenv makes",
     "algos/trainer/checkpoint.py": "in a new folder (`empty_folder`)",
+    "algos/trainer/inspection.py": "tensors at a path of `replacing`",
     "algos/trainer/lock.py": "checks the name of the lock",
     "algos/trainer/optimizer_shards.py": "in a new folder (`empty_folder`)",
 }
@@ -79,8 +80,11 @@ OWN_PROCESSES = "written by a process of the same run, which holds a key or inhe
 
 RESOLVERS = {
     "visenv/__init__.py": CONSTANT,
+    "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
+    "the interpreter of a simulator, tested with the episodes",
     "visenv/cli/__init__.py": CONSTANT,
     "visenv/cli/screen.py": "the program that the system has for pictures",
+    "visenv/decoding/pictures.py": CONSTANT,
     "visenv/evaluation/controls.py": "the spec of an environment that exists already",
     "visenv/evaluation/saved_env.py": "episodes: tests/visenv/evaluation/test_received_episodes.py",
     "visenv/plugins.py": "installed packages, and names that `registration` has checked",
@@ -96,8 +100,6 @@ RESOLVERS = {
     "visenv/sandbox/guest/program.py": "the program of a policy, inside the sandbox",
     "visenv/scorers/services.py": OWN_PROCESSES,
     "visenv/simulators/child.py": CONSTANT,
-    "visenv/simulators/child_host.py": "`SimulatorSpec.of` checks the interpreter, tested with the "
-    "episodes",
     "visenv/simulators/host.py": CONSTANT,
     "visenv/simulators/install.py": "the interpreter of the person",
     "visenv/simulators/survey.py": "the interpreter of the person",
@@ -136,8 +138,8 @@ def writes(node: ast.Call, function: str) -> bool:
         return False
     if last in ("write_text", "copy", "connect") and not receiver:
         return False  # `visenv.files.write_text`, and functions of the module
-    if last == "copy":
-        return receiver == "shutil"
+    if last in ("copy", "save"):
+        return receiver in ("shutil", "torch")
     if last == "open":
         modes = [each.value for each in node.args if isinstance(each, ast.Constant)]
         return any(isinstance(mode, str) and {*mode} <= {*"rwaxbt+"} and {*mode} & {*"wax+"}

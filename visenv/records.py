@@ -64,7 +64,7 @@ def event_from_json(record: Mapping[str, Any]) -> Any:
     if name in CORE_EVENTS:
         if "outputs" in fields:
             fields["outputs"] = tuple(fields["outputs"])
-        return _core_adapter(CORE_EVENTS[name]).validate_python(fields, strict=True)
+        return _core_adapter(name).validate_python(fields, strict=True)
     adapter = _adapter_of(name)
     if adapter is None:
         turn = fields.pop("turn")
@@ -127,9 +127,9 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _core_adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _core_adapter(name: str) -> TypeAdapter[Any]:
     """Return the validator of an event of the core."""
-    return TypeAdapter(kind)
+    return TypeAdapter(CORE_EVENTS[name])
 
 
 @cache

@@ -106,7 +106,7 @@ def test_command_refuses_a_credential_and_writes_nothing(
 def test_policy_made_in_python_refuses_a_credential() -> None:
     for options in ({"extra": {"api_key": KEY}}, {"base_url": f"http://user:{KEY}@host"}):
         with pytest.raises(ConfigurationError, match=r"looks like a secret.*OPENAI_API_KEY"):
-            OpenAIPolicy("m", **options)  # type: ignore[arg-type]  # mypy sees a union
+            OpenAIPolicy("m", **options)
 
 
 @pytest.mark.component("torch")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from tests.links import Write, outputs, written_through_links
 from visenv.cli import main
@@ -44,6 +45,7 @@ class Same(CurationStep):
 
     name = "same"
 
+    @override
     async def decide(self, row: Row) -> RowOutcome:
         return kept(row)
 

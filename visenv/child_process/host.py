@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +129,7 @@ class ChildProcess:
         self._interpreter = interpreter
         self._modules = (target.partition(":")[0], *modules)
         self._process: subprocess.Popen[bytes] | None = None
+        self._killing = threading.Lock()
         self._requests = self._replies = self._output = -1
         self._log = b""
         self._number = 0
@@ -209,11 +211,12 @@ class ChildProcess:
         The children of a child that has already ended are killed, too.
         """
         # The process id cannot be reused before the child has been reaped.
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_KILL_S)
+        with self._killing:
+            if self._process is not None and self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_KILL_S)
 
     def end(self) -> None:
         """Kill the child, and release its pipes and its temporary folder."""
@@ -327,7 +330,7 @@ class ChildProcess:
                 raise self._ended() from None
 
     def _read(self, size: int, deadline: float) -> memoryview:
-        found = memoryview(np.empty(size, np.uint8))  # a bytearray would be filled with zeros
+        found = np.empty(size, np.uint8).data  # a bytearray would be filled with zeros
         rest = found
         while rest.nbytes:
             try:
@@ -381,7 +384,11 @@ class ChildProcess:
         if process is None or process.returncode is not None:
             return True
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, flags) is not None
+        try:
+            return os.waitid(os.P_PID, process.pid, flags) is not None
+        except ChildProcessError:  # another thread has just reaped it in `kill`
+            process.wait()
+            return True
 
     def _ended(self) -> ChildError:
         process = self._process

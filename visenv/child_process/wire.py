@@ -73,7 +73,7 @@ def pack(message: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Any]:
     return [HEADER.pack(MAGIC, len(text), size) + text, *pieces]
 
 
-def read_header(header: bytes | bytearray) -> tuple[int, int]:
+def read_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
     """Return the sizes of the JSON and of the arrays, bytes.
 
     Raises:

@@ -202,7 +202,8 @@ class CurationJournal:
 
     def _read(self, entry: _Entry) -> bytes:
         self._file.seek(entry.offset)
-        return self._file.read(entry.length)
+        content: bytes = self._file.read(entry.length)
+        return content
 
     def _sync(self) -> None:
         os.fsync(self._file.fileno())

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import IO, Any, Self
 
 from filelock import lock_descriptor
 
@@ -70,7 +70,7 @@ class RunFolder:
         self._settings: dict[str, Any] = json.loads(json.dumps(settings))
         self._details = dict(details or {})
         self._made: list[Path] = []
-        self._file: BinaryIO | None = None
+        self._file: IO[bytes] | None = None
 
     @property
     def episodes_file(self) -> Path:
@@ -113,13 +113,13 @@ class RunFolder:
         self._made += _missing(self.folder, *self.folder.parents)[::-1]
         output_folder(self.folder)
         self._made += _missing(self.folder / "images", self.folder / RUN_FILE, self.episodes_file)
-        self._file = open_output(self.episodes_file, "a+b")
+        file = self._file = open_output(self.episodes_file, "a+b")
         # The system releases the lock when the process is killed.
-        if not lock_descriptor(self._file.fileno(), blocking=False):
+        if not lock_descriptor(file.fileno(), blocking=False):
             self._made.clear()
             raise RunError(f"Another process writes to {self.folder}. Wait until it has ended.")
         sessions = self._sessions()
-        _cut_half_line(self._file)
+        _cut_half_line(file)
         for episode in read_episodes(self.episodes_file, messages=False):
             self.known[episode.group, episode.member] = episode
         record = {
@@ -207,7 +207,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def _cut_half_line(file: BinaryIO, block: int = 1 << 16) -> None:
+def _cut_half_line(file: IO[bytes], block: int = 1 << 16) -> None:
     """Remove an incomplete last line, which a process leaves if it is killed while it writes."""
     end = file.seek(0, 2)
     place = end

@@ -1,5 +1,6 @@
 """Defines the frozen values that all parts of visenv exchange."""
 
+from visenv.decoding.pictures import MAX_PIXELS
 from visenv.types.advice import (
     Advice,
     AdviceRequest,
@@ -24,7 +25,7 @@ from visenv.types.event import (
 )
 from visenv.types.failure import Failure
 from visenv.types.ground_truth import GroundTruth, QuestionTruth
-from visenv.types.image import MAX_PIXELS, Image, Pixels
+from visenv.types.image import Image, Pixels
 from visenv.types.message import (
     IMAGE_MARKER,
     Message,

@@ -93,9 +93,9 @@ def test_other_formats_are_refused_with_the_list(kind: str, tmp_path: Path) -> N
     content = encoded(kind, np.zeros((64, 64, 3), np.uint8))
     (tmp_path / "a.png").write_bytes(content)
     for image in (Image.from_bytes(content, "a.png"), Image.from_file(tmp_path / "a.png")):
-        for read in (lambda image: image.size, lambda image: image.pixels):
+        for name in ("size", "pixels"):
             with pytest.raises(ImageError, match=rf"a\.png is not .* formats {', '.join(FORMATS)}"):
-                read(image)
+                getattr(image, name)
 
 
 @ATTACK

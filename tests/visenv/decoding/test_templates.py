@@ -16,7 +16,7 @@ from visenv.errors import DataError
 
 ATTACK = pytest.mark.attack("decoders: a chat template cannot end or stop the process")
 
-CONVERSATION = [
+CONVERSATION: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Hé \ud800 <|x|>"}]},
     {"role": "assistant", "content": [{"type": "text", "text": "one\n"}]},

@@ -226,7 +226,7 @@ class Full:
 
 async def full_of_a(count: int) -> tuple[Full, slots_module.EnvSlots, list[Any]]:
     """Return an executor without room, its slots, and those that play "a"."""
-    executor = Full()
+    executor: Any = Full()
     names: Any = {"a": "a", "b": "b"}
     slots = slots_module.EnvSlots(executor, names)
     taking = [asyncio.create_task(slots.take("a")) for _ in range(count)]

@@ -141,9 +141,9 @@ def with_auto_map(folder: Folder) -> str:
 def test_classes_of_a_scorer_s_model_are_not_imported(backend: str, folder: Folder) -> None:
     from visenv.scorers.services import backend_class
 
-    made: Any = backend_class(backend)(with_auto_map(folder))
+    made: Any = backend_class(backend)
     with pytest.raises((VisenvError, ValueError, OSError)):
-        made.load()
+        made(with_auto_map(folder)).load()
     assert not folder.ran
 
 

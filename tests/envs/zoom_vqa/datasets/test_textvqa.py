@@ -13,7 +13,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-import visenv.types.image
+import visenv.types
 from visenv.data.open import open_data
 from visenv.envs.zoom_vqa.datasets.textvqa import TextVQA, TextVQATruth
 from visenv.errors import ConfigurationError, DataError, ImageError, UnknownNameError
@@ -178,7 +178,7 @@ def test_gigapixel_image_below_pillows_own_limit_is_refused_too(
     source = TextVQA(release(tmp_path, [row(1, "bomb")]))
     with pytest.raises(ImageError, match="3,000,000,000 pixels"):
         source[0]
-    assert visenv.types.image.MAX_PIXELS < 3_000_000_000
+    assert visenv.types.MAX_PIXELS < 3_000_000_000
 
 
 def test_broken_image_names_itself(tmp_path: Path) -> None:
