@@ -64,13 +64,13 @@ def test_template_is_rendered_as_by_transformers(name: str, generate: bool) -> N
     template = SAME[name]
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    rendered, _ = render_jinja_template(
+    rendered: Any = render_jinja_template(
         [CONVERSATION],
         chat_template=template,
         add_generation_prompt=generate,
         **Tokenizer.special_tokens_map,
     )
-    assert render_chat_template(Tokenizer(template), CONVERSATION, generate) == rendered[0]
+    assert render_chat_template(Tokenizer(template), CONVERSATION, generate) == rendered[0][0]
 
 
 def test_default_template_of_several_is_used() -> None:
