@@ -15,13 +15,14 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
-from visenv.decoding.files import read_regular
+from visenv.decoding.files import read_regular, regular_state
 from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
 from visenv.files import file_inside, replacing
@@ -120,10 +121,11 @@ class SealedVectors:
     def _open_once(self) -> _Opened:
         stamp = _stamp(self.folder)
         seal, array = read_manifest(self.folder)
-        starts = np.cumsum([0, *(sum(counts) for counts in seal.groups.values())])
+        starts = [0, *accumulate(map(sum, seal.groups.values()))]
+        regular_state(self.folder / array)
         try:
-            vectors = np.load(self.folder / array, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+            vectors: Vectors = np.lib.format.open_memmap(self.folder / array, "r")
+        except (ValueError, EOFError, OverflowError) as error:
             raise DataError(f"{self.folder / array} cannot be read: {error}.") from error
         if vectors.shape != (seal.rows, seal.dimension) or vectors.dtype != np.float32:
             raise DataError(
@@ -132,7 +134,7 @@ class SealedVectors:
             )
         # A plain array on the same memory, because each slice of a memmap has the cost of a Python
         # object.
-        begin = dict(zip(seal.groups, map(int, starts), strict=False))
+        begin = dict(zip(seal.groups, starts, strict=False))
         return _Opened(seal, begin, np.asarray(vectors), stamp)
 
     @override
@@ -156,9 +158,22 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         if held["format"] != _FORMAT:
             raise DataError(f"{folder / MANIFEST} has format {held['format']}, not {_FORMAT}.")
         seal = StoreSeal(held["embedder"], held["dimension"], held["groups"], held["layout"])
+        _check_types(seal)
         return seal, file_inside(folder, held["array"]).relative_to(folder).as_posix()
     except (DataError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
+
+
+def _check_types(seal: StoreSeal) -> None:
+    if not isinstance(seal.embedder, str) or not isinstance(seal.layout, str):
+        raise TypeError("the embedder or the layout is no text")
+    if type(seal.dimension) is not int or not isinstance(seal.groups, dict):
+        raise TypeError("the dimension is no integer, or the groups are no object")
+    for counts in seal.groups.values():
+        if not isinstance(counts, list):
+            raise TypeError("the counts of a group are no list")
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise TypeError("a count is no integer of at least 0")
 
 
 def write_seal(folder: Path, seal: StoreSeal, blocks: Iterable[Vectors]) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
+from visenv.decoding.sqlite import open_database
 from visenv.errors import DataError, ServiceError
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.index_names import chosen_model
@@ -24,6 +26,7 @@ from visenv.retrieval.vectors import check_same_embedder
 from visenv.search.nearest import NearestVectors
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
+from visenv.search.words import read_passages
 
 GROUP = "passages"
 _BATCH = 256
@@ -66,15 +69,12 @@ def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None 
 
 def _batches(file: Path) -> Iterator[list[str]]:
     """Yield the texts to embed, title and text of each passage, in the order of the corpus."""
-    if not file.is_file():
+    if not file.exists():
         raise DataError(f"{file.parent} holds no passages: `visenv search build` writes them.")
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
-    try:
+    with closing(open_database(file)) as connection:
         rows = connection.execute("SELECT title, text FROM passages ORDER BY id")
         while batch := rows.fetchmany(_BATCH):
             yield [f"{title}\n{text}" for title, text in batch]
-    finally:
-        connection.close()
 
 
 class MeaningSearch:
@@ -136,16 +136,10 @@ class MeaningSearch:
         return self._nearest.find(self._encoder.encode([query])[0], count)
 
     def _passages(self, rows: list[int]) -> list[Passage]:
-        uri = f"{(self.folder / PASSAGES).as_uri()}?mode=ro&immutable=1"
         try:
-            connection = sqlite3.connect(uri, uri=True)
-            try:
-                ask = "SELECT title, text, url FROM passages WHERE id = ?"
-                found = [connection.execute(ask, (row + 1,)).fetchone() for row in rows]
-            finally:
-                connection.close()
-            return [Passage(*row) for row in found]
-        except (sqlite3.Error, TypeError) as error:
+            with closing(open_database(self.folder / PASSAGES)) as connection:
+                return read_passages(connection, rows)
+        except (sqlite3.Error, OSError, DataError) as error:
             raise ServiceError("search", f"{self.folder / PASSAGES}: {error}") from error
 
     def close(self) -> None:

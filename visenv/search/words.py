@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.sqlite import open_database
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import output_folder, replacing
 from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
@@ -166,6 +167,8 @@ class WordSearch:
             )
         if count != last:
             raise ValueError(f"it holds {last} passages, expected {count}")
+        if count > (self.folder / FILE).stat().st_size:  # memory for all of them is allocated
+            raise ValueError(f"it is too small for {count} passages")
         return int(count)
 
     def search(self, query: str, count: int) -> list[Passage]:
@@ -179,10 +182,8 @@ class WordSearch:
         words = self._words.of(cleaned(query))
         try:
             best = self._bm25.best(self._rarest(words), count)
-            ask = "SELECT title, text, url FROM passages WHERE id = ?"
-            connection = self._connection()
-            return [Passage(*connection.execute(ask, (row + 1,)).fetchone()) for row in best]
-        except (sqlite3.Error, DataError, ValueError, TypeError, IndexError) as error:
+            return read_passages(self._connection(), best)
+        except (sqlite3.Error, DataError, ValueError, TypeError, LookupError) as error:
             raise ServiceError("search", f"{self.folder / FILE}: {error}") from error
 
     def _rarest(self, words: list[str]) -> Iterator[str]:
@@ -216,13 +217,11 @@ class WordSearch:
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             file = self.folder / FILE
-            if not file.is_file():
+            if not file.exists():
                 raise DataError(
                     f"{self.folder} holds no index of words: run `visenv search build`."
                 )
-            uri = f"{file.as_uri()}?mode=ro&immutable=1"
-            found = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            self._local.connection = found
+            found = self._local.connection = open_database(file)
             self._open.append(found)
         return found
 
@@ -232,6 +231,19 @@ class WordSearch:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def read_passages(connection: sqlite3.Connection, rows: Iterable[int]) -> list[Passage]:
+    """Return the passages with these indices, from 0, of an index of words.
+
+    Raises:
+        DataError: If the index does not contain one of them.
+    """
+    ask = "SELECT title, text, url FROM passages WHERE id = ?"
+    found = [connection.execute(ask, (int(row) + 1,)).fetchone() for row in rows]
+    if not all(fields and all(isinstance(field, str) for field in fields) for fields in found):
+        raise DataError("a passage is missing, or is no text")
+    return [Passage(*fields) for fields in found]
 
 
 class _Words:

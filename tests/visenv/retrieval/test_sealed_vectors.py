@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -137,3 +138,40 @@ def test_sealed_vectors_pickle_as_their_folder(tmp_path: Path) -> None:
     pickled = pickle.dumps(vectors)
     assert len(pickled) < 1000
     assert len(held(pickle.loads(pickled), "a")) == 4000
+
+
+@pytest.mark.attack("decoders: only regular files of a limited size are opened")
+def test_array_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    _, array = read_manifest(sealed(tmp_path))
+    (tmp_path / array).unlink()
+    os.mkfifo(tmp_path / array)
+    with pytest.raises(DataError, match="is not a regular file but a named pipe"):
+        SealedVectors(tmp_path)
+
+
+@pytest.mark.attack("decoders: only regular files of a limited size are opened")
+def test_array_that_is_an_archive_is_refused(tmp_path: Path) -> None:
+    _, array = read_manifest(sealed(tmp_path))
+    with (tmp_path / array).open("wb") as file:
+        np.savez(file, VECTORS)
+    with pytest.raises(DataError, match="cannot be read"):
+        SealedVectors(tmp_path)
+
+
+@pytest.mark.attack("files: an index or a model folder runs no code")
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"groups": groups} for groups in (None, ["a"], {"a": None}, {"a": "x"}, {"a": [-1, 5]})),
+        *({"groups": {"a": [count]}} for count in (1.0, True, "1", 10**30)),
+        *({"dimension": value} for value in (None, "2", 2.0, True)),
+        *({"array": value} for value in (None, 5, "../v.npy", "/etc/passwd", "", ".", "v\0")),
+        *({"embedder": 5}, {"layout": None}, {"format": [2]}),
+    ],
+    ids=str,
+)
+def test_manifest_with_other_values_is_refused(change: dict[str, object], tmp_path: Path) -> None:
+    manifest = sealed(tmp_path) / MANIFEST
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
+    with pytest.raises(DataError):
+        SealedVectors(tmp_path)
