@@ -147,12 +147,12 @@ def writes(node: ast.Call, function: str) -> bool:
 
 
 @pytest.mark.attack("files: nothing is written through a link")
-def test_every_writer_uses_the_functions_that_follow_no_link_or_gives_a_reason() -> None:
+def test_writers_use_functions_that_follow_no_link_or_give_a_reason() -> None:
     assert {name for name, node, function in calls() if writes(node, function)} == {*WRITERS}
 
 
 @pytest.mark.attack("files: an episode runs no code")
-def test_every_place_that_turns_a_name_into_code_is_listed_with_its_guard() -> None:
+def test_places_that_turn_a_name_into_code_are_listed_with_their_guard() -> None:
     assert {name for name, _, function in calls() if function in RESOLVING} == {*RESOLVERS}
 
 

@@ -95,7 +95,7 @@ def check_no_credentials(what: str, options: Mapping[str, Any], variable: str = 
                 "Hugging Face Hub."
             )
             raise ConfigurationError(
-                f"The option {place} of the {what} looks like a secret. Options are saved and "
+                f"The option {place} of the {what} looks like a credential. Options are saved and "
                 f"shown: {advice}"
             )
 

@@ -69,7 +69,7 @@ OPTIONS: list[Mapping[str, Any]] = [
 def test_credential_is_refused_with_the_variable_and_not_repeated(
     options: Mapping[str, Any],
 ) -> None:
-    with pytest.raises(ConfigurationError, match="looks like a secret") as caught:
+    with pytest.raises(ConfigurationError, match="looks like a credential") as caught:
         check_no_credentials("policy 'openai'", options, "OPENAI_API_KEY")
     said = str(caught.value)
     assert "key_variable=OPENAI_API_KEY" in said
@@ -121,7 +121,7 @@ def test_command_refuses_a_credential_and_writes_nothing(
     given = ["--policy-option", "model=m"] if "openai" in words else []
     assert main(["rollout", "ZoomVQA-v0", "--out", str(tmp_path / "run"), *given, *words]) == 1
     said = capsys.readouterr()
-    assert "looks like a secret" in said.err
+    assert "looks like a credential" in said.err
     assert variable in said.err
     assert KEY not in said.out + said.err
     assert VALUES[0] not in said.out + said.err
@@ -130,7 +130,7 @@ def test_command_refuses_a_credential_and_writes_nothing(
 
 def test_policy_made_in_python_refuses_a_credential() -> None:
     for options in ({"extra": {"api_key": KEY}}, {"base_url": f"http://user:{KEY}@host"}):
-        with pytest.raises(ConfigurationError, match=r"looks like a secret.*OPENAI_API_KEY"):
+        with pytest.raises(ConfigurationError, match=r"looks like a credential.*OPENAI_API_KEY"):
             OpenAIPolicy("m", **options)
 
 
@@ -151,7 +151,7 @@ def test_recipe_with_a_credential_is_refused_before_it_is_saved(place: str, tmp_
         name, environment = next(iter(recipe.environments.items()))
         environments = recipe.environments | {name: replace(environment, options=given)}
         changed = replace(recipe, environments=environments)
-    with pytest.raises(ConfigurationError, match="looks like a secret") as caught:
+    with pytest.raises(ConfigurationError, match="looks like a credential") as caught:
         check_parts(changed)
     assert KEY not in str(caught.value)
     assert not any(tmp_path.iterdir())
@@ -161,7 +161,7 @@ def test_message_can_be_read_by_a_person() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_no_credentials("policy 'openai'", {"extra": {"api_key": KEY}}, "OPENAI_API_KEY")
     assert str(caught.value) == (
-        "The option extra (api_key) of the policy 'openai' looks like a secret. Options are saved "
-        "and shown: put the key into an environment variable, and pass the name of that variable: "
-        "key_variable=OPENAI_API_KEY."
+        "The option extra (api_key) of the policy 'openai' looks like a credential. Options are "
+        "saved and shown: put the key into an environment variable, and pass the name of that "
+        "variable: key_variable=OPENAI_API_KEY."
     )

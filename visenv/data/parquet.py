@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from visenv.child_process.host import ChildLimits
 from visenv.data.rows import RowLocation
 from visenv.decoding.child.parquet import BYTES_KEY
-from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.errors import DataError
 
 MOST_ROWS = 1_000_000
@@ -29,7 +29,7 @@ MOST_CELL_BYTES = 200 * 2**20
 
 _MANY = 1_000_000_000
 
-PYARROW = Decoder(
+PYARROW = DecoderProcess(
     "pyarrow",
     "visenv.decoding.child.parquet:ParquetTarget",
     ChildLimits(call_s=120.0, memory_bytes=4 * 2**30, data_bytes=3 * 2**30, processor_s=60.0),

@@ -58,7 +58,7 @@ class Source:
         return cls(f"{found.st_mtime_ns} {found.st_size} {absolute}", absolute)
 
 
-class Decoder:
+class DecoderProcess:
     """Runs one kind of decoder in a child process, which all threads of this process share.
 
     The child is started by the first call, and again after it has ended. It decodes one source at a
@@ -220,7 +220,7 @@ class Decoder:
         self._forget()
 
 
-_decoders: list[Decoder] = []
+_decoders: list[DecoderProcess] = []
 
 
 def _after_fork_in_child() -> None:

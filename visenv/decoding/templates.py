@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from visenv.child_process.host import ChildLimits
-from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.errors import DataError
 
 MOST_TEMPLATE_CHARACTERS = 1_000_000
 MOST_CHARACTERS = 50_000_000
 """Most characters of a rendered conversation."""
 
-JINJA = Decoder(
+JINJA = DecoderProcess(
     "jinja2",
     "visenv.decoding.child.template:TemplateTarget",
     ChildLimits(call_s=60.0, memory_bytes=2**30, data_bytes=2**29, processor_s=10.0),

@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.child_process.host import ChildLimits
-from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.decoding.files import read_regular
 from visenv.errors import DataError, FileRefusedError
 from visenv.types import MAX_PIXELS, Image
@@ -24,7 +24,7 @@ from visenv.types import MAX_PIXELS, Image
 MOST_CHARACTERS = 10_000_000
 """Most characters of the text of a page."""
 
-PDFIUM = Decoder(
+PDFIUM = DecoderProcess(
     "PDFium",
     "visenv.decoding.child.pdf:PdfTarget",
     ChildLimits(call_s=120.0, memory_bytes=2 * 2**30, data_bytes=3 * 2**29, processor_s=30.0),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from visenv.child_process.host import ChildLimits
-from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.decoding.pictures import MAX_PIXELS
 from visenv.errors import ImageError
 
 if TYPE_CHECKING:
     from visenv.types.image import Pixels
 
-OPENCV = Decoder(
+OPENCV = DecoderProcess(
     "OpenCV",
     "visenv.decoding.child.video:VideoTarget",
     ChildLimits(call_s=120.0, memory_bytes=3 * 2**30, data_bytes=2 * 2**30, processor_s=60.0),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.table import Table
 
 from visenv.algos.experiment.tables import fitting_tables
 
@@ -24,10 +25,14 @@ def printed(width: int, columns: dict[str, list[str]]) -> str:
     return output.getvalue()
 
 
+def headers(table: Table) -> list[str]:
+    return [str(column.header) for column in table.columns]
+
+
 def test_table_is_divided_at_the_width_of_the_console() -> None:
     # a label needs 15 + 3 characters, a metric 13 + 3, the last line 1: 80 characters hold three
     tables = list(fitting_tables("Scores", {"": ROWS}, COLUMNS, 80))
-    assert [[column.header for column in table.columns] for table in tables] == [
+    assert [headers(table) for table in tables] == [
         ["", "metric_0", "metric_1", "metric_2"],
         ["", "metric_3", "metric_4", "metric_5"],
         ["", "metric_6"],
@@ -35,7 +40,7 @@ def test_table_is_divided_at_the_width_of_the_console() -> None:
     assert len(list(fitting_tables("Scores", {"": ROWS}, COLUMNS, 131))) == 1
     assert len(list(fitting_tables("Scores", {"": ROWS}, COLUMNS, 130))) == 2
     (labels,) = fitting_tables("Scores", {"arm": ROWS}, {}, 80)
-    assert [column.header for column in labels.columns] == ["arm"]
+    assert headers(labels) == ["arm"]
 
 
 @pytest.mark.parametrize("width", [35, 80, 131, 400])
@@ -52,4 +57,4 @@ def test_table_prints_all_labels_and_numbers(width: int) -> None:
 def test_tables_contain_each_column_once(width: int, lengths: list[int]) -> None:
     columns = {f"{number}": ["x" * length] * 2 for number, length in enumerate(lengths)}
     tables = fitting_tables("Scores", {"": ROWS}, columns, width)
-    assert [each.header for table in tables for each in table.columns[1:]] == list(columns)
+    assert [header for table in tables for header in headers(table)[1:]] == list(columns)

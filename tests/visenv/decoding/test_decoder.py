@@ -17,7 +17,7 @@ import pytest
 
 from visenv.child_process.host import ChildLimits
 from visenv.decoding import decoder as decoders
-from visenv.decoding.decoder import Decoder, DecoderError, Source
+from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.errors import ConfigurationError
 
 TOY = """
@@ -68,7 +68,7 @@ START = (sys.executable, "-X", "dev", "-W", "error", "-W", "ignore::DeprecationW
 LIMITS = ChildLimits(call_s=60, memory_bytes=2**30, data_bytes=2**28, processor_s=2)
 SOURCE = Source("a", None, b"some bytes")
 
-Make = Callable[..., Decoder]
+Make = Callable[..., DecoderProcess]
 
 
 @pytest.fixture
@@ -80,10 +80,10 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     (package / "target.py").write_text(TOY)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    made: list[Decoder] = []
+    made: list[DecoderProcess] = []
 
-    def make_decoder(name: str = "Toy", limits: ChildLimits = LIMITS) -> Decoder:
-        made.append(Decoder("toy", f"toydecoders.target:{name}", limits, extra="data"))
+    def make_decoder(name: str = "Toy", limits: ChildLimits = LIMITS) -> DecoderProcess:
+        made.append(DecoderProcess("toy", f"toydecoders.target:{name}", limits, extra="data"))
         return made[-1]
 
     yield make_decoder
@@ -93,7 +93,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     sys.modules.pop("toydecoders", None)
 
 
-def pid_of(decoder: Decoder) -> int:
+def pid_of(decoder: DecoderProcess) -> int:
     pid: int = decoder.call("pid", SOURCE)[0]["pid"]
     return pid
 
@@ -252,7 +252,7 @@ def test_interrupted_call_leaves_no_reply_for_the_next_one(
     assert pid_of(decoder) != pid
 
 
-def answer_in_fork(decoder: Decoder, answers: multiprocessing.Queue[int]) -> None:
+def answer_in_fork(decoder: DecoderProcess, answers: multiprocessing.Queue[int]) -> None:
     answers.put(pid_of(decoder))
 
 
@@ -279,8 +279,8 @@ def test_child_ends_with_its_host_without_a_warning(make: Make, tmp_path: Path, 
 import sys, time
 sys.path.insert(0, {str(tmp_path)!r})
 from tests.visenv.decoding.test_decoder import LIMITS, SOURCE, pid_of
-from visenv.decoding.decoder import Decoder
-print(pid_of(Decoder("toy", "toydecoders.target:Toy", LIMITS)), flush=True)
+from visenv.decoding.decoder import DecoderProcess
+print(pid_of(DecoderProcess("toy", "toydecoders.target:Toy", LIMITS)), flush=True)
 if {end == "kill"}:
     time.sleep(600)
 """

@@ -14,7 +14,7 @@ from visenv.child_process.host import ChildLimits
 from visenv.data import parquet as rows_of_parquet
 from visenv.data.open import open_data
 from visenv.data.parquet import ParquetShards
-from visenv.decoding.decoder import Decoder
+from visenv.decoding.decoder import DecoderProcess
 from visenv.errors import DataError
 
 pytestmark = pytest.mark.component("pyarrow")
@@ -33,7 +33,7 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Lower the limits of the decoder, so that bombs may be small."""
     limits = ChildLimits(call_s=120, memory_bytes=2**30, data_bytes=2**28, processor_s=20)
-    decoder = Decoder("pyarrow", "visenv.decoding.child.parquet:ParquetTarget", limits)
+    decoder = DecoderProcess("pyarrow", "visenv.decoding.child.parquet:ParquetTarget", limits)
     monkeypatch.setattr(rows_of_parquet, "PYARROW", decoder)
     yield
     decoder.close()

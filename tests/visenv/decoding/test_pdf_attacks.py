@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from visenv.child_process.host import ChildLimits
-from visenv.decoding.decoder import Decoder
+from visenv.decoding.decoder import DecoderProcess
 from visenv.documents import pdf
 from visenv.documents.library import FolderLibrary
 from visenv.documents.pdf import PdfDocument
@@ -27,7 +27,7 @@ LIMITS = ChildLimits(call_s=120, memory_bytes=2**30, data_bytes=2**28, processor
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Lower the limits, so that the tests need little memory and time."""
-    decoder = Decoder("PDFium", "visenv.decoding.child.pdf:PdfTarget", LIMITS)
+    decoder = DecoderProcess("PDFium", "visenv.decoding.child.pdf:PdfTarget", LIMITS)
     monkeypatch.setattr(pdf, "PDFIUM", decoder)
     yield
     decoder.close()

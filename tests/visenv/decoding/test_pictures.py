@@ -126,7 +126,7 @@ BOMBS = {
 
 @ATTACK
 @pytest.mark.parametrize("name", BOMBS)
-def test_too_many_pixels_are_refused_before_they_are_decoded(name: str) -> None:
+def test_image_with_too_many_pixels_is_refused_before_it_is_decoded(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     image = Image.from_bytes(BOMBS[name], name)
     for read in (lambda: image.size, lambda: image.pixels):

@@ -10,7 +10,7 @@ import pytest
 
 from visenv.child_process.host import ChildLimits
 from visenv.decoding import templates
-from visenv.decoding.decoder import Decoder
+from visenv.decoding.decoder import DecoderProcess
 from visenv.decoding.templates import render_chat_template
 from visenv.errors import DataError
 
@@ -38,7 +38,7 @@ class Tokenizer:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     limits = ChildLimits(call_s=120, memory_bytes=2**30, data_bytes=2**27, processor_s=1)
-    decoder = Decoder("jinja2", "visenv.decoding.child.template:TemplateTarget", limits)
+    decoder = DecoderProcess("jinja2", "visenv.decoding.child.template:TemplateTarget", limits)
     monkeypatch.setattr(templates, "JINJA", decoder)
     yield
     decoder.close()

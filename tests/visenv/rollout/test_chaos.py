@@ -306,7 +306,7 @@ def test_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path)
     assert large.failure is not None
     assert (large.failure.source, large.failure.name) == ("data", "ImageError")
     reason = large.failure.reason
-    assert "at most 89,478,485 are decoded" in reason or "decompression bomb" in reason
+    assert "at most 89,478,485 pixels are decoded" in reason
     assert small.status == "terminated"
     assert collector.stats.take()["retries"] == 0
 

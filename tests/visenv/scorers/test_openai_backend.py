@@ -230,7 +230,7 @@ def test_missing_key_is_a_configuration_error(server: ChatServer) -> None:
 def test_options_that_look_like_secrets_are_refused_and_not_repeated(
     options: dict[str, Any],
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"looks like a secret.*key_variable") as caught:
+    with pytest.raises(ConfigurationError, match=r"a credential.*key_variable") as caught:
         Scorer("openai", **{"model": "m"} | options)
     assert KEY not in str(caught.value)
 

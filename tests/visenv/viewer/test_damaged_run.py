@@ -112,7 +112,7 @@ def saved(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_field_of_any_file_may_have_any_type(
+def test_run_whose_fields_have_other_types_is_shown(
     data: st.DataObject, saved: tuple[Path, list[Document]], tmp_path: Path
 ) -> None:
     source, episodes = saved
