@@ -124,7 +124,7 @@ class SealedVectors:
         starts = [0, *accumulate(map(sum, seal.groups.values()))]
         regular_state(self.folder / array)
         try:
-            vectors: Vectors = np.lib.format.open_memmap(self.folder / array, "r")
+            vectors = _memmap(self.folder / array)
         except (ValueError, EOFError, OverflowError) as error:
             raise DataError(f"{self.folder / array} cannot be read: {error}.") from error
         if vectors.shape != (seal.rows, seal.dimension) or vectors.dtype != np.float32:
@@ -164,7 +164,13 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 
 
-def _check_types(seal: StoreSeal) -> None:
+def _memmap(path: Path) -> Vectors:
+    """Map an array without Python objects; `np.load` would also open an archive or a pickle."""
+    found: Vectors = np.lib.format.open_memmap(path, "r")  # type: ignore[no-untyped-call]
+    return found
+
+
+def _check_types(seal: Any) -> None:
     if not isinstance(seal.embedder, str) or not isinstance(seal.layout, str):
         raise TypeError("the embedder or the layout is no text")
     if type(seal.dimension) is not int or not isinstance(seal.groups, dict):
