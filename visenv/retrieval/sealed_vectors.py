@@ -124,7 +124,9 @@ class SealedVectors:
         starts = [0, *accumulate(map(sum, seal.groups.values()))]
         regular_state(self.folder / array)
         try:
-            vectors: Vectors = np.lib.format.open_memmap(self.folder / array, "r")
+            vectors: Vectors = np.lib.format.open_memmap(  # type: ignore[no-untyped-call]
+                self.folder / array, "r"
+            )
         except (ValueError, EOFError, OverflowError) as error:
             raise DataError(f"{self.folder / array} cannot be read: {error}.") from error
         if vectors.shape != (seal.rows, seal.dimension) or vectors.dtype != np.float32:
