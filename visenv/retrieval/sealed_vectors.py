@@ -166,7 +166,8 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 
 
-def _check_types(seal: StoreSeal) -> None:
+def _check_types(seal: Any) -> None:
+    """Raise a `TypeError` if a value of a `StoreSeal`, which a file contains, has another type."""
     if not isinstance(seal.embedder, str) or not isinstance(seal.layout, str):
         raise TypeError("the embedder or the layout is no text")
     if type(seal.dimension) is not int or not isinstance(seal.groups, dict):
