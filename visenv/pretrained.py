@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from visenv.errors import ConfigurationError
 
 
 def load_pretrained(kind: Any, name: str, **options: Any) -> Any:
@@ -17,7 +20,14 @@ def load_pretrained(kind: Any, name: str, **options: Any) -> Any:
         **options: Further arguments of `from_pretrained`.
 
     Raises:
+        ConfigurationError: If the folder contains adapters: their configuration names the model to
+            load, and a file does not choose a model.
         OSError: If there is no such model.
         ValueError: If the model needs its own Python files.
     """
+    if (Path(name) / "adapter_config.json").is_file():
+        raise ConfigurationError(
+            f"{name} contains adapters, whose configuration names another model to load. Merge "
+            "them into that model with peft, and give the folder of the merged model."
+        )
     return kind.from_pretrained(name, trust_remote_code=False, **options)

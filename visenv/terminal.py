@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
@@ -69,3 +70,31 @@ class PrintableFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a record."""
         return printable_lines(super().format(record))
+
+
+class PrintableRecord(logging.LogRecord):
+    """Represents a log record whose message is `printable_lines`, for handlers of libraries."""
+
+    @override
+    def getMessage(self) -> str:
+        """Return the message."""
+        return printable_lines(super().getMessage())
+
+
+def make_messages_printable() -> None:
+    """Escape control characters in all log messages and warnings of this process.
+
+    Libraries log names in files, for example transformers those in the configuration of a model,
+    and some have handlers of their own.
+    """
+    logging.setLogRecordFactory(PrintableRecord)
+    if logging.lastResort is not None:  # prints the warnings of all libraries
+        logging.lastResort.setFormatter(PrintableFormatter())
+    warnings.formatwarning = _format_warning
+
+
+_plain_warning = warnings.formatwarning
+
+
+def _format_warning(*arguments: Any, **options: Any) -> str:
+    return printable_lines(_plain_warning(*arguments, **options))

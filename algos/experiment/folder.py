@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.errors import RunError
 from visenv.files import write_text
 from visenv.old_names import with_new_names
@@ -54,7 +55,7 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
             target.symlink_to(os.path.relpath(path, folder))
     if (folder / "results.json").exists():
         return
-    kept = json.loads((shared / "results.json").read_text(encoding="utf-8"))
+    kept = read_json_at(shared / "results.json")
     labels = {"before training", *(f"after {name}" for name in phases)}
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):
@@ -79,7 +80,10 @@ def check_folder(recipe: Recipe) -> None:
         return
     if not path.exists():
         raise RunError(f"There is no run {folder} to resume.")
-    before = with_new_names(json.loads(path.read_text(encoding="utf-8")))
+    try:
+        before = with_new_names(read_json_at(path))
+    except WRONG_VALUES as error:
+        raise RunError(f"{path} is not the recipe of a run: {error}") from error
     now = json.loads(_as_json(recipe))
     if changes := differences(before, now):
         raise RunError(f"{folder} was started with other settings: {'; '.join(changes)}.")

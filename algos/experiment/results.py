@@ -10,7 +10,9 @@ from typing import Any
 
 from rich.table import Table
 
+from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import write_episodes
+from visenv.errors import RunError
 from visenv.files import output_folder, write_text
 from visenv.policy import Policy
 from visenv.rollout import MakeEnv
@@ -65,6 +67,9 @@ class Results:
     Args:
         path: The file.
 
+    Raises:
+        RunError: If the file has another content.
+
     Attributes:
         scores: The scores by label, in the order of measurement.
         steps: The number of steps of each finished phase.
@@ -74,17 +79,20 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        kept: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        self.scores: dict[str, Scores] = {
-            label: {
-                env: {way: HeldOutScore(**score) for way, score in ways.items()}
-                for env, ways in envs.items()
+        try:
+            kept: dict[str, Any] = read_json_at(path) if path.exists() else {}
+            self.scores: dict[str, Scores] = {
+                label: {
+                    env: {way: HeldOutScore(**score) for way, score in ways.items()}
+                    for env, ways in envs.items()
+                }
+                for label, envs in kept.get("scores", {}).items()
             }
-            for label, envs in kept.get("scores", {}).items()
-        }
-        self.steps: dict[str, int] = kept.get("steps", {})
-        self.seconds: dict[str, float] = kept.get("seconds", {})
-        self.sampling_seconds: dict[str, float] = kept.get("sampling_seconds", {})
+            self.steps: dict[str, int] = dict(kept.get("steps", {}))
+            self.seconds: dict[str, float] = dict(kept.get("seconds", {}))
+            self.sampling_seconds: dict[str, float] = dict(kept.get("sampling_seconds", {}))
+        except WRONG_VALUES as error:
+            raise RunError(f"{path} holds no results of a run: {error}") from error
 
     def add(self, label: str, scores: Scores) -> None:
         """Save the scores of a label."""

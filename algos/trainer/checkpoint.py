@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.errors import RunError
 from visenv.files import empty_folder, output_folder, write_text
 from visenv.old_names import with_new_names
@@ -106,16 +107,18 @@ class Checkpoints:
             RunError: If the checkpoint belongs to another model or run, or cannot be read.
         """
         try:
-            state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            state = read_json_at(path / "state.json")
+            step, version = int(state["step"]), int(state["policy_version"])
+            norms = [float(norm) for norm in state["norms"]]
+            self._check(path, state)
+            if self._samples is not None:
+                self._samples.restore(step, state["samples"])
+        except WRONG_VALUES as error:
             raise RunError(f"The checkpoint {path} cannot be read: {error}") from error
-        self._check(path, state)
         self._backend.load(path / "optimizer", path / "policy")
-        self._policy.version = state["policy_version"]
-        self._guard.remember(state["norms"])
-        if self._samples is not None:
-            self._samples.restore(state["step"], state["samples"])
-        return int(state["step"])
+        self._policy.version = version
+        self._guard.remember(norms)
+        return step
 
     def _state(self, step: int) -> dict[str, Any]:
         return {

@@ -27,8 +27,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from visenv.episodes import append_episode, episode_from_json
-from visenv.errors import DataError, RunError
+from visenv.decoding.json_text import WRONG_VALUES, read_json_at
+from visenv.episodes import append_episode, read_episode_lines
+from visenv.errors import RunError
 from visenv.files import check_no_link, open_output, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.types import Episode, Group
@@ -95,7 +96,7 @@ class EpisodeJournal:
         path = self._folder / "run.json"
         if not path.exists():
             write_text(output_folder(self._folder) / "run.json", json.dumps(run, indent=2))
-        elif with_new_names(json.loads(path.read_text(encoding="utf-8"))) != run:
+        elif _settings(path) != run:
             raise RunError(
                 f"{self._folder} holds episodes of a run with other settings (see its run.json). "
                 "Use the old settings to continue it, or another name to start a new run."
@@ -185,21 +186,26 @@ def _cut(path: Path) -> None:
 def _read(path: Path) -> dict[tuple[int, int], Episode]:
     """Return the episodes of a file by group and member; a later one replaces an earlier one."""
     episodes: dict[tuple[int, int], Episode] = {}
-    for line in path.read_bytes().splitlines():
-        try:
-            record = json.loads(line.decode("utf-8", "surrogatepass"))
-            episode = episode_from_json(record, path.parent / "images")
-        except (ValueError, RecursionError, DataError):
+    for line in read_episode_lines(path):
+        episode = line.episode
+        if episode is None:
             continue
         episodes[episode.group, episode.member] = episode
     return episodes
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        return with_new_names(read_json_at(path))
+    except WRONG_VALUES as error:
+        raise RunError(f"{path} is not the record of a run: {error}") from error
 
 
 def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> list[Group] | None:
     if not path.exists():
         return None
     try:
-        keys = json.loads(path.read_text(encoding="utf-8"))
+        keys = read_json_at(path)
         return [[episodes[number, member] for number, member in group] for group in keys]
-    except (ValueError, TypeError, LookupError):
+    except WRONG_VALUES:
         return None

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import unicodedata
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,22 @@ def test_log_records_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
     assert is_harmless(PrintableFormatter().format(record))
 
 
+def test_messages_of_libraries_with_their_own_handler_are_printable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["list"]) == 0
+    written = io.StringIO()
+    logger, handler = logging.getLogger("a library"), logging.StreamHandler(written)
+    logger.addHandler(handler)
+    logger.warning("an unknown option: %s", HOSTILE)
+    logger.removeHandler(handler)
+    assert "an unknown option: \\x1b]0;title" in written.getvalue()
+    assert is_harmless(written.getvalue())
+    warning = warnings.formatwarning(HOSTILE, UserWarning, HOSTILE, 1, HOSTILE)
+    assert "UserWarning" in warning
+    assert is_harmless(warning)
+
+
 @pytest.fixture(scope="module")
 def episode() -> dict[str, Any]:
     """Return the JSON object of an episode of the oracle."""
@@ -189,6 +206,29 @@ def test_commands_print_the_texts_of_a_file_as_escapes(
     assert printed.out + printed.err
     assert is_harmless(printed.out + printed.err)
     assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("command", ["view", "inspect", "parquet", "rescore", "eval", "compare"])
+def test_commands_print_names_of_folders_as_escapes(
+    command: str,
+    saved: Callable[[Callable[[Any], object]], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = saved(lambda record: None)
+    folder = path.parent.rename(path.parent.with_name("\x1b]0;title\x07\x1b[2J\u202e[red]"))
+    file = str(folder / path.name)
+    words = {
+        "view": ["view", str(folder), "--no-open"],
+        "inspect": ["export", str(folder), "--to", "inspect"],
+        "parquet": ["export", str(folder), "--to", "parquet"],
+        "rescore": ["rescore", file, "--out", str(folder / "new.jsonl")],
+        "eval": ["eval", file, "--out", str(folder / "table")],
+        "compare": ["eval", "--compare", file, file],
+    }[command]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "\\x1b]0;title" in said.out
+    assert is_harmless(said.out + said.err)
 
 
 def test_comparison_prints_names_of_metrics_as_escapes(

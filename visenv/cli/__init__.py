@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from visenv import __version__
 from visenv.errors import UnknownNameError, VisenvError
 from visenv.old_names import check_options
 from visenv.registration import load
-from visenv.terminal import PrintableFormatter, printable_lines
+from visenv.terminal import make_messages_printable, printable_lines
 
 _OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """A name ``module:attribute`` of a person's own object, or of a data set in a folder."""
@@ -100,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(_usage(), file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
-    if logging.lastResort is not None:  # prints the warnings of all libraries
-        logging.lastResort.setFormatter(PrintableFormatter())
+    make_messages_printable()
     if _names_code(words) and "" not in sys.path:
         sys.path.append("")  # so that module:Class is also found in the current folder
     try:

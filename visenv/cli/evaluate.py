@@ -206,7 +206,7 @@ class EvaluateCommand:
             list(read_episodes(path / EPISODES_FILE if path.is_dir() else path, messages=False))
             for path in (first, second)
         )
-        print(f"A: {first}\nB: {second}")
+        print(printable(f"A: {first}"), printable(f"B: {second}"), sep="\n")
         print_comparison(compare(one, other))
 
     # ------------------------------------------------------------------ reports
@@ -221,4 +221,5 @@ class EvaluateCommand:
                 print(printable(f"{status}: {item}: {reason}"))
         if self.out is not None:
             write_summary(self.out, title, summary, episodes)
-            print(f"written to {self.out}; look at the episodes: visenv view {self.out}")
+            out = printable(self.out)
+            print(f"written to {out}; look at the episodes: visenv view {out}")

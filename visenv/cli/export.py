@@ -39,4 +39,4 @@ class ExportCommand:
             from visenv.exports.parquet import write_parquet
 
             out = self.out or self.run_folder / "episodes.parquet"
-            print(f"{write_parquet(self.run_folder, out)} episodes in {out}")
+            print(printable(f"{write_parquet(self.run_folder, out)} episodes in {out}"))

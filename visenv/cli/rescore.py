@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from visenv.cli.arguments import DataName, Settings
+from visenv.terminal import printable
 
 if TYPE_CHECKING:
     from visenv.types import Episode
@@ -62,12 +63,12 @@ class RescoreCommand:
                 rescored.append(new)
         rescorer.close()
         for name in rescorer.trusted:
-            print(f"trusted: {name}")
+            print(printable(f"trusted: {name}"))
         for name in ("equal", "changed", "aborted"):
             print(f"{name}: {counts[name]}")
         if self.out is not None:
             write_episodes(self.out, rescored)
-            print(f"written to {self.out}")
+            print(printable(f"written to {self.out}"))
 
 
 def _outcome(old: Episode, new: Episode) -> str:

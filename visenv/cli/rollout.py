@@ -16,6 +16,7 @@ from visenv.cli.arguments import (
     Settings,
     check_at_least,
 )
+from visenv.terminal import printable
 
 _ROLLOUT = 0x5EED_0A11
 
@@ -89,8 +90,8 @@ class RolloutCommand:
         with closing(Player(chosen, self.concurrency)) as player:
             episodes = player.play(specs, self.out, self.control)
         print_summary(summarize(episodes))
-        path = self.out / EPISODES_FILE
-        print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")
+        out, path = printable(self.out), printable(self.out / EPISODES_FILE)
+        print(f"{len(episodes)} episodes in {path}; look at them: visenv view {out}")
 
     def _check(self) -> None:
         check_at_least(

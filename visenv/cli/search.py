@@ -42,8 +42,8 @@ class SearchBuildCommand:
         count = build(self.out, corpus)
         for problem in corpus.problems:
             print(f"left out: {printable(problem)}")
-        print(f"{count} passages in {self.out}")
-        print(f'use it: search="words:{self.out}"')
+        print(printable(f"{count} passages in {self.out}"))
+        print(printable(f'use it: search="words:{self.out}"'))
         if self.meaning:
             self._embed(count)
 
@@ -56,7 +56,7 @@ class SearchBuildCommand:
         with progress("passages", count) as advance:
             new = meaning.build(self.out, Encoder(self.model, self.device), advance)
         name = index_name(f"meaning:{self.out}", self.model)
-        print(f'{new} passages embedded; use it: search="{name}"')
+        print(printable(f'{new} passages embedded; use it: search="{name}"'))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SearchPassagesCommand:
         count = load("curation step", "passages")(source, self.out)
         for problem in source.problems:
             print(f"left out: {printable(problem)}")
-        print(f"{count} passages in {self.out}")
+        print(printable(f"{count} passages in {self.out}"))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class SearchQueryCommand:
         searcher = open_searcher(self.engine)
         found = searcher.search(self.query, self.passages)
         if not found:
-            print(f"Nothing was found for {self.query!r}. Try other words.")
+            print(printable(f"Nothing was found for {self.query!r}. Try other words."))
         for number, passage in enumerate(found, start=1):
             heading = f"{number}. {printable(passage.title)}  {printable(passage.url)}"
             print(f"{heading}\n   {printable_lines(passage.text)}")

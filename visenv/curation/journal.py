@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from filelock import lock_descriptor
 
 from visenv.curation.lines import InputRow, Row, anchored, relative, with_own_images
-from visenv.decoding.json_text import read_json
+from visenv.decoding.json_text import WRONG_VALUES, read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.files import open_output
 
@@ -195,7 +195,7 @@ class CurationJournal:
             entry = read_json(content)
             failed = _outcome(content, self.path.parent).status == "failed"
             self._entries[entry["line"]] = _Entry(entry["digest"], failed, offset, len(content))
-        except (ValueError, TypeError, LookupError, DataError) as error:
+        except WRONG_VALUES as error:
             raise DataError(
                 f"{self.path} is damaged at byte {offset}: {type(error).__name__}: {error}."
             ) from error
@@ -221,6 +221,8 @@ def _outcome(content: bytes, folder: Path) -> RowOutcome:
     rows = tuple([anchored(row, folder) for row in entry["rows"]])
     if entry["status"] not in ("kept", "dropped", "failed"):
         raise DataError(f"there is no status {entry['status']!r}")
+    if not isinstance(entry["reason"], str) or not isinstance(entry["detail"], dict):
+        raise TypeError("the reason is no text, or the detail is no object")
     return RowOutcome(entry["status"], entry["reason"], rows, entry["detail"])
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from visenv.decoding.files import MOST_FILE_BYTES, MOST_LINE_BYTES
+from visenv.decoding.files import MOST_FILE_BYTES, MOST_LINE_BYTES, read_regular
 from visenv.errors import DataError
 
 DEEPEST = 256
@@ -41,6 +42,23 @@ def read_json(content: bytes | str, most: int = MOST_LINE_BYTES) -> Any:
 def read_json_file(content: bytes | str) -> Any:
     """Return the value of a whole JSON file; see `read_json`."""
     return read_json(content, MOST_FILE_BYTES)
+
+
+WRONG_VALUES = (*(DataError, ValueError, TypeError, LookupError, AttributeError, OverflowError),)
+"""The errors of code that uses a JSON value of other people in which something is missing or has
+another type."""
+
+
+def read_json_at(path: Path) -> Any:
+    """Return the value of the JSON file at a path; see `read_json_file`.
+
+    Raises:
+        DataError: If there is no such file, or it cannot be read; the message contains the path.
+    """
+    try:
+        return read_json_file(read_regular(path))
+    except (DataError, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def _too_deep() -> DataError:

@@ -48,7 +48,13 @@ _MOST_SCANS = 100
 """Most scans of a progressive JPEG, which usually has ten. Each scan of a few bytes costs a pass
 over all pixels."""
 
-_SCAN = b"\xff\xda"
+_MOST_EXIF = 256
+"""Most EXIF segments of a JPEG, which usually has one. Pillow copies all earlier ones for each."""
+
+_SMALL = 2**20
+"""Bytes of a file in which even the most segments are copied within a second."""
+
+_JPEG, _EXIF, _SCAN = b"\xff\xd8", b"Exif\0\0", b"\xff\xda"
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF
 
 
@@ -99,6 +105,8 @@ def _open_by_header(file: BinaryIO, name: str) -> PIL.Image.Image:
     file.seek(0)
     if size > MOST_BYTES:
         raise ImageError(f"{name} has {size:,} bytes; at most {MOST_BYTES:,} are read.")
+    if size > _SMALL:
+        _check_exif(file, name)
     try:
         opened = PIL.Image.open(file, formats=_known_formats())
     except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
@@ -146,6 +154,15 @@ def _check_size(opened: PIL.Image.Image, name: str) -> None:
                 f"{name} has tiles of {tile[0]}x{tile[1]} pixels; at most {MAX_PIXELS:,} are "
                 "decoded."
             )
+
+
+def _check_exif(file: BinaryIO, name: str) -> None:
+    segments = file.read().count(_EXIF) if file.read(2) == _JPEG else 0
+    file.seek(0)
+    if segments > _MOST_EXIF:
+        raise ImageError(
+            f"{name} has {segments:,} segments of EXIF data; at most {_MOST_EXIF} are read."
+        )
 
 
 def _check_scans(opened: PIL.Image.Image, name: str) -> None:

@@ -124,7 +124,9 @@ class SealedVectors:
         starts = [0, *accumulate(map(sum, seal.groups.values()))]
         regular_state(self.folder / array)
         try:
-            vectors = _memmap(self.folder / array)
+            vectors: Vectors = np.lib.format.open_memmap(  # type: ignore[no-untyped-call]
+                self.folder / array, "r"
+            )
         except (ValueError, EOFError, OverflowError) as error:
             raise DataError(f"{self.folder / array} cannot be read: {error}.") from error
         if vectors.shape != (seal.rows, seal.dimension) or vectors.dtype != np.float32:
@@ -164,13 +166,8 @@ def read_manifest(folder: Path) -> tuple[StoreSeal, str]:
         raise DataError(f"{folder / MANIFEST} is not a manifest: {error!r}.") from error
 
 
-def _memmap(path: Path) -> Vectors:
-    """Map an array without Python objects; `np.load` would also open an archive or a pickle."""
-    found: Vectors = np.lib.format.open_memmap(path, "r")  # type: ignore[no-untyped-call]
-    return found
-
-
 def _check_types(seal: Any) -> None:
+    """Raise a `TypeError` if a value of a `StoreSeal`, which a file contains, has another type."""
     if not isinstance(seal.embedder, str) or not isinstance(seal.layout, str):
         raise TypeError("the embedder or the layout is no text")
     if type(seal.dimension) is not int or not isinstance(seal.groups, dict):

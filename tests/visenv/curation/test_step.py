@@ -372,6 +372,10 @@ def test_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) ->
         lambda line: line.replace(b'"digest"', b'"dgest"'),
         lambda line: b"7\n",
         lambda line: b"\0" * 9 + b"\n",
+        *(
+            lambda line, change=change: json.dumps(json.loads(line) | change).encode() + b"\n"
+            for change in ({"rows": ["x"]}, {"rows": [[1]]}, {"reason": [1]}, {"detail": 5})
+        ),
     ],
 )
 def test_journal_that_is_damaged_inside_gives_the_line(

@@ -143,6 +143,17 @@ def test_large_tiles_of_a_small_image_are_refused() -> None:
 
 
 @ATTACK
+def test_jpeg_of_many_exif_segments_is_refused() -> None:
+    whole = encoded("JPEG")
+    for segment, count in ((b"", 1_000_000), (b"a" * 60_000, 1_000)):
+        exif = b"\xff\xe1" + struct.pack(">H", 8 + len(segment)) + b"Exif\0\0" + segment
+        with pytest.raises(ImageError, match=f"{count:,} segments of EXIF data; at most 256"):
+            Image.from_bytes(whole[:2] + exif * count + whole[2:]).size  # noqa: B018
+    few = Image.from_bytes(whole[:2] + exif * 20 + whole[2:])
+    assert few.size == (7, 5)
+
+
+@ATTACK
 def test_progressive_jpeg_of_many_scans_is_refused(tmp_path: Path) -> None:
     usual, many = progressive(64, 20), progressive(64, 500)
     assert Image.from_bytes(usual).pixels.shape == (64, 64, 3)

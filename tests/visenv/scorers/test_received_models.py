@@ -158,3 +158,11 @@ def test_classes_of_a_policy_s_model_are_not_imported(folder: Folder) -> None:
     with pytest.raises((ValueError, OSError, PolicyError)):
         load_processor(name)
     assert not folder.ran
+
+
+@pytest.mark.parametrize("load", [load_processor, lambda name: load_model(name, None, "sdpa")])  # type: ignore[arg-type]
+def test_adapters_of_a_folder_do_not_name_the_model(load: Any, tmp_path: Path) -> None:
+    adapter = {"peft_type": "LORA", "base_model_name_or_path": "stranger/model"}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(adapter))
+    with pytest.raises(ConfigurationError, match="contains adapters"):
+        load(str(tmp_path))

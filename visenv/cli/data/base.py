@@ -16,7 +16,7 @@ from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_
 from visenv.errors import ConfigurationError
 from visenv.makers import env_maker, make_policy
 from visenv.registration import load
-from visenv.terminal import printable_lines, rich_text
+from visenv.terminal import printable, printable_lines, rich_text
 from visenv.types import Sampling
 
 if TYPE_CHECKING:
@@ -175,4 +175,4 @@ def _print(account: StepReport, out: Path) -> None:
             table.add_row(rich_text(f"{title}: {reason}"), str(count))
     table.add_row("all", str(account.lines))
     Console().print(table)
-    print(f"{account.rows} rows in {out}")
+    print(printable(f"{account.rows} rows in {out}"))
