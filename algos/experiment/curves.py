@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from visenv.files import replacing
+
+from ..trainer.metrics import read_metrics
 
 
 def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:
@@ -22,10 +23,7 @@ def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) ->
     """
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
-    phases = {
-        path.parent.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        for path in metrics
-    }
+    phases = {path.parent.name: [row for _, row in read_metrics(path)] for path in metrics}
     tasks = (f"metrics/{name}" for name in names)
     shown = ("reward", *tasks, "terms/format", "entropy", "loss")
     known = {

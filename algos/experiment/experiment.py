@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
@@ -21,6 +20,7 @@ from visenv.viewer import write_report
 from ..trainer import Trainer
 from ..trainer.distributed import DistributedContext
 from ..trainer.interrupt import sigterm_interrupts
+from ..trainer.metrics import read_metrics
 from . import parts
 from .curves import draw_curves
 from .demonstrations import find_demonstrations, phase_seed
@@ -255,5 +255,5 @@ def headline_metrics(recipe: Recipe) -> tuple[str, ...]:
 
 def seconds_of(folder: Path) -> float:
     """Return the seconds of the steps of a phase, including those before an interruption."""
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-    return float(sum(row["seconds/play"] + row["seconds/learn"] for row in rows))
+    rows = read_metrics(folder / "metrics.jsonl")
+    return float(sum(row["seconds/play"] + row["seconds/learn"] for _, row in rows))

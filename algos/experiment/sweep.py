@@ -212,7 +212,7 @@ def _minutes(folder: Path) -> float:
     """Return the minutes of training of all runs, counting shared phases once."""
     seconds = 0.0
     for path in folder.glob("*/*/results.json"):
-        told = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+        told = Results(path).seconds
         own = (name for name in told if not (path.parent / name).is_symlink())
         seconds += sum(told[name] for name in own)
     return seconds / 60

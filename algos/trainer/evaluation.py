@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError
+from visenv.decoding.json_text import WRONG_VALUES, read_json_at
+from visenv.errors import ConfigurationError, RunError
 from visenv.evaluation import places
 from visenv.evaluation.intervals import NOTHING
 from visenv.evaluation.summary import summarize
@@ -278,7 +279,7 @@ class Evaluator:
 
     def _keep_best(self, step: int, headline: float) -> None:
         known = sorted(self._best.glob("step_*/score.json")) if self._processes.first else []
-        values = [json.loads(path.read_text(encoding="utf-8"))["headline"] for path in known]
+        values = [_headline_at(path) for path in known]
         if not self._processes.broadcast(headline > max(values, default=float("-inf"))):
             return
         final = self._best / f"step_{step:06d}"
@@ -295,3 +296,11 @@ class Evaluator:
                     if path.parent != final:
                         shutil.rmtree(path.parent)
         self._processes.wait()
+
+
+def _headline_at(path: Path) -> float:
+    """Return the value of the headline metric for which weights were kept."""
+    try:
+        return float(read_json_at(path)["headline"])
+    except WRONG_VALUES as error:
+        raise RunError(f"{path} is not the score of kept weights: {error}") from error

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from visenv.decoding.files import read_lines
+from visenv.decoding.json_text import WRONG_VALUES, read_json
+from visenv.errors import RunError
 from visenv.evaluation.summary import tool_metrics
 from visenv.files import check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
@@ -151,9 +154,10 @@ class MetricsLog:
     def __init__(self, path: Path, step: int, stage: str = "") -> None:
         check_no_link(path)
         self._stage = {"stage": stage} if stage else {}
-        kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
-        self.steps = {int(json.loads(line)["step"]) for line in kept}
-        write_text(path, "".join(kept))
+        rows = list(read_metrics(path)) if path.exists() else []
+        kept = [(line, row) for line, row in rows if row["step"] <= step]
+        self.steps = {row["step"] for _, row in kept}
+        write_text(path, "".join(line for line, _ in kept))
         self._file = open_output(path, "a", encoding="utf-8")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -167,9 +171,18 @@ class MetricsLog:
         self._file.close()
 
 
-def _lines(path: Path) -> list[str]:
-    """Return the complete lines of the file; a run that was killed may leave an incomplete one."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line for line in lines if line.endswith("\n")]
+def read_metrics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the complete lines of a file of metrics, each with its object.
+
+    A run that was killed may leave an incomplete last line.
+
+    Raises:
+        RunError: If the file cannot be read, or a line contains no metrics.
+    """
+    try:
+        for line in read_lines(path):
+            if line.endswith(b"\n"):
+                row = read_json(line)
+                yield line.decode("utf-8"), {**row, "step": int(row["step"])}
+    except (OSError, *WRONG_VALUES) as error:
+        raise RunError(f"{path} does not contain the metrics of a run: {error}") from error

@@ -20,6 +20,7 @@ from accelerate.tracking import (
     WandBTracker,
 )
 
+from visenv.decoding.files import read_text
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.files import check_no_links_in, write_text
 from visenv.private_names import check_private_names
@@ -32,6 +33,8 @@ PROJECT = "visenv"
 
 _IMAGE_HEIGHT = 192
 """Height of the images of example episodes, in pixels."""
+
+_MOST_ID_BYTES = 1000
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.(\d+)\.")
 """The beginning of the name of a file of TensorBoard, with the time in seconds."""
@@ -69,7 +72,7 @@ def _trackio(folder: Path, step: int) -> GeneralTracker:
 def _mlflow(folder: Path, step: int) -> GeneralTracker:
     known = folder / "mlflow_run_id"
     if known.exists():
-        return MLflowTracker(PROJECT, run_id=known.read_text(encoding="utf-8"))
+        return MLflowTracker(PROJECT, run_id=read_text(known, _MOST_ID_BYTES))
     return MLflowTracker(PROJECT, run_name=_run_name(folder))
 
 
@@ -170,7 +173,7 @@ def _run_id(folder: Path) -> str:
     path = folder / "tracker_id"
     if not path.exists():
         write_text(path, uuid4().hex)
-    return path.read_text(encoding="utf-8")
+    return read_text(path, _MOST_ID_BYTES)
 
 
 # ---------------------------------------------------------------------- example episodes

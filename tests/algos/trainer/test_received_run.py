@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 STATE = "checkpoints/step_000001/state.json"
-CONTENTS = [b"", b"{", b"[]", b"7", b"[" * 100_000, b"\xff\xfe\x00", b"null"]
+CONTENTS = [b" ", b"{", b"[]", b"7", b"[" * 100_000, b"\xff\xfe\x00", b"null"]
 
 
 def train(folder: Path, steps: int) -> None:
@@ -42,13 +42,13 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [STATE, "journal/run.json"])
+@pytest.mark.parametrize("name", [STATE, "journal/run.json", "metrics.jsonl"])
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: repr(content[:4]))
 def test_damaged_settings_are_an_error(
     name: str, content: bytes, sent: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(sent, tmp_path / "run")
-    (folder / name).write_bytes(content)
+    (folder / name).write_bytes(content + b"\n")  # a line of metrics is complete
     with pytest.raises(RunError, match=name.partition("/")[0]):
         train(folder, 2)
 
