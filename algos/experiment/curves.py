@@ -31,7 +31,11 @@ def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) ->
         for phase, rows in phases.items()
     }
     columns = max(map(len, known.values()))
-    figure = Figure(figsize=(3.2 * columns, 2.6 * len(phases)), layout="constrained")
+    size = (3.2 * columns, 2.6 * len(phases))  # inches
+    figure = Figure(figsize=size)
+    # Matplotlib's own layouts draw everything several times.
+    left, top = 0.5 / size[0], 0.35 / size[1]
+    figure.subplots_adjust(left, top, 1 - left / 4, 1 - top, wspace=0.25, hspace=0.35)
     grid = figure.subplots(len(phases), columns, squeeze=False)
     for (phase, rows), charts in zip(phases.items(), grid, strict=True):
         for chart in charts:

@@ -84,6 +84,7 @@ def rows(folder: Path) -> Rows:
     return found
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", FIELDS)
 def test_rows_of_each_part_have_all_fields(rows: Rows, part: str) -> None:
     measured = [dict(row) for row in rows[part] if "skipped" not in row]
@@ -98,6 +99,7 @@ def test_rows_of_each_part_have_all_fields(rows: Rows, part: str) -> None:
                 assert row[name] > 0 or name == "largest_difference", name
 
 
+@pytest.mark.soak
 def test_run_has_no_error_and_names_what_it_skipped(rows: Rows, folder: Path) -> None:
     every = [row for found in rows.values() for row in found]
     assert [row["error"] for row in every if row.get("error")] == []
@@ -112,6 +114,7 @@ def test_run_has_no_error_and_names_what_it_skipped(rows: Rows, folder: Path) ->
     assert sorted(parts) == sorted(row["part"] for row in every)
 
 
+@pytest.mark.soak
 def test_run_measures_each_way_on_both_shapes(rows: Rows) -> None:
     measured = {(row["way"], row["turns"]) for row in rows["update"]}
     ways = ("shared", "unshared", "loop", "trl")
@@ -126,11 +129,13 @@ def test_run_measures_each_way_on_both_shapes(rows: Rows) -> None:
     assert tokens["two turns"] == pytest.approx(2 * (300 + 20 + 270), rel=1e-3)
 
 
+@pytest.mark.soak
 def test_device_equals_the_cpu_in_both_architectures(rows: Rows) -> None:
     assert [row["architecture"] for row in rows["parity"]] == ["qwen2_5_vl", "qwen3_vl"]
     assert all(row["within_1e_5"] for row in rows["parity"])
 
 
+@pytest.mark.soak
 def test_gaps_are_those_of_bfloat16(rows: Rows) -> None:
     (row,) = rows["gap"]
     assert len(row["nats"]) == 6

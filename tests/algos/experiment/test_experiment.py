@@ -262,6 +262,7 @@ def test_sigterm_leaves_a_checkpoint_and_one_sentence(tmp_path: Path) -> None:
     assert list((tmp_path / "job" / "rl" / "checkpoints").glob("step_*"))
 
 
+@pytest.mark.soak
 @pytest.mark.component("vllm")
 def test_vllm_samples_in_place_of_the_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.environments import few
 from tests.programs import ROOT, load_program
 from visenv.algos.experiment import Recipe, read_recipe, read_sweep, recipe_path
 from visenv.algos.experiment.parts import training_mixture
@@ -251,11 +252,11 @@ LIBERO = pytest.param(
 )
 
 
-SEARCH = pytest.param("visual_arft_search_tiny", marks=pytest.mark.soak)  # a second task
-OTHERS = [name for name in EXAMPLES if name not in ("libero_tiny", "visual_arft_search_tiny")]
+FIRST = ("groundlight_tiny", "arm_thinker_tiny", "argos_tiny")  # those with few phases
+OTHERS = [*FIRST, *({*EXAMPLES} - {*FIRST, "libero_tiny"})]
 
 
-@pytest.mark.parametrize("name", [*OTHERS, LIBERO, SEARCH])
+@pytest.mark.parametrize("name", [*few(sorted(OTHERS, key=OTHERS.index), len(FIRST)), LIBERO])
 def test_example_runs_its_tiny_recipe(name: str, tmp_path: Path) -> None:
     program, words = EXAMPLES[name]
     example: ModuleType = load_program(f"examples/{program}.py")

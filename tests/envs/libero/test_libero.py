@@ -246,6 +246,7 @@ print(json.dumps([truncated, info["aborted"], env.unwrapped.log.tool_calls[0].de
 """
 
 
+@pytest.mark.soak
 def test_user_without_a_home_folder_plays_at_the_same_time(
     env: gym.Env[Any, Any],
 ) -> None:

@@ -357,6 +357,7 @@ def test_processes_train_with_one_server(
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
+@pytest.mark.soak
 def test_turns_in_flight_when_their_server_is_killed_end(
     qwen3_folder: Path,
     small: dict[str, Any],
