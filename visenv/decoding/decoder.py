@@ -115,7 +115,7 @@ class DecoderProcess:
 
     def close(self) -> None:
         """End the child; the next call starts another one. A call that waits for it fails."""
-        child = self._child
+        child = self._closed = self._child
         if child is not None:
             child.kill()
         with self._lock:
@@ -125,13 +125,13 @@ class DecoderProcess:
         self, method: str, message: Mapping[str, Any], source: Source
     ) -> tuple[dict[str, Any], Mapping[str, Any]]:
         """Answer a request, in a new child if a child that was used before crashes."""
-        is_new = self._child is None
+        used = self._child
         try:
             return self._answer(method, message, source)
         except ChildTimeoutError:
             raise
         except ChildError:
-            if is_new:
+            if used is None or used is self._closed:
                 raise
         return self._answer(method, message, source)  # an earlier source may be the cause
 
@@ -211,6 +211,7 @@ class DecoderProcess:
         """Set the state of a process without a child; a forked process calls this, too."""
         self._lock = threading.Lock()
         self._child = None
+        self._closed: ChildProcess | None = None  # the child that `close` ended last
         self._failures: LRUCache[str, int] = LRUCache(_REMEMBERED)
 
     def after_fork(self) -> None:

@@ -248,7 +248,8 @@ def test_tiny_recipes_but_the_main_job_and_an_ablation_have_an_example() -> None
 
 
 LIBERO = pytest.param(
-    "libero_tiny", marks=pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")
+    "libero_tiny",
+    marks=[pytest.mark.soak, pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")],
 )
 
 

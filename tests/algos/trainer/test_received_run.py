@@ -53,13 +53,17 @@ def test_damaged_settings_are_an_error(
         train(folder, 2)
 
 
+def changes(name: str, *values: Any) -> list[dict[str, Any]]:
+    return [{name: value} for value in values]
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        *({"step": value} for value in (None, "x", [], 1e999)),
-        *({"norms": value} for value in (None, 5, ["x"], [None])),
-        *({"samples": value} for value in (None, [], {"rows": 5}, {"rows": {}, "rates": []})),
-        *({"identity": value} for value in (None, [], "x")),
+        *changes("step", None, "x", [], 1e999),
+        *changes("norms", None, 5, ["x"], [None]),
+        *changes("samples", None, [], {"rows": 5}, {"rows": {}, "rates": []}),
+        *changes("identity", None, [], "x"),
         {"policy_version": None},
     ],
     ids=str,

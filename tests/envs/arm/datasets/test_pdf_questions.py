@@ -234,5 +234,5 @@ def test_bytes_of_any_file_are_accounted_for(folder: Path, content: bytes) -> No
     (folder / "questions.jsonl").write_bytes(line + b"\n" + content)
     source = PdfQuestions(folder)
     assert len(source) == 1
-    lines = [each for each in content.splitlines() if each.strip()]
+    lines = [line for line in content.split(b"\n") if line.strip()]
     assert len(source.problems) == len(lines)
