@@ -79,6 +79,7 @@ class DecoderProcess:
         self._target = target
         self._closes_at_exit = False
         self._child: ChildProcess | None = None
+        self._closed: ChildProcess | None = None  # the child that `close` ended last
         self._forget()
         _decoders.append(self)
 
@@ -211,7 +212,7 @@ class DecoderProcess:
         """Set the state of a process without a child; a forked process calls this, too."""
         self._lock = threading.Lock()
         self._child = None
-        self._closed: ChildProcess | None = None  # the child that `close` ended last
+        self._closed = None
         self._failures: LRUCache[str, int] = LRUCache(_REMEMBERED)
 
     def after_fork(self) -> None:
