@@ -35,7 +35,7 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the generated pages and pictures."""
     cards = []
-    played = str(config.extra["card_played"]).split() or map(_short, ENVIRONMENTS)
+    played = (config.extra["card_played"] or "").split() or map(_short, ENVIRONMENTS)
     episodes = dict.fromkeys(played, int(config.extra["card_episodes"]))
     for name in ENVIRONMENTS:
         log.info("playing %s", name)
