@@ -167,6 +167,20 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     return folder
 
 
+def training_data(data: str) -> str:
+    """Return a data set with the split to train on, if its class does not use that by default.
+
+    Args:
+        data: The name of a data set; see `visenv.data.open.open_data`.
+    """
+    split = getattr(load("data set", data_set_name(data)), "training_split", "")
+    place, _, query = data.partition("?")
+    options = [option for option in query.split("&") if option]
+    if not split or any(option.startswith("split=") for option in options):
+        return data
+    return f"{place}?{'&'.join([*options, f'split={split}'])}"
+
+
 def held_out_data(data: str) -> str | None:
     """Return the held-out split of a data set, with its other options, or None if it has none.
 

@@ -106,6 +106,7 @@ ALGORITHMS: dict[str, str] = {
 }
 
 DATA: dict[str, str] = {
+    "rows": "visenv.data.user_rows:Rows",
     "textvqa": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQA",
     "vstar": "visenv.data.vstar:VStarBench",
     "hrbench": "visenv.data.hrbench:HRBench",

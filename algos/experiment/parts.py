@@ -23,6 +23,7 @@ from visenv.makers import (
     find_model,
     held_out_data,
     make_algorithm,
+    training_data,
 )
 from visenv.plugins import describe_error
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
@@ -55,7 +56,7 @@ def _training_maker(name: str, told: EnvironmentConfig, phase: Phase) -> Callabl
 
 def _training_data(told: EnvironmentConfig) -> str | Source | None:
     if told.rows is None:
-        return told.data or None
+        return training_data(told.data) if told.data else None
     try:
         rows = [line.row["index"] for line in JsonLines(told.rows)]
     except KeyError as error:
@@ -63,7 +64,7 @@ def _training_data(told: EnvironmentConfig) -> str | Source | None:
             f"{told.rows} has a row without the field {error}; expected the rows that `visenv data "
             "difficulty` writes."
         ) from error
-    source: Any = open_data(told.data)
+    source: Any = open_data(training_data(told.data))
     return SourceSubset(source, rows)
 
 

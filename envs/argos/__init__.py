@@ -9,7 +9,9 @@ import gymnasium as gym
 from typing_extensions import Unpack
 
 from visenv.data.open import open_data
+from visenv.data.row import RowSchema
 from visenv.data.source import Source
+from visenv.data.user_rows import Rows
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, choose_preset
@@ -24,6 +26,7 @@ from .ground_truth import GroundedTruth, MediaTruth
 from .presets import PRESETS, ArgosPreset, ArgosSettings, TeacherNames
 from .prompts import Coordinates
 from .rewards import TERMS_OF, Reward
+from .rows import IMAGES, VIDEOS
 from .teachers import make_extractor, make_selector, make_teachers
 from .world.images import ImageWorld
 from .world.videos import VideoWorld
@@ -45,18 +48,19 @@ __all__ = [
 
 def make_image(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
     """Create ``visenv/ArgosImage-v0``; see `ArgosSettings` for the arguments."""
-    return make("visenv/ArgosImage-v0", ArgosImage, ImageWorld, **settings)
+    return make("visenv/ArgosImage-v0", ArgosImage, ImageWorld, IMAGES, **settings)
 
 
 def make_video(**settings: Unpack[ArgosSettings]) -> gym.Env[Observation, str]:
     """Create ``visenv/ArgosVideo-v0``; see `ArgosSettings` for the arguments."""
-    return make("visenv/ArgosVideo-v0", ArgosVideo, VideoWorld, **settings)
+    return make("visenv/ArgosVideo-v0", ArgosVideo, VideoWorld, VIDEOS, **settings)
 
 
 def make(
     env_id: str,
     env_class: type[ArgosEnv],
     world_class: type[ImageWorld] | type[VideoWorld],
+    schema: RowSchema,
     *,
     data: str | Source = "procedural",
     preset: str = "default",
@@ -79,17 +83,24 @@ def make(
 ) -> gym.Env[Observation, str]:
     """Create an Argos environment.
 
-    `ArgosSettings` describes the arguments; `env_class` and `world_class` are the environment and
-    its procedural world.
+    `ArgosSettings` describes the arguments; `env_class`, `world_class` and `schema` are the
+    environment, its procedural world, and the columns of a user's own rows.
 
     Raises:
         ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
     chosen = choose_preset(env_id, make_image, PRESETS, preset, overrides)
+    knows_facts = data == "procedural" or teachers != "oracle"
+    left_out = reward is None and not knows_facts
     if reward is None:
-        reward = "outcome" if data != "procedural" and teachers == "oracle" else "argos"
+        reward = "argos" if knows_facts else "outcome"
     check_choice("reward", reward, TERMS_OF)
+    if reward != "outcome" and not knows_facts and isinstance(data, str):
+        raise ConfigurationError(
+            f"reward={reward!r} needs facts about objects and events, which a data set does not "
+            "contain: name models with teachers={...} (docs/argos.md), or set reward='outcome'."
+        )
     check_choice("empty", empty, ("zero", "skip"))
     check_choice("mean", mean, ("geometric", "product"))
     check_choice("pointing_coordinates", pointing_coordinates, get_args(Coordinates))
@@ -101,7 +112,14 @@ def make(
             chosen.world, chosen.split, **({} if kinds is None else {"kinds": kinds})
         )
     else:
-        source = open_data(data) if isinstance(data, str) else data
+        source = open_data(data, schema) if isinstance(data, str) else data
+        if left_out and isinstance(source, Rows):
+            others = [name for name in TERMS_OF["argos"] if name not in TERMS_OF["outcome"]]
+            source.note(
+                f"The reward is the accuracy, with the same maximum; the terms {', '.join(others)} "
+                "are left out, because rows have no facts about objects and events. To score "
+                "them, name models with teachers={...}."
+            )
     outcome = getattr(source, "score", None)
     env = env_class(
         source=source,

@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 import gymnasium as gym
 
 from visenv.data.open import open_data
+from visenv.data.row import QUESTIONS, RowSchema
 from visenv.data.source import Source, is_indexed
 from visenv.documents import PageRanker
 from visenv.env import Observation
@@ -26,6 +27,13 @@ from .env.base import ArmEnv
 from .env.judge import JudgingEnv
 from .presets import UNREADABLE, ArmConfig, ArmSettings, choose
 from .rewards import TOP, EpisodeReading, terms
+from .rows import (
+    DOCUMENT_QUESTIONS,
+    INSTRUCTIONS,
+    JUDGED_DOCUMENTS,
+    JUDGED_IMAGES,
+    PREFERENCES,
+)
 from .tools.crop import CropZoom, Dialect
 
 _TRACK = re.compile(r"[?&]track=([^&]*)")
@@ -71,7 +79,7 @@ def make_zoom(
     source = (
         JudgedScenes(candidates, chosen.preset.world)
         if procedural
-        else _opened(data, "fine_grained_perception")
+        else _opened(data, JUDGED_IMAGES, "fine_grained_perception")
     )
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return _finish(ArmZoom, source, [zoom], chosen)
@@ -117,7 +125,7 @@ def make_doc(
     if data == "procedural":
         source: Source = procedural
     else:
-        source = _opened(data, "multimodal_long_document")
+        source = _opened(data, JUDGED_DOCUMENTS, "multimodal_long_document")
         chosen = _with_unreadable_overview(chosen, settings)
     tools = page_tools(library_of(source), ranked, chosen.preset, zoom, chosen.compat)
     return _finish(ArmDoc, source, tools, chosen)
@@ -150,7 +158,7 @@ def make_if(
     source = (
         ConstraintWorld(dialect=dialect)
         if data == "procedural"
-        else _opened(data, "multimodal_instruction_following")
+        else _opened(data, INSTRUCTIONS, "multimodal_instruction_following")
     )
     return _finish(ArmIF, source, text_check_tools(dialect), chosen)
 
@@ -184,7 +192,11 @@ def make_preference(
     )
     procedural = data == "procedural"
     chosen = _seen_small(chosen) if procedural else chosen
-    source = GradedPairs(candidates, preset=chosen.preset.world) if procedural else _opened(data)
+    source = (
+        GradedPairs(candidates, preset=chosen.preset.world)
+        if procedural
+        else _opened(data, PREFERENCES)
+    )
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return _finish(ArmPreference, source, [zoom], chosen)
 
@@ -218,7 +230,7 @@ def make_vqa(
     chosen = choose("visenv/ArmVQA-v0", make_vqa, settings)
     procedural = data == "procedural"
     chosen = _seen_small(chosen) if procedural else chosen
-    source = AskedScenes(chosen.preset.world) if procedural else _opened(data)
+    source = AskedScenes(chosen.preset.world) if procedural else _opened(data, QUESTIONS)
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return _finish_answer(ArmVQA, source, [zoom], judge, chosen)
 
@@ -261,7 +273,7 @@ def make_doc_vqa(
     if data == "procedural":
         source: Source = procedural
     else:
-        source = _opened(data)
+        source = _opened(data, DOCUMENT_QUESTIONS)
         chosen = _with_unreadable_overview(chosen, settings)
     tools = page_tools(library_of(source), ranked, chosen.preset, zoom, chosen.compat)
     return _finish_answer(ArmDocVQA, source, tools, judge, chosen)
@@ -285,8 +297,13 @@ def _seen_small(chosen: ArmConfig) -> ArmConfig:
     return chosen._replace(preset=replace(preset, view_side=SCENES[preset.world].view_side))
 
 
-def _opened(data: str | Source, track: str = "all") -> Source:
+def _opened(data: str | Source, schema: RowSchema, track: str = "all") -> Source:
     """Return the source `data`, or the one of that name; of ARMBench-VL only the track.
+
+    Args:
+        data: A source, or the name of a data set.
+        schema: The columns of a user's own rows.
+        track: The track of ARMBench-VL.
 
     Raises:
         ConfigurationError: If `data` names another track, which this environment does not support.
@@ -302,7 +319,7 @@ def _opened(data: str | Source, track: str = "all") -> Source:
                 f"This environment needs the track {track} of ARMBench-VL, got {named[1]!r}. All "
                 "tracks and their average: visenv suite armbench --folder armbench=<folder>."
             )
-    return open_data(data)
+    return open_data(data, schema)
 
 
 def _finish(

@@ -11,6 +11,7 @@ import numpy as np
 
 from visenv.data.fixed import FixedSamples
 from visenv.data.open import open_data
+from visenv.data.row import ONE_IMAGE
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
@@ -55,7 +56,8 @@ def make(
 
     Args:
         data: ``"procedural"`` (scenes with exact ground truth), a data set in a local folder such
-            as ``"tallyqa:<folder>"``, ``"vsr:<folder>"`` or ``"gqa:<folder>"``, or a `Source`.
+            as ``"tallyqa:<folder>"``, ``"vsr:<folder>"`` or ``"gqa:<folder>"``, your own rows
+            (``"rows:my.jsonl"``), or a `Source`.
         preset: ``"stage1"`` or ``"stage2"``; ``"tiny-stage1"`` and ``"tiny"`` are these stages for
             a very small model. Each preset sets prompt, data and reward.
         reward: ``"stage1"``, ``"stage2"`` or ``"outcome"``; by default that of the preset.
@@ -96,7 +98,7 @@ def make(
     elif kinds is not None or samples:
         raise ConfigurationError("kinds and samples need procedural data.")
     else:
-        source = open_data(data) if isinstance(data, str) else data
+        source = open_data(data, ONE_IMAGE) if isinstance(data, str) else data
     if most_overlap is None:
         most_overlap = 1.0 if compat == "paper" else MOST_OVERLAP
     if not 0 < most_overlap <= 1:

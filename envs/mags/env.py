@@ -219,8 +219,9 @@ class MagsZoom(VisEnv):
         return self.turns_left == 1
 
     def _view(self) -> Image:
-        if not self.sample.images:
-            raise DataError(f"Sample {self.sample.id!r} has no image; MagsZoom needs one.")
+        count = len(self.sample.images)
+        if count != 1:
+            raise DataError(f"Sample {self.sample.id!r} has {count} images; MagsZoom shows one.")
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _oracle_boxes(self) -> list[list[int]]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import gymnasium as gym
 
 from visenv.data.open import open_data
+from visenv.data.row import ONE_IMAGE
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
@@ -55,8 +56,8 @@ def make(
 
     Args:
         data: ``"procedural"`` (unlimited scenes with exact ground truth), a data set in a local
-            folder such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or
-            a `Source`.
+            folder such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``,
+            your own rows (``"rows:my.jsonl"``), or a `Source`.
         preset: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
             ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
             by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
@@ -111,7 +112,7 @@ def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]
             raise ConfigurationError(
                 "scenes needs procedural data; a data set has no procedural scenes."
             )
-        return open_data(data) if isinstance(data, str) else data
+        return open_data(data, ONE_IMAGE) if isinstance(data, str) else data
     if preset.world is None:
         raise ConfigurationError(
             "This preset has no procedural world: it crops from the image as shown, or shows it at "

@@ -177,8 +177,9 @@ class ZoomVQA(VisEnv):
         return self.sample.truth_as(QuestionTruth)
 
     def _view(self) -> Image:
-        if not self.sample.images:
-            raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
+        count = len(self.sample.images)
+        if count != 1:
+            raise DataError(f"Sample {self.sample.id!r} has {count} images; ZoomVQA shows one.")
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _zoom_arguments(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
+from visenv.data.delimited import DelimitedFile, ImageRecords, Record
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
     RowLocation,
@@ -31,7 +32,6 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
-from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import Image, QuestionTruth, Sample
@@ -82,7 +82,7 @@ class HRBench(RowSource):
             raise UnknownNameError("size of HR-Bench", size, SIZES)
         self.folder = existing_folder(folder)
         self.size = size
-        self._tsv: TsvFile | None = None
+        self._tsv: DelimitedFile | None = None
         self._shards: ParquetShards | None = None
         self._load()
         self._require_rows(self.folder)
@@ -104,7 +104,7 @@ class HRBench(RowSource):
         tables = [file for file in ours if file.suffix == ".tsv"]
         shards = [file for file in ours if file.suffix == ".parquet"]
         if tables:
-            self._load_tsv(TsvFile(tables[0]))
+            self._load_tsv(DelimitedFile(tables[0]))
         elif shards:
             self._load_parquet(ParquetShards(shards, large=["image"]))
         else:
@@ -114,8 +114,8 @@ class HRBench(RowSource):
             )
 
     @override
-    def _open_images(self, place: RowLocation, images: TsvRecord | int) -> tuple[Image, ...]:
-        if isinstance(images, TsvRecord):
+    def _open_images(self, place: RowLocation, images: Record | int) -> tuple[Image, ...]:
+        if isinstance(images, Record):
             assert self._tsv is not None
             encoded = self._tsv.row(self._tsv.read(images))["image"]
         else:
@@ -123,11 +123,11 @@ class HRBench(RowSource):
             encoded = self._shards.cell(images, "image")
         return (image_from_cell(encoded, f"the image of {place}"),)
 
-    def _load_tsv(self, tsv: TsvFile) -> None:
+    def _load_tsv(self, tsv: DelimitedFile) -> None:
         _require_columns(tsv.path, tsv.columns)
         self._tsv = tsv
         rows: list[tuple[RowLocation, dict[str, str], str]] = []
-        images = TsvImages()
+        images = ImageRecords()
         for record, content in tsv.records():
             place = RowLocation(str(tsv.path), record.line)
             with self._listing(place):

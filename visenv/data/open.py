@@ -6,10 +6,13 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from visenv.data.columns import ALIASES, USUAL_NAMES
 from visenv.data.hub_snapshot import PREFIX, download
+from visenv.data.row import QUESTIONS, RowSchema
 from visenv.data.rows import RowSource
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.options import read_options
@@ -17,13 +20,16 @@ from visenv.plugins import describe_error
 from visenv.registration import known_names, load, title_of
 from visenv.terminal import printable
 
+ROWS = "rows"
+"""The name of a user's own rows, whose columns depend on the environment."""
+
 _logger = logging.getLogger(__name__)
 _OWN = re.compile(r"([A-Za-z_][\w.]*:(?!hub:)[A-Za-z_]\w*):")  # module:Class before the folder
 _opened: WeakValueDictionary[str, RowSource] = WeakValueDictionary()
 _last: list[RowSource] = []  # for the second environment after a check of options
 
 
-def open_data(text: str) -> RowSource:
+def open_data(text: str, schema: RowSchema = QUESTIONS) -> RowSource:
     """Return the data set with this name.
 
     The form is ``name:folder`` or ``name:folder?option=value&option=value``; the options are the
@@ -33,19 +39,25 @@ def open_data(text: str) -> RowSource:
         textvqa:<folder>            textvqa:<folder>?split=val
         vstar:<folder>              hrbench:<folder>?size=8k
         vstar:hub:owner/name        mypackage.data:Charts:<folder>
+        rows:my.jsonl               rows:hub:owner/name?split=train
 
     While a source is in use, the same string returns the same object, so that many environments
     share one index. Rows that cannot be used are counted in a warning and listed in
     ``source.problems``.
+
+    Args:
+        text: The name.
+        schema: The columns and samples of a user's own rows (`visenv.data.user_rows`).
 
     Raises:
         UnknownNameError: If there is no such data set, option or value; suggests the nearest.
         ConfigurationError: If no folder is given, or the class of the data set fails.
         DataError: If the folder cannot be read as this data set, or cannot be downloaded.
     """
-    source = _opened.get(text)
+    key = f"{schema.name}:{text}"
+    source = _opened.get(key)
     if source is None:
-        source = _opened[text] = _open(text)
+        source = _opened[key] = _open(text, schema)
     _last[:] = [source]
     return source
 
@@ -57,17 +69,21 @@ def data_set_name(text: str) -> str:
     return own[1] if own and name not in known_names("data set") else name
 
 
-def _open(text: str) -> RowSource:
+def _open(text: str, schema: RowSchema) -> RowSource:
     name = data_set_name(text)
     made: Callable[..., RowSource] = load("data set", name)
+    own_rows = name == ROWS
+    if own_rows:
+        made = partial(made, schema=schema)
     place, _, query = text[len(name) + 1 :].partition("?")
     if not place:
-        raise ConfigurationError(f"Give the folder of the data set, {name}:<folder>; got {text!r}.")
+        what = "file" if own_rows else "folder"
+        raise ConfigurationError(f"Give the {what} of the data set, {name}:<{what}>; got {text!r}.")
     folder = str(download(place)) if place.startswith(PREFIX) else place
     source = _made(name, made, folder, _options(name, query, made))
     if folder != place:
         source.revision = Path(folder).name
-    if source.problems:
+    if source.problems and not own_rows:  # the class prints its own report
         count, first = len(source.problems), source.problems[0]
         shown = printable(text), count, printable(first)
         _logger.warning("%s: %d rows cannot be used, the first: %s", *shown)
@@ -94,7 +110,10 @@ def _made(
 
 def _options(name: str, query: str, made: Callable[..., RowSource]) -> dict[str, str]:
     options = read_options(query, "a data set")
-    known = [each for each in inspect.signature(made).parameters if each != "folder"]
+    _, *parameters = inspect.signature(made).parameters.values()
+    known = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+    if name == ROWS:
+        known = [*(each for each in known if each != "schema"), *USUAL_NAMES, *ALIASES]
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of the data set {name}", option, known)

@@ -82,21 +82,23 @@ class ParquetShards:
         large: Columns that are only read by `cell` (images).
 
     Attributes:
-        columns: The names of the columns that any shard has.
+        columns: The types of the columns that any shard has, as pyarrow writes them, by name.
 
     Raises:
         ConfigurationError: If pyarrow is not installed.
         DataError: If a shard is not parquet, exceeds a limit, or there are more than `MOST_ROWS`.
     """
 
-    def __init__(self, files: Sequence[Path], large: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[Path], large: Sequence[str] = ()) -> None:
         self._large = frozenset(large)
+        self.columns: dict[str, str] = {}
         self._columns: dict[Path, list[str]] = {}
         self._groups: list[_Group] = []
         first = 0
         for file in files:
             facts, _ = _call("facts", file)
             self._columns[file] = facts["columns"]
+            self.columns |= dict(zip(facts["columns"], facts["types"], strict=True))
             first_in_file = 0
             for number, count in enumerate(facts["groups"]):
                 self._groups.append(_Group(file, number, count, first, first_in_file))
@@ -107,7 +109,6 @@ class ParquetShards:
                     f"{file} has {first_in_file:,} rows, with the shards before it {first:,}; at "
                     f"most {MOST_ROWS:,} are read. Split the data set."
                 )
-        self.columns = {name for names in self._columns.values() for name in names}
 
     def rows(self) -> Iterator[ParquetRow]:
         """Yield every row without its large columns, with its location.

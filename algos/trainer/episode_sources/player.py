@@ -14,7 +14,7 @@ from visenv.types import Episode, Group
 from ..journal import EpisodeJournal
 from .base import OnEpisode, Shard, without_aborted
 from .samples import SampleOrder
-from .selection import GroupSelector, SelectionConfig
+from .selection import MOST_UNREADABLE, GroupSelector, SelectionConfig
 
 Known = Mapping[tuple[int, int], Episode]
 """Known episodes by group and member."""
@@ -46,8 +46,9 @@ class StepPlayer:
     Attributes:
         journal: The journal, which saves finished episodes; None saves none.
         counts: Counts since the last report: ``groups`` that were played, ``zero_std`` groups that
-            were replaced because all their rewards are equal, and episodes that were ``replayed``
-            from the journal.
+            were replaced because all their rewards are equal, ``unreadable`` groups that were
+            replaced because their row cannot be read, and episodes that were ``replayed`` from the
+            journal.
     """
 
     def __init__(
@@ -86,11 +87,14 @@ class StepPlayer:
             if kept is not None and not first:
                 for episode in (each for group in kept for each in group):
                     self._replay(episode, on_episode)
-                return SelectedGroups(kept, len(self._own) + self._selection.spare_groups)
+                most_spare = self._selection.spare_groups + MOST_UNREADABLE
+                return SelectedGroups(kept, len(self._own) + most_spare)
         choice = GroupSelector(len(self._own) if wanted is None else wanted, self._selection, first)
         await self._choose(choice, step, known, on_episode)
         groups = choice.kept()
-        self.counts.update(groups=choice.begun - first, zero_std=choice.zero_std)
+        self.counts.update(
+            groups=choice.begun - first, zero_std=choice.zero_std, unreadable=choice.unreadable
+        )
         if self.journal is not None and not first:
             numbered = {self._number(index): group for index, group in groups.items()}
             await asyncio.wrap_future(self.journal.finish(step, numbered))

@@ -10,6 +10,9 @@ from visenv.types import Group
 
 from .base import OnExhausted, trainable_episodes
 
+MOST_UNREADABLE = 16
+"""Maximum number of groups in a step that replace groups whose row cannot be read."""
+
 
 @dataclass(frozen=True)
 class SelectionConfig:
@@ -64,6 +67,9 @@ class SelectionConfig:
 class GroupSelector:
     """Decides which groups are kept and whether another group must start.
 
+    A group whose row cannot be read, for example because of a broken image, is replaced by another
+    group, up to `MOST_UNREADABLE` times.
+
     Args:
         wanted: The number of groups to keep.
         selection: The settings of the selection.
@@ -72,11 +78,12 @@ class GroupSelector:
     Attributes:
         begun: The number of the next group.
         zero_std: The number of groups that were replaced because all their rewards are equal.
+        unreadable: The number of groups that were replaced because their row cannot be read.
     """
 
     def __init__(self, wanted: int, selection: SelectionConfig, first: int = 0) -> None:
         self.begun = first
-        self.zero_std = 0
+        self.zero_std = self.unreadable = 0
         self._first = first
         self._wanted = wanted
         self._selection = selection
@@ -103,6 +110,9 @@ class GroupSelector:
             self.zero_std += 1
         elif rewards:
             self._good.append(number)
+        elif _is_unreadable(group) and self.unreadable < MOST_UNREADABLE:
+            self.unreadable += 1
+            self._last += 1
 
     @property
     def done(self) -> bool:
@@ -125,3 +135,8 @@ class GroupSelector:
             until = next(undecided, self.begun)
             good = sorted(number for number in good if number < until)
         return good[: self._wanted]
+
+
+def _is_unreadable(group: Group) -> bool:
+    failures = [episode.failure for episode in group]
+    return all(failure is not None and failure.source == "data" for failure in failures)

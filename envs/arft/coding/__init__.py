@@ -9,6 +9,7 @@ from typing import Unpack
 import gymnasium as gym
 
 from visenv.data.open import open_data
+from visenv.data.row import ONE_IMAGE
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
@@ -34,8 +35,8 @@ def make_coding(
     Args:
         data: ``"procedural"`` (distorted pages and signs), ``"mat_coding:<folder>"`` (the
             benchmark, or the output of ``visenv data distort``), any other data set of questions
-            about one image, such as ``"textvqa:<folder>"``, whose images are then distorted, or a
-            `Source` of samples that are already distorted.
+            about one image, such as ``"textvqa:<folder>"`` or your own rows (``"rows:my.jsonl"``),
+            whose images are then distorted, or a `Source` of samples that are already distorted.
         problems: The problems of the images, in equal numbers, for example ``["dark",
             "rotation90+noise"]``; by default those of the paper's training set. Not allowed for
             samples that are already distorted.
@@ -67,7 +68,9 @@ def coding_source(
         return procedural(preset.world, plan)
     name = data.partition(":")[0] if isinstance(data, str) else ""
     if isinstance(data, str) and name != "mat_coding":
-        return DistortedRows(open_data(data), PLANS["train"] if plan is None else plan, seed)
+        return DistortedRows(
+            open_data(data, ONE_IMAGE), PLANS["train"] if plan is None else plan, seed
+        )
     if plan is not None:
         raise ConfigurationError(
             f"The images of {name or type(data).__name__} are already distorted: omit problems."

@@ -20,6 +20,7 @@ from ..rewards.steps import StepRewardWrapper
 from .compat import PublishedSearch, published_terms
 from .env import ArftSearch
 from .rewards import search_terms
+from .rows import SEARCHED
 from .similarity import open_similarity
 from .world import EntitiesWorld
 
@@ -37,7 +38,8 @@ def make_search(
 
     Args:
         data: ``"procedural"`` (fictional worlds of linked entities), a data set such as
-            ``"mat_search:<folder>"`` or ``"hotpotqa:<folder>"``, or a `Source`.
+            ``"mat_search:<folder>"`` or ``"hotpotqa:<folder>"``, your own rows
+            (``"rows:my.jsonl"``), or a `Source`.
         search: ``"world"``, the articles of the procedural world of a sample; the name of an
             engine (`visenv.search.open_searcher`), such as ``"words:<index>"`` or ``"serper"``; or
             a `Searcher`. Data sets need an engine or a `Searcher`.
@@ -83,7 +85,7 @@ def search_source(
         raise ConfigurationError(
             "hops and worlds are only for procedural questions: omit them for a data set."
         )
-    return open_data(data) if isinstance(data, str) else data
+    return open_data(data, SEARCHED) if isinstance(data, str) else data
 
 
 def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:

@@ -22,6 +22,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.data.delimited import DelimitedFile, ImageRecords, Record
 from visenv.data.json_rows import json_lines, json_object, written_list
 from visenv.data.rows import (
     RowLocation,
@@ -32,7 +33,6 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
-from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.decoding.json_text import read_json
 from visenv.errors import DataError
 from visenv.types import Image, Sample
@@ -62,17 +62,17 @@ class MMIFEval(RowSource):
     def __init__(self, folder: str | Path) -> None:
         super().__init__()
         self.folder = existing_folder(folder)
-        self._tsv: TsvFile | None = None
+        self._tsv: DelimitedFile | None = None
         for file in first_files(self.folder, ("MM-IFEval*.tsv", "*.jsonl")):
             if file.suffix == ".tsv":
-                self._load_tsv(TsvFile(file))
+                self._load_tsv(DelimitedFile(file))
                 break
             self._load_lines(file)
         self._require_rows(self.folder)
 
-    def _load_tsv(self, tsv: TsvFile) -> None:
+    def _load_tsv(self, tsv: DelimitedFile) -> None:
         self._tsv = tsv
-        images = TsvImages()
+        images = ImageRecords()
         samples: list[tuple[RowLocation, Sample, str]] = []
         for record, content in tsv.records():
             place = RowLocation(str(tsv.path), record.line)
@@ -96,7 +96,7 @@ class MMIFEval(RowSource):
                     self._keep(place, _sample(row), image_file(folders, text_of(row, "image")))
 
     @override
-    def _open_images(self, place: RowLocation, images: TsvRecord | Path) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Record | Path) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)
         assert self._tsv is not None

@@ -33,6 +33,7 @@ from typing import Any, Literal, NamedTuple
 
 from typing_extensions import override
 
+from visenv.data.delimited import DelimitedFile, ImageRecords, Record
 from visenv.data.json_rows import written_list
 from visenv.data.rows import (
     RowLocation,
@@ -44,7 +45,6 @@ from visenv.data.rows import (
     lettered,
     text_of,
 )
-from visenv.data.tsv import TsvFile, TsvImages, TsvRecord
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, Image, Sample
 
@@ -82,13 +82,13 @@ class VlmEval(RowSource):
     def __init__(self, folder: str | Path, name: str = "", split: str = "") -> None:
         super().__init__()
         self.folder = existing_folder(folder)
-        self._tsv = TsvFile(_file(self.folder, name))
+        self._tsv = DelimitedFile(_file(self.folder, name))
         self.name = self._tsv.path.stem
         missing = [column for column in _COLUMNS if column not in self._tsv.columns]
         if missing:
             raise DataError(f"{self._tsv.path} has no column {', '.join(missing)}.")
         rows: list[tuple[RowLocation, Sample, str]] = []
-        images = TsvImages()
+        images = ImageRecords()
         for record, content in self._tsv.records():
             place = RowLocation(str(self._tsv.path), record.line)
             with self._listing(place):
@@ -112,7 +112,7 @@ class VlmEval(RowSource):
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
     @override
-    def _open_images(self, place: RowLocation, images: TsvRecord) -> tuple[Image, ...]:
+    def _open_images(self, place: RowLocation, images: Record) -> tuple[Image, ...]:
         cell = self._tsv.row(self._tsv.read(images))["image"]
         cells = written_list(cell) if cell.startswith("[") else [cell]
         if not cells:

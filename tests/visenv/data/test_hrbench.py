@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.data.hrbench import HRBench, HRBenchTruth
-from visenv.data.tsv import TsvFile, fields_of
+from visenv.data.delimited import DelimitedFile, fields_of
 from visenv.errors import DataError, ImageError
 
 COLUMNS = [
@@ -221,7 +221,7 @@ def test_tsv_of_the_csv_module_is_read_back(
     csv.writer(buffer, delimiter="\t", lineterminator="\n").writerows([["a", "b", "c"], *rows])
     path = tmp_path_factory.getbasetemp() / "written.tsv"
     path.write_bytes(buffer.getvalue().encode())
-    tsv = TsvFile(path)
+    tsv = DelimitedFile(path)
     records = list(tsv.records())
     assert [list(tsv.row(content).values()) for _, content in records] == rows
     assert [tsv.read(record) for record, _ in records] == [content for _, content in records]

@@ -82,11 +82,13 @@ class ParquetTarget(DecoderTarget):
         self._cursor: _Cursor | None = None
 
     def facts(self, request: Any, arrays: Arrays) -> Reply:
-        """Return ``columns``, and ``groups``: the number of rows of each row group."""
+        """Return ``columns``, their ``types``, and ``groups``: the rows of each row group."""
         file = self._files.get(request, arrays)
         metadata = file.metadata
         groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        return {"columns": file.schema_arrow.names, "groups": groups}, {}
+        schema = file.schema_arrow
+        types = [str(each) for each in schema.types]
+        return {"columns": schema.names, "types": types, "groups": groups}, {}
 
     def rows(self, request: Any, arrays: Arrays) -> Reply:
         """Return rows as the arrays ``rows`` (a JSON list) and ``blob``, and their ``count``.

@@ -1,0 +1,266 @@
+"""Loads the rows of a user: ``rows:my.jsonl?image=picture&question=q&answer=a``."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from typing_extensions import override
+
+from visenv.data.box_units import UNITS, check_scale, in_pixels, read_boxes
+from visenv.data.cells import ImageCell, find_file, image_cells, short_text
+from visenv.data.columns import ALIASES, find_columns
+from visenv.data.row import QUESTIONS, Row, RowSchema, box_fields
+from visenv.data.row_documents import RowDocuments
+from visenv.data.rows import RowLocation, RowSource
+from visenv.data.splits import SplitChoice
+from visenv.data.table_files import TableFile, find_tables
+from visenv.data.tables import ParquetTable, Table, open_table
+from visenv.data.video_file import open_video
+from visenv.errors import DataError
+from visenv.presets import check_choice
+from visenv.terminal import printable
+from visenv.types import Image, Sample
+from visenv.types.ground_truth import Box
+
+_logger = logging.getLogger(__name__)
+_MOST_SHOWN = 10
+
+
+class _Encoded(NamedTuple):
+    """Locates images that are not files: they are read from the table again."""
+
+    table: int
+    key: Any
+
+
+class Rows(RowSource):
+    """Loads rows with a column for each of image, question, answer and so on.
+
+    The columns depend on the environment, which passes a `RowSchema`. A column is found by its
+    usual names (`visenv.data.columns.USUAL_NAMES`), or by an option such as ``image=picture``; what
+    was found is printed. When the rows are opened, columns, types and the existence of files are
+    checked; a row that cannot be used is left out, and the reason is printed. The content of an
+    image is checked when its row is read.
+
+    Args:
+        place: A file (JSONL, JSON, CSV, TSV or Parquet), a folder, or a pattern.
+        schema: The columns of the environment, and the samples that are made of them.
+        split: Only rows of this split: the value of the column ``split``, the split in the name of
+            the file, or else ``"train"`` or ``"test"``, which are then chosen by a hash of the id.
+            By default all rows.
+        holdout: Share of the rows in ``"test"`` if the rows have no split, above 0 and below 1.
+        config: The configuration of a folder with several of them.
+        folder: The folder of images, videos and documents; by default that of the file of rows.
+        boxes: ``"xyxy"``, or ``"xywh"`` for left, top, width and height.
+        scale: The unit of boxes: ``"pixels"`` of the upright image, ``"0-1"`` or ``"0-1000"``.
+        split_column: The column with the split.
+        **columns: Names of columns, for example ``image="picture"``; several images or options are
+            separated by commas.
+
+    Attributes:
+        library: The documents of the rows, for rows about documents.
+        columns: The columns that were found.
+
+    Raises:
+        ConfigurationError: If an option is invalid.
+        UnknownNameError: If there is no such column or split; suggests the nearest.
+        DataError: If there is no such file, a column is missing, or no row can be used.
+    """
+
+    training_split = "train"
+    splits = ("train", "test")
+
+    def __init__(
+        self,
+        place: str | Path,
+        schema: RowSchema = QUESTIONS,
+        *,
+        split: str = "",
+        holdout: str | float = 0.05,
+        config: str = "",
+        folder: str = "",
+        boxes: str = "xyxy",
+        scale: str = "pixels",
+        split_column: str = "",
+        **columns: str,
+    ) -> None:
+        super().__init__()
+        check_choice("boxes", boxes, ("xyxy", "xywh"))
+        check_choice("scale", scale, ("pixels", *UNITS))
+        self.schema = schema
+        self.ground_truth = schema.ground_truth  # type: ignore[misc]  # depends on the schema
+        if schema.score is not None:
+            self.score = schema.score
+        self._is_xywh, self._scale = boxes == "xywh", scale
+        self._boxes: dict[str, tuple[Box, ...]] = {}
+        self._notes: set[str] = set()
+        files = find_tables(str(place), config)
+        self._split = SplitChoice(split, holdout, files)
+        files = [file for file in files if self._split.may_have(file)]
+        self._tables = [open_table(file.path) for file in files]
+        self._folders = _folders(folder, self._tables)
+        self.library = RowDocuments(self._folders)
+        given = {ALIASES.get(name, name): value for name, value in columns.items()}
+        if split_column:
+            given["split"] = split_column
+        present = {table.path: table.columns for table in self._tables}
+        self.columns = find_columns(schema.reads, schema.needs, given, present)
+        if self._load(files):
+            self.note(f"{place}: answers that are whole numbers are indices of options, from 0.")
+        self._require_some(str(place), present)
+        if multiprocessing.parent_process() is None:
+            self._report(str(place))
+
+    def note(self, text: str) -> None:
+        """Print a sentence about these rows once, for example a reward term that is left out."""
+        if text not in self._notes and multiprocessing.parent_process() is None:
+            _logger.warning("%s", printable(text))
+        self._notes.add(text)
+
+    # ------------------------------------------------------------------ opening
+
+    def _load(self, files: Sequence[TableFile]) -> bool:
+        """Keep the rows of all tables, then those of the split.
+
+        Returns:
+            Whether an answer was read as the index of an option.
+        """
+        splits: list[str] = []
+        has_index = False
+        for number, (file, table) in enumerate(zip(files, self._tables, strict=True)):
+            for row in table.rows(self._large(table)):
+                with self._listing(row.place):
+                    values = row.read()
+                    read = self._row(row.place, values, file.split)
+                    images = self._files(values, _Encoded(number, row.key))
+                    self._keep(row.place, self.schema.sample(read), images)
+                    splits.append(file.split or read.optional_text("split"))
+                    has_index = has_index or read.answer_is_index
+        self._select(self._split.choose(self._ids, splits))
+        return has_index
+
+    def _row(self, place: RowLocation, values: Mapping[str, Any], split: str) -> Row:
+        identity = self._identity(place, values)
+        if split:  # ids are often unique only within a split
+            identity = f"{split}/{identity}"
+        boxes: tuple[Box, ...] = ()
+        for column in self.columns["box"]:
+            boxes = read_boxes(values.get(column), is_xywh=self._is_xywh)
+        if boxes:
+            check_scale(boxes, self._scale)
+            self._boxes[identity] = boxes
+        return Row(place, identity, values, self.columns, boxes, self.library.add)
+
+    def _identity(self, place: RowLocation, values: Mapping[str, Any]) -> str:
+        for column in self.columns["id"]:
+            if values.get(column) is not None:
+                return short_text(values[column], "id")
+        return f"{Path(place.file).name}:{place.row}"
+
+    def _large(self, table: Table) -> list[str]:
+        """Return the columns of a Parquet file with encoded images."""
+        if not isinstance(table, ParquetTable):
+            return []
+        names = [name for name in self.columns["image"] if name in table.types]
+        return [name for name in names if not _has_paths(table, name)]
+
+    def _files(self, values: Mapping[str, Any], encoded: _Encoded) -> Any:
+        """Return the paths of images or of the video, or where encoded images can be read again."""
+        for column in self.columns["video"]:
+            return find_file(short_text(values.get(column), "video"), self._folders)
+        if "image" not in self.schema.reads:
+            return ()
+        large = [name for name in self.columns["image"] if name not in values]
+        cells = [cell for name in self.columns["image"] for cell in image_cells(values.get(name))]
+        if not large:
+            self._check_count(len(cells))
+        if large or any(cell.encoded is not None for cell in cells):
+            return encoded
+        return tuple([find_file(cell.path, self._folders) for cell in cells])
+
+    def _check_count(self, count: int) -> None:
+        most = self.schema.most_images
+        if not count and "image" in self.schema.needs:
+            raise DataError(f"no image under {' or '.join(self.columns['image'])}")
+        if most is not None and count > most:
+            raise DataError(f"the row has {count} images; this environment shows {most}")
+
+    def _require_some(self, place: str, present: Mapping[Path, Sequence[str]]) -> None:
+        self.left_out = len(self.problems)
+        if self._rows:
+            return
+        reasons = "; ".join(str(problem) for problem in self.problems[:3])
+        names = list(dict.fromkeys(name for columns in present.values() for name in columns))
+        raise DataError(
+            f"No row of {place} can be used as {self.schema.name}. The columns are "
+            f"{', '.join(names)}. {self.columns} {reasons or 'There is no row.'}"
+        )
+
+    def _report(self, place: str) -> None:
+        """Print the columns, the first problems, and the number of rows that cannot be used."""
+        lines = [f"{place}: {len(self._rows):,} rows. {self.columns}"]
+        lines += [str(problem) for problem in self.problems[:_MOST_SHOWN]]
+        if self.left_out:
+            more = f", {_MOST_SHOWN} are listed" if self.left_out > _MOST_SHOWN else ""
+            lines.append(f"{place}: {self.left_out:,} rows cannot be used{more}.")
+        for line in lines:
+            _logger.warning("%s", printable(line))
+
+    # ------------------------------------------------------------------ reading
+
+    @override
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+        if isinstance(images, str):
+            return open_video(images, self.schema.most_frames)[0]
+        if not isinstance(images, _Encoded):
+            return tuple([Image.from_file(path) for path in images])
+        cells = list(self._encoded_cells(images))
+        self._check_count(len(cells))
+        return tuple([cell.open(self._folders, f"the image of {place}") for cell in cells])
+
+    def _encoded_cells(self, images: _Encoded) -> Iterator[ImageCell]:
+        names = self.columns["image"]
+        values = self._tables[images.table].cells(images.key, names)
+        for name in names:
+            yield from image_cells(values.get(name))
+
+    @override
+    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+        known: dict[str, Any] = {}
+        if isinstance(files, str):
+            known["times"] = open_video(files, self.schema.most_frames)[1]
+        boxes = self._boxes.get(sample.id)
+        names = {field.name for field in fields(self.ground_truth)}
+        if boxes and images and "target_box" in names:
+            known |= box_fields([in_pixels(box, self._scale, images[0].size) for box in boxes])
+        if known:
+            sample = replace(sample, ground_truth=replace(sample.ground_truth, **known))
+        return super()._opened(sample, files, images)
+
+
+def _folders(folder: str, tables: Sequence[Table]) -> list[str]:
+    """Return the folders in which files are looked up."""
+    if folder:
+        path = Path(folder).expanduser()
+        if not path.is_dir():
+            raise DataError(f"There is no folder {folder!r} (the option 'folder').")
+        return [str(path)]
+    parents = dict.fromkeys(str(table.path.parent) for table in tables)
+    inner = [str(Path(parent) / "images") for parent in parents]
+    return [*parents, *(name for name in inner if Path(name).is_dir())]
+
+
+def _has_paths(table: ParquetTable, name: str) -> bool:
+    """Return whether a column contains paths rather than encoded images."""
+    kind = table.types[name]
+    if "binary" in kind or "struct" in kind:
+        return False
+    first = next(iter(table.rows([other for other in table.columns if other != name])), None)
+    if first is None or first.problem:
+        return False
+    return all(cell.encoded is None for cell in image_cells(first.fields.get(name)))
