@@ -54,6 +54,7 @@ def read_recipe(path: str | Path, words: Sequence[str] = ()) -> Recipe:
     Args:
         path: A TOML file. Its keys are the fields of `Recipe`.
         words: Command-line options that override fields, such as ``["--phases.rl.steps", "5"]``.
+            ``--data NAME`` sets the data of the only environment.
 
     Raises:
         ConfigurationError: If the file is not TOML, or a field is unknown or has an invalid value.
@@ -116,7 +117,7 @@ def _read_table(path: str | Path) -> dict[str, Any]:
 def _recipe(table: Mapping[str, Any], words: Sequence[str], where: str) -> Recipe:
     check_options(words)
     own = copy.deepcopy(dict(table))
-    left = _move_open_words(own, list(words))
+    left = _move_open_words(own, _data_words(own, words))
     recipe: Recipe = _built(Recipe, own, where)
     return _with_words(recipe, left) if left else recipe
 
@@ -131,6 +132,24 @@ def _with_words(recipe: Recipe, words: Sequence[str]) -> Recipe:
         args=words,
         default=recipe,
     )
+
+
+def _data_words(table: Mapping[str, Any], words: Sequence[str]) -> list[str]:
+    """Return the words with ``--data`` as the field of the only environment of the recipe."""
+    names = list(table.get("environments", {}))
+    given: list[str] = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option != "--data":
+            given.append(word)
+            continue
+        if len(names) != 1:
+            raise ConfigurationError(
+                f"--data needs a recipe with one environment; this one has {len(names)}. Use "
+                "--environments.NAME.data."
+            )
+        given.append(f"--environments.{names[0]}.data{equals}{value}")
+    return given
 
 
 def _move_open_words(table: dict[str, Any], words: list[str]) -> list[str]:

@@ -84,18 +84,19 @@ class EnvCard:
     metrics: Sequence[str]
 
 
-def make_card(name: str, episodes: int = 16) -> EnvCard:
+def make_card(name: str, episodes: int = 16, data: str | None = None) -> EnvCard:
     """Make the card of an environment with its default options.
 
     Args:
         name: The environment; see `visenv.registration.env_spec`.
         episodes: Number of held-out episodes of each player of `PLAYERS`. The first episode of the
             oracle is shown. 0 plays no episodes.
+        data: The data set of the episodes; None plays that of the environment.
 
     Raises:
         ConfigurationError: If there is no such environment, or it cannot be made.
     """
-    full, make = env_id(name), env_maker(name)
+    full, make = env_id(name), env_maker(name, data=data)
     with closing(make()) as env:
         base, reward = env.unwrapped, _reward_wrapper(env)
         if not isinstance(base, VisEnv):  # env_maker has checked it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from visenv.cli.arguments import EnvName, check_at_least
+from visenv.cli.arguments import DataName, EnvName, check_at_least
 from visenv.errors import ConfigurationError
 from visenv.terminal import printable_lines
 
@@ -22,6 +22,8 @@ class CardCommand:
     """Id (visenv/ may be omitted), module:Id or module:Class."""
     episodes: int = 4
     """Number of episodes of each player for the table of scores; 0 omits the table."""
+    data: DataName = None
+    """Data set of the episodes, for example rows:my.jsonl; by default that of the environment."""
     picture: Path | None = None
     """WebP file to write an animation of the oracle's episode to."""
 
@@ -34,7 +36,7 @@ class CardCommand:
         from visenv.files import replacing
 
         check_at_least(0, episodes=self.episodes)
-        card = make_card(self.env, self.episodes)
+        card = make_card(self.env, self.episodes, self.data)
         Console().print(WrappedMarkdown(printable_lines(card_markdown(card))))
         if self.picture is not None:
             if card.episode is None:

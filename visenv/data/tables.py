@@ -6,6 +6,7 @@ text, can be read again later by the key of its row, so that no image stays in m
 
 from __future__ import annotations
 
+import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -146,6 +147,8 @@ class JsonLinesTable(Table):
 
     def _row(self, number: int, key: int, line: bytes) -> TableRow:
         place = self._place(number)
+        if not key:
+            line = line.removeprefix(codecs.BOM_UTF8)
         try:
             row = read_json(decode_utf8(line))
             if not isinstance(row, dict):

@@ -28,6 +28,7 @@ from visenv.types import Image, Sample
 from visenv.types.ground_truth import Box
 
 _logger = logging.getLogger(__name__)
+_noted: set[str] = set()
 _MOST_SHOWN = 10
 
 
@@ -98,7 +99,6 @@ class Rows(RowSource):
             self.score = schema.score
         self._is_xywh, self._scale = boxes == "xywh", scale
         self._boxes: dict[str, tuple[Box, ...]] = {}
-        self._notes: set[str] = set()
         files = find_tables(str(place), config)
         self._split = SplitChoice(split, holdout, files)
         files = [file for file in files if self._split.may_have(file)]
@@ -113,14 +113,17 @@ class Rows(RowSource):
         if self._load(files):
             self.note(f"{place}: answers that are whole numbers are indices of options, from 0.")
         self._require_some(str(place), present)
-        if multiprocessing.parent_process() is None:
-            self._report(str(place))
+        self._report(str(place))
 
-    def note(self, text: str) -> None:
-        """Print a sentence about these rows once, for example a reward term that is left out."""
-        if text not in self._notes and multiprocessing.parent_process() is None:
+    @staticmethod
+    def note(text: str) -> None:
+        """Print a sentence about rows, for example a reward term that is left out.
+
+        A process prints each sentence once; worker processes print none.
+        """
+        if text not in _noted and multiprocessing.parent_process() is None:
             _logger.warning("%s", printable(text))
-        self._notes.add(text)
+        _noted.add(text)
 
     # ------------------------------------------------------------------ opening
 
@@ -203,13 +206,13 @@ class Rows(RowSource):
 
     def _report(self, place: str) -> None:
         """Print the columns, the first problems, and the number of rows that cannot be used."""
-        lines = [f"{place}: {len(self._rows):,} rows. {self.columns}"]
+        lines = [f"{place}: {_count(len(self._rows))}. {self.columns}"]
         lines += [str(problem) for problem in self.problems[:_MOST_SHOWN]]
         if self.left_out:
             more = f", {_MOST_SHOWN} are listed" if self.left_out > _MOST_SHOWN else ""
-            lines.append(f"{place}: {self.left_out:,} rows cannot be used{more}.")
+            lines.append(f"{place}: {_count(self.left_out)} cannot be used{more}.")
         for line in lines:
-            _logger.warning("%s", printable(line))
+            self.note(line)
 
     # ------------------------------------------------------------------ reading
 
@@ -234,6 +237,9 @@ class Rows(RowSource):
         known: dict[str, Any] = {}
         if isinstance(files, str):
             known["times"] = open_video(files, self.schema.most_frames)[1]
+        else:
+            for image in images:
+                _ = image.pixels  # raises if the image is broken; the episode shows it anyway
         boxes = self._boxes.get(sample.id)
         names = {field.name for field in fields(self.ground_truth)}
         if boxes and images and "target_box" in names:
@@ -241,6 +247,10 @@ class Rows(RowSource):
         if known:
             sample = replace(sample, ground_truth=replace(sample.ground_truth, **known))
         return super()._opened(sample, files, images)
+
+
+def _count(rows: int) -> str:
+    return f"{rows:,} row{'s' * (rows != 1)}"
 
 
 def _folders(folder: str, tables: Sequence[Table]) -> list[str]:

@@ -145,6 +145,10 @@ class ArgosEnv(VisEnv):
         """Return the ground truth of a procedural sample."""
         return self.sample.truth_as(GroundedTruth)
 
+    def answer_only(self) -> ParsedTurn:
+        """Return a turn with the right answer, without points."""
+        return ParsedTurn(" The answer is visible.", answer=self.sample.answers[0])
+
     def point(self, frame: int, number: int) -> str:
         """Return the tag of a point on a thing, in the coordinates of the policy.
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from visenv.grammar import ParsedTurn
 
+from ..ground_truth import GroundedTruth
 from .base import ArgosEnv
 
 
@@ -59,7 +60,12 @@ class ArgosImage(ArgosEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Point to the objects of the question, state the conclusion, and answer."""
+        """Point to the objects of the question, state the conclusion, and answer.
+
+        The objects of a row of a data set are not known; the oracle only answers.
+        """
+        if not isinstance(self.sample.ground_truth, GroundedTruth):
+            return self.answer_only()
         truth = self.truth
         numbers = dict.fromkeys(
             number for label in truth.targets for number in truth.named(0, label)

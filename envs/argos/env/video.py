@@ -11,6 +11,7 @@ from visenv.grammar import ParsedTurn
 from visenv.types import Message
 from visenv.verifier.selector import times_of
 
+from ..ground_truth import GroundedTruth
 from ..presets import MAX_FRAMES
 from .base import ArgosEnv
 from .image import conclusion
@@ -78,7 +79,12 @@ class ArgosVideo(ArgosEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Cite the span and one point of each relevant event, state the conclusion, and answer."""
+        """Cite the span and one point of each relevant event, state the conclusion, and answer.
+
+        The events of a row of a data set are not known; the oracle only answers.
+        """
+        if not isinstance(self.sample.ground_truth, GroundedTruth):
+            return self.answer_only()
         truth = self.truth
         said: list[str] = []
         for event in truth.events[: truth.key_events]:
