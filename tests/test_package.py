@@ -91,7 +91,7 @@ def test_package_description_has_no_link_that_needs_the_repository(built: Path) 
         (name,) = [each for each in archive.namelist() if each.endswith("dist-info/METADATA")]
         text = archive.read(name).decode()
     description = text.partition("\n\n")[2]
-    assert "## Two commands" in description
+    assert "## Train Qwen2.5-VL on your rows" in description
     links = re.findall(r"\]\(([^)]+)\)", description)
     assert links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []

@@ -39,6 +39,7 @@ REASONS = {
     "needs the network": "",
     "sets up the machine": "make, pip or a package manager",
     "takes minutes": "training, or many episodes; tests run smaller versions",
+    "trains a model of 3 billion weights": "a test runs the same commands with a tiny model",
 }
 """Reasons for which a block does not run."""
 
