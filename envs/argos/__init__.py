@@ -116,9 +116,9 @@ def make(
         if left_out and isinstance(source, Rows):
             others = [name for name in TERMS_OF["argos"] if name not in TERMS_OF["outcome"]]
             source.note(
-                f"The reward is the accuracy, with the same maximum; the terms {', '.join(others)} "
-                "are left out, because rows have no facts about objects and events. To score "
-                "them, name models with teachers={...}."
+                f"{data}: The reward is the accuracy, with the same maximum; the terms "
+                f"{', '.join(others)} are left out, because rows have no facts about objects and "
+                "events. To score them, name models with teachers={...}."
             )
     outcome = getattr(source, "score", None)
     env = env_class(

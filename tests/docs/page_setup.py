@@ -71,6 +71,27 @@ class Setup:
         return name
 
 
+def media() -> None:
+    """Write two photographs, a document and a video, to which the rows of a page refer."""
+    import cv2
+    import numpy as np
+    from reportlab.pdfgen.canvas import Canvas
+
+    for folder in ("photos", "manuals", "clips"):
+        Path(folder).mkdir()
+    for number in (1, 2):
+        PIL.Image.new("RGB", (320, 240), (90 * number, 40, 40)).save(f"photos/{number}.png")
+    canvas = Canvas("manuals/pump.pdf")
+    for text in ("The pump needs ISO VG 46.", "8 bolts hold the cover."):
+        canvas.drawString(100, 700, text)
+        canvas.showPage()
+    canvas.save()
+    writer = cv2.VideoWriter("clips/door.mp4", cv2.VideoWriter.fourcc(*"mp4v"), 5, (64, 48))
+    for level in range(0, 200, 20):
+        writer.write(np.full((48, 64, 3), level, np.uint8))
+    writer.release()
+
+
 _JUDGE = """
 from visenv.scorers import Judge, YesNo
 

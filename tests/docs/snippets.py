@@ -45,7 +45,7 @@ REASONS = {
 
 _BLOCK = re.compile(
     r"(?:^<!-- snippet: (?:skip, ([^>]*) |setup\n((?:(?!-->).)*))-->\n)?"
-    r"^```(python|sh)([^\n]*)\n(.*?)^```",
+    r"^```(python|sh|json|csv)([^\n]*)\n(.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 _PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n]*>|\b(?:FOLDER|NAME)\b")
@@ -57,7 +57,7 @@ class Snippet(NamedTuple):
     Attributes:
         page: The page, relative to the repository.
         line: Number of its first line in the page.
-        language: ``"python"`` or ``"sh"``.
+        language: ``"python"``, ``"sh"``, or ``"json"`` or ``"csv"`` for a file with a title.
         text: Its text.
         title: Name of the file that the block is written to, or ``""``.
         skipped: Reason why it does not run, or ``""``.
@@ -115,5 +115,7 @@ def snippets(page: Path) -> list[Snippet]:
         line = text[: match.start(5)].count("\n") + 1
         name = page.relative_to(ROOT).as_posix()
         written = title[1] if title else ""
+        if language in ("json", "csv") and not written:
+            continue  # an example that is no file
         found.append(Snippet(name, line, language, body, written, skipped or "", setup or ""))
     return found

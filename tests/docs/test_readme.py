@@ -29,8 +29,6 @@ def test_readme_links_lead_to_files_and_headings_that_exist() -> None:
     missing = []
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", README):
         path, _, anchor = link.partition("#")
-        if path == "docs/your_data.md":  # written together with the reader of rows
-            continue
         target = ROOT / path
         if not target.exists():
             missing.append(link)

@@ -1,4 +1,4 @@
-"""Tests that every environment whose task is a question plays a user's own rows, by `visenv eval`."""
+"""Tests that every environment whose task is a question plays a user's own rows."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 TOP = {
-    **{"ZoomVQA": 2.1, "ArmVQA": 1.0, "MagsZoom": 4.2, "ArgosImage": 1.0, "ArgosVideo": 1.0},
-    **{"ArftCoding": 2.0, "ArftSearch": 2.0, "ArmDocVQA": 1.0, "ArmZoom": 1.0},
-    **{"ArmPreference": 1.0, "ArmDoc": 1.0, "ArmIF": 1.0},
+    **dict.fromkeys(("ArmVQA", "ArmDocVQA", "ArmZoom", "ArmPreference", "ArmDoc", "ArmIF"), 1.0),
+    **dict.fromkeys(("ArgosImage", "ArgosVideo"), 1.0),
+    **dict.fromkeys(("ArftCoding", "ArftSearch"), 2.0),
+    "ZoomVQA": 2.1,
+    "MagsZoom": 4.2,
 }
 """The reward of the oracle; in the ARM environments, which have 1.5, it needs no tool for rows."""
 
@@ -186,4 +188,6 @@ def test_card_and_rollout_accept_rows(folder: Path, capsys: pytest.CaptureFixtur
     words = ["--groups", "2", "--out", "played"]
     main(["rollout", "ZoomVQA-v0", "--data", "rows:my.jsonl", *words])
     lines = (folder / "played" / "episodes.jsonl").read_text().splitlines()
-    assert [json.loads(line)["sample_id"] for line in lines] == ["my.jsonl:1", "my.jsonl:2"]
+    played = {json.loads(line)["sample_id"] for line in lines}
+    assert len(lines) == 2
+    assert played <= {f"my.jsonl:{number}" for number in range(1, 5)}

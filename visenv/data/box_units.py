@@ -54,7 +54,7 @@ def box_list(value: Any, *, is_xywh: bool) -> tuple[Box, ...]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
+    return type(value) in (int, float) and -1e9 < value < 1e9
 
 
 def check_scale(boxes: Sequence[Box], scale: str) -> None:

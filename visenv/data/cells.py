@@ -128,7 +128,7 @@ def find_file(name: str, folders: Sequence[str]) -> str:
             )
         name, folders = os.path.relpath(name, inside[0]), inside[:1]
     for folder in folders:
-        path = os.path.join(folder, name)  # noqa: PTH118  a path object takes five times as long
+        path = f"{folder}/{name}"  # a path object takes five times as long
         if os.path.isfile(path):  # noqa: PTH113
             return path
     raise DataError(f"there is no file {str(Path(folders[0], name))[:400]!r}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +112,9 @@ class Rows(RowSource):
             given["split"] = split_column
         present = {table.path: table.columns for table in self._tables}
         self.columns = find_columns(schema.reads, schema.needs, given, present)
-        if self._load(files):
+        with _collector_paused():
+            has_index = self._load(files)
+        if has_index:
             self.note(f"{place}: answers that are whole numbers are indices of options, from 0.")
         self._require_some(str(place), present)
         self._report(str(place))
@@ -176,10 +180,9 @@ class Rows(RowSource):
         """Return the paths of images or of the video, or where encoded images can be read again."""
         for column in self.columns["video"]:
             return find_file(short_text(values.get(column), "video"), self._folders)
-        if "image" not in self.schema.reads:
-            return ()
-        large = [name for name in self.columns["image"] if name not in values]
-        cells = [cell for name in self.columns["image"] for cell in image_cells(values.get(name))]
+        names = self.columns["image"]
+        large = [name for name in names if name not in values]
+        cells = [cell for name in names for cell in image_cells(values.get(name))]
         if not large:
             self._check_count(len(cells))
         if large or any(cell.encoded is not None for cell in cells):
@@ -247,6 +250,21 @@ class Rows(RowSource):
         if known:
             sample = replace(sample, ground_truth=replace(sample.ground_truth, **known))
         return super()._opened(sample, files, images)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector, which would visit all rows so far again and again.
+
+    It takes a quarter of the time to open 100,000 rows, and frees nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _count(rows: int) -> str:
