@@ -95,7 +95,7 @@ def play(folder: Path, name: str, rows: list[dict[str, Any]], *words: str) -> li
 @pytest.mark.component("reportlab")
 @pytest.mark.component("opencv")
 @pytest.mark.parametrize("name", ROWS)
-def test_the_oracle_plays_rows(folder: Path, name: str) -> None:
+def test_oracle_plays_rows(folder: Path, name: str) -> None:
     words = []
     if name == "ArftSearch":
         write_lines(folder / "texts.jsonl", [{"title": "Ada", "text": "Ada Byron wrote."}])
@@ -128,7 +128,7 @@ def test_argos_names_the_terms_that_it_leaves_out(
         ("ArftSearch", {}, "search='words:<index>'"),
     ],
 )
-def test_a_missing_option_is_named_before_anything_is_loaded(
+def test_missing_option_is_named_before_anything_is_loaded(
     name: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
@@ -157,7 +157,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.component("reportlab")
 @pytest.mark.parametrize("case", BAD)
-def test_bad_rows_of_each_kind(folder: Path, case: str) -> None:
+def test_rows_of_each_kind_that_cannot_be_used(folder: Path, case: str) -> None:
     name, changes, message = BAD[case]
     good = {"id": "good", **ROWS[name][0]}
     path = write_lines(folder / "my.jsonl", [good, {**good, **changes, "id": "bad"}])

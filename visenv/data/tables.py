@@ -33,13 +33,13 @@ LIST_KEYS = ("data", "rows", "questions", "annotations", "samples")
 _ROWS_FOR_COLUMNS = 100
 
 
-class TableRow(NamedTuple):
+class DataRow(NamedTuple):
     """Holds one row of a table.
 
     Attributes:
         place: Its location.
         fields: Its values by column; in Parquet without the large columns.
-        key: Identifies the row for `Table.cells`.
+        key: Identifies the row for `DataTable.cells`.
         problem: Why the row cannot be read, otherwise ``""``.
     """
 
@@ -59,7 +59,7 @@ class TableRow(NamedTuple):
         return self.fields
 
 
-class Table(ABC):
+class DataTable(ABC):
     """Defines a file of rows.
 
     Args:
@@ -76,7 +76,7 @@ class Table(ABC):
         self.path = path
 
     @abstractmethod
-    def rows(self, large: Sequence[str] = ()) -> Iterator[TableRow]:
+    def rows(self, large: Sequence[str] = ()) -> Iterator[DataRow]:
         """Yield every row, in order; a row that cannot be read has a `problem`.
 
         Args:
@@ -95,7 +95,7 @@ class Table(ABC):
         return RowLocation(str(self.path), number)
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path) -> DataTable:
     """Return the table in a file, by its suffix.
 
     Raises:
@@ -117,7 +117,7 @@ def open_table(path: Path) -> Table:
     return JsonLinesTable(path)
 
 
-class JsonLinesTable(Table):
+class JsonLinesTable(DataTable):
     """Reads a file with one JSON object in each line; the key of a row is its offset in bytes."""
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +126,7 @@ class JsonLinesTable(Table):
         self.columns = list(dict.fromkeys(name for row in first for name in row.fields))
 
     @override
-    def rows(self, large: Sequence[str] = ()) -> Iterator[TableRow]:
+    def rows(self, large: Sequence[str] = ()) -> Iterator[DataRow]:
         offset = 0
         with open_regular(self.path) as file:
             for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), 1):
@@ -134,7 +134,7 @@ class JsonLinesTable(Table):
                 offset += len(line) + _skip_line(file, line)
                 if offset - key > MOST_LINE_BYTES:
                     limit = f"{MOST_LINE_BYTES:,} bytes, which is the limit"
-                    yield TableRow(self._place(number), {}, key, f"the line has more than {limit}")
+                    yield DataRow(self._place(number), {}, key, f"the line has more than {limit}")
                 elif line.strip():
                     yield self._row(number, key, line)
 
@@ -145,7 +145,7 @@ class JsonLinesTable(Table):
             row = self._row(0, key, file.readline(MOST_LINE_BYTES + 1)).read()
         return {name: row.get(name) for name in columns}
 
-    def _row(self, number: int, key: int, line: bytes) -> TableRow:
+    def _row(self, number: int, key: int, line: bytes) -> DataRow:
         place = self._place(number)
         if not key:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -154,8 +154,8 @@ class JsonLinesTable(Table):
             if not isinstance(row, dict):
                 raise DataError(f"expected an object, got {type(row).__name__}")
         except DataError as error:
-            return TableRow(place, {}, key, str(error))
-        return TableRow(place, row, key)
+            return DataRow(place, {}, key, str(error))
+        return DataRow(place, row, key)
 
 
 def _skip_line(file: BinaryIO, line: bytes) -> int:
@@ -167,7 +167,7 @@ def _skip_line(file: BinaryIO, line: bytes) -> int:
     return length
 
 
-class JsonTable(Table):
+class JsonTable(DataTable):
     """Reads a JSON file whose content is a list of objects, which stays in memory.
 
     The list may be the whole content, or the value under one of `LIST_KEYS`. An object of objects
@@ -181,13 +181,13 @@ class JsonTable(Table):
         self.columns = list(dict.fromkeys(name for row in first for name in row))
 
     @override
-    def rows(self, large: Sequence[str] = ()) -> Iterator[TableRow]:
+    def rows(self, large: Sequence[str] = ()) -> Iterator[DataRow]:
         for key, row in enumerate(self._rows):
             if isinstance(row, dict):
-                yield TableRow(self._place(key + 1), row, key)
+                yield DataRow(self._place(key + 1), row, key)
             else:
                 problem = f"expected an object, got {type(row).__name__}"
-                yield TableRow(self._place(key + 1), {}, key, problem)
+                yield DataRow(self._place(key + 1), {}, key, problem)
 
     @override
     def cells(self, key: int, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -209,7 +209,7 @@ def _listed(content: Any, path: Path) -> list[Any]:
     return content
 
 
-class DelimitedTable(Table):
+class DelimitedTable(DataTable):
     """Reads a CSV or TSV file; every value is a text, ``""`` is None.
 
     The key of a row is its `visenv.data.delimited.Record`.
@@ -221,13 +221,13 @@ class DelimitedTable(Table):
         self.columns = self._file.columns
 
     @override
-    def rows(self, large: Sequence[str] = ()) -> Iterator[TableRow]:
+    def rows(self, large: Sequence[str] = ()) -> Iterator[DataRow]:
         for record, content in self._file.records():
             place = self._place(record.line)
             try:
-                yield TableRow(place, self._fields(content), record)
+                yield DataRow(place, self._fields(content), record)
             except DataError as error:
-                yield TableRow(place, {}, record, str(error))
+                yield DataRow(place, {}, record, str(error))
 
     @override
     def cells(self, key: Any, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -238,7 +238,7 @@ class DelimitedTable(Table):
         return {name: value or None for name, value in self._file.row(content).items()}
 
 
-class ParquetTable(Table):
+class ParquetTable(DataTable):
     """Reads a Parquet file; the key of a row is its number.
 
     Attributes:
@@ -252,9 +252,9 @@ class ParquetTable(Table):
         self.columns = list(self.types)
 
     @override
-    def rows(self, large: Sequence[str] = ()) -> Iterator[TableRow]:
+    def rows(self, large: Sequence[str] = ()) -> Iterator[DataRow]:
         for row in ParquetShards([self.path], large).rows():
-            yield TableRow(row.place, row.fields, row.number, row.problem)
+            yield DataRow(row.place, row.fields, row.number, row.problem)
 
     @override
     def cells(self, key: int, columns: Sequence[str]) -> Mapping[str, Any]:

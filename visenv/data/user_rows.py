@@ -21,12 +21,12 @@ from visenv.data.row_documents import RowDocuments
 from visenv.data.rows import RowLocation, RowSource
 from visenv.data.splits import SplitChoice
 from visenv.data.table_files import TableFile, find_tables
-from visenv.data.tables import ParquetTable, Table, open_table
+from visenv.data.tables import DataTable, ParquetTable, open_table
 from visenv.data.video_file import open_video
 from visenv.errors import DataError
 from visenv.presets import check_choice
 from visenv.terminal import printable
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 from visenv.types.ground_truth import Box
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class Rows(RowSource):
         DataError: If there is no such file, a column is missing, or no row can be used.
     """
 
+    ground_truth = QuestionTruth  # of the default schema; an instance has that of its schema
     training_split = "train"
     splits = ("train", "test")
 
@@ -169,7 +170,7 @@ class Rows(RowSource):
                 return short_text(values[column], "id")
         return f"{Path(place.file).name}:{place.row}"
 
-    def _large(self, table: Table) -> list[str]:
+    def _large(self, table: DataTable) -> list[str]:
         """Return the columns of a Parquet file with encoded images."""
         if not isinstance(table, ParquetTable):
             return []
@@ -271,7 +272,7 @@ def _count(rows: int) -> str:
     return f"{rows:,} row{'s' * (rows != 1)}"
 
 
-def _folders(folder: str, tables: Sequence[Table]) -> list[str]:
+def _folders(folder: str, tables: Sequence[DataTable]) -> list[str]:
     """Return the folders in which files are looked up."""
     if folder:
         path = Path(folder).expanduser()

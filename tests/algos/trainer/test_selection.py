@@ -11,20 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.algos.trainer.episode_sources import SelectionConfig
-from visenv.algos.trainer.episode_sources.selection import GroupSelector
+from visenv.algos.trainer.episode_sources.selection import MOST_UNREADABLE, GroupSelector
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Failure, Group, Turn
 
-GOOD, ALIKE, ABORTED = "good", "alike", "aborted"
+GOOD, ALIKE, ABORTED, UNREADABLE = "good", "alike", "aborted", "unreadable"
 
 
 def group(kind: str) -> Group:
     """Return two episodes with rewards 0 and 1, with rewards 1 and 1, or aborted."""
-    rewards = {GOOD: (0.0, 1.0), ALIKE: (1.0, 1.0), ABORTED: (0.0, 0.0)}[kind]
+    rewards = {GOOD: (0.0, 1.0), ALIKE: (1.0, 1.0)}.get(kind, (0.0, 0.0))
     turns = [(Turn((), "", reward, (), "stop"),) for reward in rewards]
     episodes = [Episode("e", "s", "", 0, 0, m, turn, "terminated") for m, turn in enumerate(turns)]
-    if kind == ABORTED:
+    if kind in (ABORTED, UNREADABLE):
         failure = Failure("service", "judge", "away")
+        if kind == UNREADABLE:
+            failure = Failure("data", "ImageError", "photo.png is broken")
         episodes = [replace(each, status="aborted", failure=failure) for each in episodes]
     return episodes
 
@@ -70,6 +72,25 @@ def test_selection_out_of_order_keeps_the_first_suitable_groups_to_end(
     assert len(kept) == wanted
     assert set(kept) <= set(good) if len(good) >= wanted else set(good) <= set(kept)
     assert choice.begun <= wanted + spare
+
+
+@given(
+    st.lists(st.sampled_from([GOOD, UNREADABLE]), min_size=8, max_size=8),
+    st.integers(1, 4),
+    st.integers(0, 1000),
+)
+def test_groups_of_unreadable_rows_are_replaced(kinds: list[str], wanted: int, order: int) -> None:
+    kinds = [*kinds, *[GOOD] * 30]
+    choice = run(kinds, wanted, SelectionConfig(), order)
+    readable = [number for number, kind in enumerate(kinds) if kind != UNREADABLE]
+    assert list(choice.kept()) == readable[:wanted]
+    assert choice.unreadable == kinds[: readable[wanted - 1]].count(UNREADABLE)
+
+
+def test_replacements_of_unreadable_rows_are_limited() -> None:
+    choice = run([UNREADABLE] * 100, 2, SelectionConfig(), 0)
+    assert choice.begun == 2 + MOST_UNREADABLE
+    assert list(choice.kept()) == [0, 1]  # the trainer reports that no episode is left
 
 
 def test_choice_begins_no_more_groups_than_may_be_needed() -> None:

@@ -132,6 +132,26 @@ def test_episodes_hold_the_commit_and_are_rescored_after_the_branch_has_moved(
     assert "equal: 2" in done.stdout, done.stderr
 
 
+def test_rows_of_the_hub_have_splits_and_configurations(hub: Hub, client: Client) -> None:
+    image = stars("one")["direct_attributes/sa_0.png"]
+    row = {"image": "photos/a.png", "question": "Which?", "answer": "red"}
+    files = {"train/photos/a.png": image, "test/photos/a.png": image}
+    for split in ("train", "test"):
+        lines = [{**row, "id": number} for number in range(len(split))]
+        text = "".join(json.dumps(each) + "\n" for each in lines)
+        files[f"{split}/rows.jsonl"] = text.encode()
+    declared = "".join(
+        f"  - split: {split}\n    path: {split}/rows.jsonl\n" for split in ("train", "test")
+    )
+    files["README.md"] = (
+        f"---\nconfigs:\n- config_name: all\n  data_files:\n{declared}---\n".encode()
+    )
+    commit = hub.push("lab/signs", files)
+    both, test = client.open("rows:hub:lab/signs", "rows:hub:lab/signs?config=all&split=test")
+    assert both == {"revision": commit, "options": [[]] * 9}
+    assert test == {"revision": commit, "options": [[]] * 4}
+
+
 def test_options_of_the_data_set_follow_the_revision(hub: Hub, client: Client) -> None:
     commit = hub.push("lab/stars", stars("one"))
     program = "import sys; from visenv.data.hub_snapshot import pinned; print(pinned(sys.argv[1]))"

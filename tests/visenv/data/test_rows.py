@@ -38,7 +38,7 @@ def color_of(image: Image) -> tuple[int, ...]:
 
 @pytest.mark.component("pyarrow")
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_format_gives_the_same_samples(tmp_path: Path, suffix: str) -> None:
+def test_formats_give_the_same_samples(tmp_path: Path, suffix: str) -> None:
     photo(tmp_path / "photos" / "0.png", RED)
     photo(tmp_path / "photos" / "1.png", BLUE)
     rows = [row(0, id="a", kind="color"), row(1, id="b", kind="color", answer="blue, dark")]
@@ -208,7 +208,7 @@ def test_indices_of_options_are_announced(tmp_path: Path, caplog: pytest.LogCapt
     .filter(lambda texts: len({*texts}) == len(texts)),
     st.data(),
 )
-def test_the_text_of_an_option_selects_it(options: list[str], data: st.DataObject) -> None:
+def test_text_of_an_option_selects_it(options: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(options) - 1))
     assert right_letter(options[place], options) == chr(ord("A") + place)
 
@@ -264,7 +264,7 @@ def test_rows_without_a_split_are_held_out_by_the_hash_of_their_id(tmp_path: Pat
     assert 160 <= len(half) <= 240
 
 
-def test_a_small_set_has_a_held_out_row(tmp_path: Path) -> None:
+def test_small_set_has_a_held_out_row(tmp_path: Path) -> None:
     photo(tmp_path / "photos" / "0.png")
     path = write_lines(tmp_path / "my.jsonl", [row(id=number) for number in range(3)])
     assert len(open_rows(path, "split=test")) == 1
@@ -361,7 +361,9 @@ BAD_ROWS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_ROWS)
-def test_a_bad_row_is_reported_and_the_rest_continues(tmp_path: Path, name: str) -> None:
+def test_row_that_cannot_be_used_is_reported_and_the_rest_continues(
+    tmp_path: Path, name: str
+) -> None:
     bad, message = BAD_ROWS[name]
     photo(tmp_path / "photos" / "0.png")
     good = row(id="good")
@@ -414,7 +416,7 @@ FILES: dict[str, tuple[bytes | None, str]] = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_bad_files(tmp_path: Path, name: str, suffix: str) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, suffix: str) -> None:
     content, message = FILES[name]
     path = tmp_path / f"my{suffix}"
     if content is not None:
@@ -428,7 +430,7 @@ def test_bad_files(tmp_path: Path, name: str, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".tsv"])
-def test_a_byte_order_mark_is_skipped(tmp_path: Path, suffix: str) -> None:
+def test_byte_order_mark_is_skipped(tmp_path: Path, suffix: str) -> None:
     photo(tmp_path / "photos" / "0.png")
     path = write_table(tmp_path / f"my{suffix}", [row()])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
@@ -436,14 +438,14 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv"])
-def test_a_row_in_another_encoding_is_reported(tmp_path: Path, suffix: str) -> None:
+def test_row_in_another_encoding_is_reported(tmp_path: Path, suffix: str) -> None:
     photo(tmp_path / "photos" / "0.png")
     path = write_table(tmp_path / f"my{suffix}", [row(), row(question="Wie groß?")])
     path.write_bytes(path.read_bytes().replace("ß".encode(), b"\xdf").replace(b"\\u00df", b"\xdf"))
     assert "not UTF-8: byte 0xdf at byte" in only_problem(path)
 
 
-def test_a_missing_column_names_the_columns_that_exist(tmp_path: Path) -> None:
+def test_missing_column_names_the_columns_that_exist(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "my.jsonl", [{"image": "0.png", "q": "What?", "a": "red"}])
     with pytest.raises(DataError, match=r"recognized as the question .* are image, q, a\. Name it"):
         open_rows(path)
@@ -455,7 +457,7 @@ def test_a_missing_column_names_the_columns_that_exist(tmp_path: Path) -> None:
         open_rows(path, "quesiton=q")
 
 
-def test_two_files_with_different_columns(tmp_path: Path) -> None:
+def test_files_with_different_columns(tmp_path: Path) -> None:
     photo(tmp_path / "photos" / "0.png")
     write_table(tmp_path / "a.csv", [row()])
     write_table(tmp_path / "b.csv", [{"image": "photos/0.png", "q": "What?", "answer": "red"}])
@@ -463,7 +465,7 @@ def test_two_files_with_different_columns(tmp_path: Path) -> None:
         open_rows(tmp_path)
 
 
-def test_two_formats_in_a_folder(tmp_path: Path) -> None:
+def test_formats_are_not_mixed_in_a_folder(tmp_path: Path) -> None:
     write_table(tmp_path / "a.csv", [row()])
     write_table(tmp_path / "b.jsonl", [row()])
     with pytest.raises(ConfigurationError, match=r"several formats \(\.csv, \.jsonl\)"):
@@ -489,7 +491,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_image_is_reported_at_first_use(
+def test_broken_image_is_reported_at_first_use(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     photo(tmp_path / "photos" / "0.png").write_bytes(BROKEN[name][0])
@@ -503,7 +505,7 @@ def test_a_broken_image_is_reported_at_first_use(
     assert sum("my.jsonl:1: " in each.message for each in caplog.records) == 1
 
 
-def test_an_image_of_100_megapixels_is_refused(tmp_path: Path) -> None:
+def test_image_of_100_megapixels_is_refused(tmp_path: Path) -> None:
     path = photo(tmp_path / "photos" / "0.png")
     PIL.Image.new("1", (10_000, 10_001)).save(path)
     source = open_rows(write_lines(tmp_path / "my.jsonl", [row()]))
@@ -520,7 +522,7 @@ def test_an_image_of_100_megapixels_is_refused(tmp_path: Path) -> None:
         ([100, 200, 500, 2000], "scale=0-1000", True),
     ],
 )
-def test_a_box_in_the_wrong_scale_names_the_option(
+def test_box_in_the_wrong_scale_names_the_option(
     tmp_path: Path, box: list[float], options: str, is_known_at_opening: bool
 ) -> None:
     photo(tmp_path / "photos" / "0.png", size=(100, 80))
@@ -577,7 +579,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_any_cell_gives_images_or_a_reason(value: Any) -> None:
+def test_cells_give_images_or_a_reason(value: Any) -> None:
     try:
         cells = image_cells(value)
     except DataError:
@@ -586,7 +588,7 @@ def test_any_cell_gives_images_or_a_reason(value: Any) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=4))
-def test_any_row_is_used_or_reported(values: list[Any]) -> None:
+def test_rows_are_used_or_reported(values: list[Any]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
