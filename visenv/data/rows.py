@@ -6,7 +6,7 @@ import base64
 import binascii
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -104,6 +104,10 @@ class RowSource(ABC):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield all samples, in order."""
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> Sample:
         """Return the sample at `index`, 0 to ``len(self) - 1``.

@@ -200,8 +200,9 @@ def _listed(content: Any, path: Path) -> list[Any]:
         listed = next(
             (content[key] for key in LIST_KEYS if isinstance(content.get(key), list)), None
         )
-        if listed is None and content and all(isinstance(row, dict) for row in content.values()):
-            listed = [{"id": key, **row} for key, row in content.items()]
+        if listed is None and any(isinstance(row, dict) for row in content.values()):
+            rows = content.items()
+            listed = [{"id": key, **row} if isinstance(row, dict) else row for key, row in rows]
         content = listed
     if not isinstance(content, list):
         keys = ", ".join(LIST_KEYS)

@@ -9,19 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from typing_extensions import override
 
 from visenv.data.box_units import UNITS, check_scale, in_pixels, read_boxes
-from visenv.data.cells import ImageCell, find_file, image_cells, short_text
+from visenv.data.cells import find_file, short_text
 from visenv.data.columns import ALIASES, find_columns
 from visenv.data.row import QUESTIONS, Row, RowSchema, box_fields
 from visenv.data.row_documents import RowDocuments
 from visenv.data.rows import RowLocation, RowSource
 from visenv.data.splits import SplitChoice
 from visenv.data.table_files import TableFile, find_tables
-from visenv.data.tables import DataTable, ParquetTable, open_table
+from visenv.data.table_source import EncodedImages, TableSource
+from visenv.data.tables import DataTable, open_table
 from visenv.data.video_file import open_video
 from visenv.errors import DataError
 from visenv.presets import check_choice
@@ -34,14 +35,7 @@ _noted: set[str] = set()
 _MOST_SHOWN = 10
 
 
-class _Encoded(NamedTuple):
-    """Locates images that are not files: they are read from the table again."""
-
-    table: int
-    key: Any
-
-
-class Rows(RowSource):
+class Rows(TableSource):
     """Loads rows with a column for each of image, question, answer and so on.
 
     The columns depend on the environment, which passes a `RowSchema`. A column is found by its
@@ -93,15 +87,18 @@ class Rows(RowSource):
         split_column: str = "",
         **columns: str,
     ) -> None:
-        super().__init__()
+        RowSource.__init__(self)  # the files depend on options
         check_choice("boxes", boxes, ("xyxy", "xywh"))
         check_choice("scale", scale, ("pixels", *UNITS))
         self.schema = schema
-        self.ground_truth = schema.ground_truth  # type: ignore[misc]  # depends on the schema
+        self.ground_truth = schema.ground_truth  # type: ignore[misc, assignment]  # depends on the schema
         if schema.score is not None:
             self.score = schema.score
         self._is_xywh, self._scale = boxes == "xywh", scale
         self._boxes: dict[str, tuple[Box, ...]] = {}
+        self._splits: dict[str, str] = {}
+        self._file_split = ""
+        self._has_index = False
         files = find_tables(str(place), config)
         self._split = SplitChoice(split, holdout, files)
         files = [file for file in files if self._split.may_have(file)]
@@ -113,9 +110,10 @@ class Rows(RowSource):
             given["split"] = split_column
         present = {table.path: table.columns for table in self._tables}
         self.columns = find_columns(schema.reads, schema.needs, given, present)
+        self.image_columns = self.columns["image"]
         with _collector_paused():
-            has_index = self._load(files)
-        if has_index:
+            self._load_rows(files)
+        if self._has_index:
             self.note(f"{place}: answers that are whole numbers are indices of options, from 0.")
         self._require_some(str(place), present)
         self._report(str(place))
@@ -132,68 +130,55 @@ class Rows(RowSource):
 
     # ------------------------------------------------------------------ opening
 
-    def _load(self, files: Sequence[TableFile]) -> bool:
-        """Keep the rows of all tables, then those of the split.
-
-        Returns:
-            Whether an answer was read as the index of an option.
-        """
-        splits: list[str] = []
-        has_index = False
-        for number, (file, table) in enumerate(zip(files, self._tables, strict=True)):
-            for row in table.rows(self._large(table)):
-                with self._listing(row.place):
-                    values = row.read()
-                    read = self._row(row.place, values, file.split)
-                    images = self._files(values, _Encoded(number, row.key))
-                    self._keep(row.place, self.schema.sample(read), images)
-                    splits.append(file.split or read.optional_text("split"))
-                    has_index = has_index or read.answer_is_index
+    def _load_rows(self, files: Sequence[TableFile]) -> None:
+        """Keep the rows of all tables, then those of the split."""
+        for file, table in zip(files, self._tables, strict=True):
+            self._file_split = file.split
+            self._load(table)
+        splits = [self._splits.get(identity, "") for identity in self._ids]
         self._select(self._split.choose(self._ids, splits))
-        return has_index
 
-    def _row(self, place: RowLocation, values: Mapping[str, Any], split: str) -> Row:
-        identity = self._identity(place, values)
-        if split:  # ids are often unique only within a split
-            identity = f"{split}/{identity}"
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        identity = self._identity(place, row)
         boxes: tuple[Box, ...] = ()
         for column in self.columns["box"]:
-            boxes = read_boxes(values.get(column), is_xywh=self._is_xywh)
+            boxes = read_boxes(row.get(column), is_xywh=self._is_xywh)
         if boxes:
             check_scale(boxes, self._scale)
             self._boxes[identity] = boxes
-        return Row(place, identity, values, self.columns, boxes, self.library.add)
+        read = Row(place, identity, row, self.columns, boxes, self.library.add)
+        sample = self.schema.sample(read)
+        self._has_index = self._has_index or read.answer_is_index
+        split = self._file_split or read.optional_text("split")
+        if split:
+            self._splits[identity] = split
+        return sample
 
-    def _identity(self, place: RowLocation, values: Mapping[str, Any]) -> str:
+    def _identity(self, place: RowLocation, row: Mapping[str, Any]) -> str:
+        identity = f"{Path(place.file).name}:{place.row}"
         for column in self.columns["id"]:
-            if values.get(column) is not None:
-                return short_text(values[column], "id")
-        return f"{Path(place.file).name}:{place.row}"
+            if row.get(column) is not None:
+                identity = short_text(row[column], "id")
+        # Ids are often unique only within a split.
+        return f"{self._file_split}/{identity}" if self._file_split else identity
 
-    def _large(self, table: DataTable) -> list[str]:
-        """Return the columns of a Parquet file with encoded images."""
-        if not isinstance(table, ParquetTable):
-            return []
-        names = [name for name in self.columns["image"] if name in table.types]
-        return [name for name in names if not _has_paths(table, name)]
-
-    def _files(self, values: Mapping[str, Any], encoded: _Encoded) -> Any:
-        """Return the paths of images or of the video, or where encoded images can be read again."""
+    @override
+    def _images_of(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
+        """Return the path of the video, or the images."""
         for column in self.columns["video"]:
-            return find_file(short_text(values.get(column), "video"), self._folders)
-        names = self.columns["image"]
-        large = [name for name in names if name not in values]
-        cells = [cell for name in names for cell in image_cells(values.get(name))]
-        if not large:
-            self._check_count(len(cells))
-        if large or any(cell.encoded is not None for cell in cells):
-            return encoded
-        return tuple([find_file(cell.path, self._folders) for cell in cells])
+            return find_file(short_text(row.get(column), "video"), self._folders)
+        return super()._images_of(row, encoded)
 
+    @override
+    def _image_path(self, name: str) -> str:
+        return find_file(name, self._folders)
+
+    @override
     def _check_count(self, count: int) -> None:
         most = self.schema.most_images
         if not count and "image" in self.schema.needs:
-            raise DataError(f"no image under {' or '.join(self.columns['image'])}")
+            raise DataError(f"no image under {' or '.join(self.image_columns)}")
         if most is not None and count > most:
             raise DataError(f"the row has {count} images; this environment shows {most}")
 
@@ -224,17 +209,7 @@ class Rows(RowSource):
     def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         if isinstance(images, str):
             return open_video(images, self.schema.most_frames)[0]
-        if not isinstance(images, _Encoded):
-            return tuple([Image.from_file(path) for path in images])
-        cells = list(self._encoded_cells(images))
-        self._check_count(len(cells))
-        return tuple([cell.open(self._folders, f"the image of {place}") for cell in cells])
-
-    def _encoded_cells(self, images: _Encoded) -> Iterator[ImageCell]:
-        names = self.columns["image"]
-        values = self._tables[images.table].cells(images.key, names)
-        for name in names:
-            yield from image_cells(values.get(name))
+        return super()._open_images(place, images)
 
     @override
     def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
@@ -282,14 +257,3 @@ def _folders(folder: str, tables: Sequence[DataTable]) -> list[str]:
     parents = dict.fromkeys(str(table.path.parent) for table in tables)
     inner = [str(Path(parent) / "images") for parent in parents]
     return [*parents, *(name for name in inner if Path(name).is_dir())]
-
-
-def _has_paths(table: ParquetTable, name: str) -> bool:
-    """Return whether a column contains paths rather than encoded images."""
-    kind = table.types[name]
-    if "binary" in kind or "struct" in kind:
-        return False
-    first = next(iter(table.rows([other for other in table.columns if other != name])), None)
-    if first is None or first.problem:
-        return False
-    return all(cell.encoded is None for cell in image_cells(first.fields.get(name)))

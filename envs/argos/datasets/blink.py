@@ -8,22 +8,20 @@ of the test split are hidden (``"hidden"``), so the validation split is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
-from .common import ParquetBenchmark, Scored, accuracies, mean, option_at, texts
+from .common import Benchmark, Scored, accuracies, mean, option_at, texts
 
 TASKS = 14
-_IMAGES = tuple(f"image_{number}" for number in range(1, 5))
 
 
-class Blink(ParquetBenchmark):
+class Blink(Benchmark):
     """Loads BLINK from a local folder. `Sample.kind` is the task.
 
     Args:
@@ -33,10 +31,8 @@ class Blink(ParquetBenchmark):
         DataError: If the folder has no such file, or no row can be used.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        path = existing_folder(folder)
-        super().__init__(first_files(path, ("*/val-*.parquet", "val-*.parquet")), _IMAGES)
-        self._require_rows(path)
+    patterns = ("*/val-*.parquet", "val-*.parquet")
+    image_columns = tuple(f"image_{number}" for number in range(1, 5))
 
     @override
     def summary(self, scored: Scored) -> dict[str, float]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_file, json_list, json_object
-from visenv.data.rows import RowLocation, existing_folder, first_files, image_by_end, text_of
+from typing_extensions import override
+
+from visenv.data.rows import RowLocation, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
-from .common import FileBenchmark
+from .common import Benchmark
 
 QUESTION = "Which caption describes the image?"
 
 
-class SugarCrepe(FileBenchmark):
+class SugarCrepe(Benchmark):
     """Loads SugarCrepe (Hsieh et al., 2023): 7,511 pairs of captions of COCO val2017 in 7 files.
 
     The paper says 7,512. Each file is an object of rows with ``filename``, ``caption`` and
@@ -32,22 +33,27 @@ class SugarCrepe(FileBenchmark):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    patterns = ("data/*_*.json", "*_*.json")
+    image_columns = ("filename",)
+    image_folders: Sequence[str] = ("val2017", "images", "")
+
     def __init__(self, folder: str | Path, images: str = "") -> None:
-        super().__init__()
-        path = existing_folder(folder)
-        places = [Path(images)] if images else [path / "val2017", path / "images", path]
-        patterns = ("data/*_*.json", "*_*.json")
-        for file in first_files(path, patterns):
-            rows = json_object(json_file(file))
-            for number, (key, row) in enumerate(rows.items(), start=1):
-                place = RowLocation(str(file), number)
-                with self._listing(place):
-                    image = image_by_end(places, text_of(row, "filename"))
-                    self._keep(place, _sugar(file.stem, key, row), [image])
-        self._require_rows(path)
+        if images:
+            self.image_folders = (str(Path(images).absolute()),)
+        super().__init__(folder)
+
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        kind = Path(place.file).stem
+        true, false = text_of(row, "caption"), text_of(row, "negative_caption")
+        identity = f"sugar_crepe-{kind}-{row['id']}"
+        swapped = hashlib.sha256(identity.encode()).digest()[0] % 2 == 1
+        options = (false, true) if swapped else (true, false)
+        truth = MediaTruth(options=options, labels={"source": "SugarCrepe"})
+        return Sample(identity, QUESTION, answers=(true,), kind=kind, ground_truth=truth)
 
 
-class CounterCurate(FileBenchmark):
+class CounterCurate(Benchmark):
     """Loads CounterCurate (Zhang et al., 2024): left, right, up and down on images of Flickr30k.
 
     Folder: ``llava_sample_data/test_{left_right,up_down,left_right_up_down}_.json``, lists of rows
@@ -64,42 +70,28 @@ class CounterCurate(FileBenchmark):
     """
 
     splits = ("left_right_up_down", "left_right", "up_down")
+    image_folders: Sequence[str] = ("images", "flickr30k-images", "")
 
     def __init__(
         self, folder: str | Path, images: str = "", split: str = "left_right_up_down"
     ) -> None:
-        super().__init__()
-        path = existing_folder(folder)
-        places = [Path(images)] if images else [path / "images", path / "flickr30k-images", path]
-        patterns = (f"llava_sample_data/test_{split}_.json", f"test_{split}_.json")
-        file = first_files(path, patterns)[0]
-        for number, row in enumerate(json_list(file), start=1):
-            place = RowLocation(str(file), number)
-            with self._listing(place):
-                image = image_by_end(places, text_of(row, "image"))
-                self._keep(place, _conversation(number, split, row), [image])
-        self._require_rows(path)
+        if images:
+            self.image_folders = (str(Path(images).absolute()),)
+        self.split = split
+        self.patterns = (f"llava_sample_data/test_{split}_.json", f"test_{split}_.json")
+        super().__init__(folder)
 
-
-def _sugar(kind: str, key: str, row: Mapping[str, Any]) -> Sample:
-    true, false = text_of(row, "caption"), text_of(row, "negative_caption")
-    identity = f"sugar_crepe-{kind}-{key}"
-    swapped = hashlib.sha256(identity.encode()).digest()[0] % 2 == 1
-    options = (false, true) if swapped else (true, false)
-    truth = MediaTruth(options=options, labels={"source": "SugarCrepe"})
-    return Sample(identity, QUESTION, answers=(true,), kind=kind, ground_truth=truth)
-
-
-def _conversation(number: int, split: str, row: Mapping[str, Any]) -> Sample:
-    said = row.get("conversations")
-    if not isinstance(said, list) or len(said) < 2:
-        raise DataError(f"conversations must be a question and an answer, got {said!r:.80}")
-    question, answer = text_of(said[0], "value"), text_of(said[1], "value")
-    identity = str(row.get("id", number))
-    return Sample(
-        f"counter_curate-{split}-{number}-{identity}",
-        question.replace("<image>", "").strip(),
-        answers=(answer.strip(),),
-        kind=split,
-        ground_truth=MediaTruth(labels={"source": "CounterCurate"}),
-    )
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        said = row.get("conversations")
+        if not isinstance(said, list) or len(said) < 2:
+            raise DataError(f"conversations must be a question and an answer, got {said!r:.80}")
+        question, answer = text_of(said[0], "value"), text_of(said[1], "value")
+        identity = str(row.get("id", place.row))
+        return Sample(
+            f"counter_curate-{self.split}-{place.row}-{identity}",
+            question.replace("<image>", "").strip(),
+            answers=(answer.strip(),),
+            kind=self.split,
+            ground_truth=MediaTruth(labels={"source": "CounterCurate"}),
+        )

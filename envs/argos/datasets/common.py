@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from typing_extensions import override
-
-from visenv.data.parquet import ParquetShards
-from visenv.data.rows import RowLocation, RowSource, image_from_cell
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError
-from visenv.types import Image, Sample
+from visenv.types import Sample
 from visenv.verifier import rule_score
 
 from ..ground_truth import MediaTruth
@@ -25,7 +21,7 @@ Scored = Iterable[tuple[Sample, float]]
 _LETTER = re.compile(r"\(?([A-Z])\)?")
 
 
-class Benchmark(RowSource):
+class Benchmark(TableSource):
     """Implements a loader that compares answers by the rules of the verifier."""
 
     ground_truth = MediaTruth
@@ -37,47 +33,6 @@ class Benchmark(RowSource):
     def summary(self, scored: Scored) -> dict[str, float]:
         """Return the published figures, 0 to 1: the accuracy by kind, and the total."""
         return accuracies(scored)
-
-
-class ParquetBenchmark(Benchmark):
-    """Implements a loader that reads parquet shards with images in their columns.
-
-    Args:
-        files: The shards.
-        image_columns: The columns with images, some of which may be empty.
-
-    Raises:
-        DataError: If no row can be used.
-    """
-
-    def __init__(self, files: Sequence[Path], image_columns: Sequence[str]) -> None:
-        super().__init__()
-        self._columns = tuple(image_columns)
-        self._shards = ParquetShards(files, image_columns)
-        self._present = [name for name in image_columns if name in self._shards.columns]
-        for row in self._shards.rows():
-            with self._listing(row.place):
-                self._keep(row.place, self._sample(row.place, row.read()), row.number)
-
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
-        """Return the sample of a row, without images."""
-        raise NotImplementedError
-
-    @override
-    def _open_images(self, place: RowLocation, images: int) -> tuple[Image, ...]:
-        cells = [(name, self._shards.cell(images, name)) for name in self._present]
-        found = [image_from_cell(cell, f"{place} {name}") for name, cell in cells if cell]
-        if not found:
-            raise DataError("the row has no image")
-        return tuple(found)
-
-
-class FileBenchmark(Benchmark):
-    """Implements a loader whose images are files, which it opens for each sample."""
-
-    @override
-    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
-        return tuple(Image.from_file(path) for path in images)
 
 
 def option_at(letter: Any, options: Sequence[str]) -> str:

@@ -9,19 +9,18 @@ that on Omni3D, and the total is the mean of the 2D and 3D accuracies, not the m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
-from .common import ParquetBenchmark, Scored, mean, option_at, texts
+from .common import Benchmark, Scored, mean, option_at, texts
 
 
-class CVBench(ParquetBenchmark):
+class CVBench(Benchmark):
     """Loads CV-Bench from a local folder. `Sample.kind` is the task.
 
     Args:
@@ -31,11 +30,7 @@ class CVBench(ParquetBenchmark):
         DataError: If the folder has no such file, or no row can be used.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        path = existing_folder(folder)
-        patterns = ("test_[23]d.parquet", "*/test-*.parquet", "test-*.parquet")
-        super().__init__(first_files(path, patterns), ("image",))
-        self._require_rows(path)
+    patterns = ("test_[23]d.parquet", "*/test-*.parquet", "test-*.parquet")
 
     @override
     def summary(self, scored: Scored) -> dict[str, float]:

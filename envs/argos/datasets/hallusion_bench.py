@@ -19,18 +19,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from typing_extensions import override
 
-from visenv.data.json_rows import json_list
-from visenv.data.rows import RowLocation, existing_folder, first_files, image_by_end, text_of
+from visenv.data.rows import RowLocation, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
-from .common import FileBenchmark, Scored, mean
+from .common import Benchmark, Scored, mean
 
 JUDGE = "rules"
 """Name of the method that classifies the answers, which is reported with results."""
@@ -38,7 +37,7 @@ JUDGE = "rules"
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 
 
-class HallusionBench(FileBenchmark):
+class HallusionBench(Benchmark):
     """Loads HallusionBench from a local folder. `Sample.kind` is the category, VD or VS.
 
     Args:
@@ -48,18 +47,9 @@ class HallusionBench(FileBenchmark):
         DataError: If the folder has no such file, or no row can be used.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__()
-        path = existing_folder(folder)
-        file = first_files(path, ("HallusionBench.json", "data/HallusionBench.json"))[0]
-        places = [path, path / "hallusion_bench", path / "images"]
-        for number, row in enumerate(json_list(file), start=1):
-            place = RowLocation(str(file), number)
-            with self._listing(place):
-                sample = _sample(row)
-                name = row.get("filename")
-                self._keep(place, sample, [image_by_end(places, name)] if name else [])
-        self._require_rows(path)
+    patterns = ("HallusionBench.json", "data/HallusionBench.json")
+    image_columns = ("filename",)
+    image_folders = ("", "hallusion_bench", "images")
 
     @override
     def score(self, answer: str, sample: Sample) -> float:
@@ -87,6 +77,31 @@ class HallusionBench(FileBenchmark):
             "qAcc": mean([min(scores) for scores in pairs.values()]),
         }
 
+    @override
+    def _check_count(self, count: int) -> None:
+        """Accept rows without a figure."""
+
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        question = text_of(row, "question")
+        if row.get("gt_answer") not in ("0", "1", 0, 1):
+            raise DataError(f'gt_answer must be "0" or "1", got {row.get("gt_answer")!r}')
+        group = "/".join(str(row.get(key)) for key in ("category", "subcategory", "set_id"))
+        has_figure = str(row.get("visual_input")) != "0"
+        figure, asked = str(row.get("figure_id")), str(row.get("question_id"))
+        labels = {
+            "pair": f"{group}/{asked}",
+            "figure": f"{group}/{figure}" if has_figure else "none",
+            "source": "HallusionBench",
+        }
+        return Sample(
+            id=f"hallusion_bench-{group}/{figure}/{asked}",
+            question=question,
+            answers=("yes" if str(row["gt_answer"]) == "1" else "no",),
+            kind=str(row.get("category")),
+            ground_truth=MediaTruth(labels=labels),
+        )
+
 
 def verdict_of(answer: str) -> Literal["yes", "no", "unclear"]:
     """Classify an answer by its first word."""
@@ -95,24 +110,3 @@ def verdict_of(answer: str) -> Literal["yes", "no", "unclear"]:
     if word in ("yes", "no"):
         return "yes" if word == "yes" else "no"
     return "unclear"
-
-
-def _sample(row: Any) -> Sample:
-    question = text_of(row, "question")
-    if row.get("gt_answer") not in ("0", "1", 0, 1):
-        raise DataError(f'gt_answer must be "0" or "1", got {row.get("gt_answer")!r}')
-    group = "/".join(str(row.get(key)) for key in ("category", "subcategory", "set_id"))
-    has_figure = str(row.get("visual_input")) != "0"
-    figure, asked = str(row.get("figure_id")), str(row.get("question_id"))
-    labels = {
-        "pair": f"{group}/{asked}",
-        "figure": f"{group}/{figure}" if has_figure else "none",
-        "source": "HallusionBench",
-    }
-    return Sample(
-        id=f"hallusion_bench-{group}/{figure}/{asked}",
-        question=question,
-        answers=("yes" if str(row["gt_answer"]) == "1" else "no",),
-        kind=str(row.get("category")),
-        ground_truth=MediaTruth(labels=labels),
-    )

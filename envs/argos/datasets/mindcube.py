@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.json_rows import json_object, read_rows
-from visenv.data.rows import existing_folder, first_files, id_of, image_by_end, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.errors import DataError
 from visenv.types import Sample
 
 from ..ground_truth import MediaTruth
-from .common import FileBenchmark, Scored, accuracies, option_at, texts
+from .common import Benchmark, Scored, accuracies, option_at
 
 SETTINGS = ("rotation", "among", "around", "translation")
 _OPTION = re.compile(r"(?:^|\s)([A-Z])\.\s(.*?)(?=\s[A-Z]\.\s|$)", re.DOTALL)
 
 
-class MindCube(FileBenchmark):
+class MindCube(Benchmark):
     """Loads MindCube tiny from a local folder. `Sample.kind` is the setting.
 
     Args:
@@ -37,17 +35,9 @@ class MindCube(FileBenchmark):
         DataError: If the folder has no such file, or no row can be used.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__()
-        path = existing_folder(folder)
-        patterns = ("raw/MindCube_tinybench.jsonl", "MindCube_tinybench.jsonl")
-        for place, line in read_rows(first_files(path, patterns)[0]):
-            with self._listing(place):
-                row = json_object(line)
-                names = texts(row.get("images"), "images")
-                files = [image_by_end([path, path / "data", path / "raw"], name) for name in names]
-                self._keep(place, _sample(row), files)
-        self._require_rows(path)
+    patterns = ("raw/MindCube_tinybench.jsonl", "MindCube_tinybench.jsonl")
+    image_columns = ("images",)
+    image_folders = ("", "data", "raw")
 
     @override
     def summary(self, scored: Scored) -> dict[str, float]:
@@ -56,20 +46,20 @@ class MindCube(FileBenchmark):
         counted = [(sample, score) for sample, score in rows if sample.kind != "translation"]
         return accuracies(rows) | {"total": accuracies(counted)["total"]}
 
-
-def _sample(row: Mapping[str, Any]) -> Sample:
-    identity, text = id_of(row), text_of(row, "question")
-    found = _OPTION.findall(text)
-    options = tuple(option.strip() for _, option in found)
-    if "".join(letter for letter, _ in found) != "ABCDEFGH"[: len(found)] or len(found) < 2:
-        raise DataError(f"the question has no options A. B. …: {text!r:.80}")
-    setting = next((each for each in SETTINGS if each in identity), "")
-    if not setting:
-        raise DataError(f"the id {identity!r} contains none of the settings {SETTINGS}")
-    return Sample(
-        id=f"mindcube-{identity}",
-        question=text[: _OPTION.search(text).start()].strip(),  # type: ignore[union-attr]  # found
-        answers=(option_at(row.get("gt_answer"), options),),
-        kind=setting,
-        ground_truth=MediaTruth(options=options, labels={"setting": setting}),
-    )
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        identity, text = id_of(row), text_of(row, "question")
+        found = _OPTION.findall(text)
+        options = tuple(option.strip() for _, option in found)
+        if "".join(letter for letter, _ in found) != "ABCDEFGH"[: len(found)] or len(found) < 2:
+            raise DataError(f"the question has no options A. B. …: {text!r:.80}")
+        setting = next((each for each in SETTINGS if each in identity), "")
+        if not setting:
+            raise DataError(f"the id {identity!r} contains none of the settings {SETTINGS}")
+        return Sample(
+            id=f"mindcube-{identity}",
+            question=text[: _OPTION.search(text).start()].strip(),  # type: ignore[union-attr]  # found
+            answers=(option_at(row.get("gt_answer"), options),),
+            kind=setting,
+            ground_truth=MediaTruth(options=options, labels={"setting": setting}),
+        )

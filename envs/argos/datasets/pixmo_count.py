@@ -9,14 +9,13 @@ the content of a URL may change.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.parquet import ParquetShards
-from visenv.data.rows import RowLocation, existing_folder, first_files, text_of
+from visenv.data.rows import RowLocation, existing_folder, text_of
 from visenv.decoding.files import read_regular
 from visenv.decoding.pictures import MOST_BYTES
 from visenv.errors import DataError
@@ -38,36 +37,37 @@ class PixMoCount(Benchmark):
     """
 
     splits = ("train", "validation", "test")
+    image_columns = ("image_sha256",)
 
     def __init__(self, folder: str | Path, split: str = "train") -> None:
-        super().__init__()
-        path = existing_folder(folder)
-        files = first_files(path, (f"data/{split}-*.parquet", f"{split}-*.parquet"))
-        images = {each.stem: each for each in sorted((path / "images").glob("*"))}
-        for row in ParquetShards(files, ()).rows():
-            with self._listing(row.place):
-                digest = text_of(row.read(), "image_sha256")
-                if digest not in images:
-                    raise DataError(f"images/ has no file {digest}")
-                self._keep(row.place, _sample(row.number, row.fields), images[digest])
-        self._require_rows(path)
+        self.patterns = (f"data/{split}-*.parquet", f"{split}-*.parquet")
+        images = (existing_folder(folder) / "images").glob("*")
+        self._images = {each.stem: each for each in sorted(images)}
+        super().__init__(folder)
 
     @override
-    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
-        encoded = read_regular(images, MOST_BYTES)
-        if hashlib.sha256(encoded).hexdigest() != images.stem:
-            raise DataError(f"{images} does not have the SHA-256 of its name")
-        return (Image.from_bytes(encoded, str(images)),)
+    def _image_path(self, name: str) -> Path:
+        if name not in self._images:
+            raise DataError(f"images/ has no file {name}")
+        return self._images[name]
 
+    @override
+    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
+        (path,) = images
+        encoded = read_regular(path, MOST_BYTES)
+        if hashlib.sha256(encoded).hexdigest() != path.stem:
+            raise DataError(f"{path} does not have the SHA-256 of its name")
+        return (Image.from_bytes(encoded, str(path)),)
 
-def _sample(number: int, row: Mapping[str, Any]) -> Sample:
-    count, label = row.get("count"), text_of(row, "label")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise DataError(f"count must be a whole number, got {count!r}")
-    return Sample(
-        id=f"pixmo_count-{number}-{row['image_sha256'][:12]}",
-        question=f"How many {label} are there in the image?",
-        answers=(str(count),),
-        kind="count",
-        ground_truth=MediaTruth(labels={"source": "PixMo-Count"}),
-    )
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        digest, count, label = text_of(row, "image_sha256"), row.get("count"), text_of(row, "label")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise DataError(f"count must be a whole number, got {count!r}")
+        return Sample(
+            id=f"pixmo_count-{place.row - 1}-{digest[:12]}",
+            question=f"How many {label} are there in the image?",
+            answers=(str(count),),
+            kind="count",
+            ground_truth=MediaTruth(labels={"source": "PixMo-Count"}),
+        )

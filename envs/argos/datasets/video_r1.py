@@ -11,15 +11,14 @@ images and videos are in the same folder under their paths.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from typing_extensions import override
 
-from visenv.data.json_rows import json_list
-from visenv.data.rows import RowLocation, existing_folder, first_files, id_of, image_by_end, text_of
+from visenv.data.rows import RowLocation, id_of, text_of
 from visenv.data.video_file import open_video
 from visenv.errors import DataError
 from visenv.presets import check_choice
@@ -31,11 +30,6 @@ from .common import Benchmark, option_at
 
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Z])[.)]\s*(.*)", re.DOTALL)
-
-
-class _File(NamedTuple):
-    path: Path
-    is_video: bool
 
 
 class VideoR1(Benchmark):
@@ -54,6 +48,8 @@ class VideoR1(Benchmark):
     """
 
     splits = ("260k", "COT-165k")
+    image_columns = ("path",)
+    image_folders = ("",)
 
     def __init__(
         self,
@@ -63,52 +59,43 @@ class VideoR1(Benchmark):
     ) -> None:
         check_choice("media", media, ("image", "video"))
         check_choice("split", split, self.splits)
-        super().__init__()
-        path = existing_folder(folder)
-        file = first_files(path, (f"Video-R1-{split}.json",))[0]
-        for number, row in enumerate(json_list(file), start=1):
-            place = RowLocation(str(file), number)
-            with self._listing(place):
-                if text_of(row, "data_type") == media:
-                    self._keep(place, *_read(path, row, media == "video"))
-        self._require_rows(path)
+        self.media = media
+        self.patterns = (f"Video-R1-{split}.json",)
+        super().__init__(folder)
 
     @override
-    def _open_images(self, place: RowLocation, images: _File) -> tuple[Image, ...]:
-        if images.is_video:
-            return open_video(images.path, MAX_FRAMES)[0]
-        return (Image.from_file(images.path),)
+    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
+        if self.media == "video":
+            return open_video(images[0], MAX_FRAMES)[0]
+        return super()._open_images(place, images)
 
     @override
-    def _opened(self, sample: Sample, files: _File, images: tuple[Image, ...]) -> Sample:
-        if files.is_video:
-            times = open_video(files.path, MAX_FRAMES)[1]
+    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+        if self.media == "video":
+            times = open_video(files[0], MAX_FRAMES)[1]
             truth = replace(sample.truth_as(MediaTruth), times=times)
             sample = replace(sample, ground_truth=truth)
         return super()._opened(sample, files, images)
 
-
-def _read(folder: Path, row: Mapping[str, Any], is_video: bool) -> tuple[Sample, _File]:
-    file = image_by_end([folder], text_of(row, "path"))
-    found = _ANSWER.search(text_of(row, "solution"))
-    if found is None or not found[1].strip():
-        raise DataError(f"the solution has no <answer>: {row['solution']!r:.80}")
-    answer = found[1].strip()
-    options = _options(row.get("options"))
-    if options:
-        answer = option_at(answer[:1], options)
-    truth = MediaTruth(
-        options=options,
-        labels={"source": str(row.get("data_source", ""))},
-    )
-    sample = Sample(
-        id=f"video_r1-{id_of(row, 'problem_id')}",
-        question=text_of(row, "problem"),
-        answers=(answer,),
-        kind=text_of(row, "problem_type"),
-        ground_truth=truth,
-    )
-    return sample, _File(file, is_video)
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+        if text_of(row, "data_type") != self.media:
+            return ()
+        found = _ANSWER.search(text_of(row, "solution"))
+        if found is None or not found[1].strip():
+            raise DataError(f"the solution has no <answer>: {row['solution']!r:.80}")
+        answer = found[1].strip()
+        options = _options(row.get("options"))
+        if options:
+            answer = option_at(answer[:1], options)
+        source = str(row.get("data_source", ""))
+        return Sample(
+            id=f"video_r1-{id_of(row, 'problem_id')}",
+            question=text_of(row, "problem"),
+            answers=(answer,),
+            kind=text_of(row, "problem_type"),
+            ground_truth=MediaTruth(options=options, labels={"source": source}),
+        )
 
 
 def _options(value: Any) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
 from visenv.data.rows import RowLocation, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError
 from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import QuestionTruth, Sample
@@ -41,7 +41,7 @@ class DeepEyesTruth(QuestionTruth):
     style: str | None = None
 
 
-class DeepEyes(HubSource):
+class DeepEyes(TableSource):
     """Loads DeepEyes-47k from a local folder, as plain questions.
 
     `Sample.kind` is ``data_source``. The question is that of ``extra_info``, or else the last user

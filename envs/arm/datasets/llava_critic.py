@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
 from visenv.data.rows import RowLocation, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -53,7 +53,7 @@ _FINAL = re.compile(r"Final Score:\s*(\d{1,4}(?:\.\d+)?)")
 _ORDINALS = {"first": 1, "1": 1, "a": 1, "second": 2, "2": 2, "b": 2}
 
 
-class LLaVACritic(HubSource):
+class LLaVACritic(TableSource):
     """Loads LLaVA-Critic-113k from a local folder.
 
     A row with two responses becomes a sample that asks which one is better. A row with a caption

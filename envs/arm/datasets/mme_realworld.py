@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
-from visenv.data.rows import RowLocation, as_choices, id_of, image_by_end, text_of
+from visenv.data.rows import RowLocation, as_choices, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import QuestionTruth, Sample
@@ -31,7 +31,7 @@ VERSIONS = ("full", "lite")
 _OPTION = re.compile(r"\s*\(([A-Z])\)\s*(.*)", re.DOTALL)
 
 
-class MMERealWorld(HubSource):
+class MMERealWorld(TableSource):
     """Loads MME-RealWorld from a local folder.
 
     `Sample.answers` is the right letter. Results are reported by task (Perception, Reasoning) and
@@ -47,7 +47,8 @@ class MMERealWorld(HubSource):
     """
 
     ground_truth = QuestionTruth
-    image_columns = ("bytes",)
+    image_columns = ("Image", "bytes")
+    image_folders = ("", "data", "images")
 
     def __init__(self, folder: str | Path, version: str = "full") -> None:
         if version not in VERSIONS:
@@ -85,11 +86,6 @@ class MMERealWorld(HubSource):
         asked = as_choices(question.strip(), texts)
         name = f"mme_realworld-{self.version}-{identity}"
         return Sample(name, asked, (), (label,), labels["task"], truth)
-
-    @override
-    def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
-        folders = (self.folder, self.folder / "data", self.folder / "images")
-        return [image_by_end(folders, text_of(row, "Image"))]
 
 
 def _options(given: Any) -> list[str]:

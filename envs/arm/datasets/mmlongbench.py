@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
 from visenv.data.json_rows import written_list
 from visenv.data.rows import RowLocation, existing_folder, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError
 from visenv.types import Episode, EventLog, Sample
 
@@ -31,7 +31,7 @@ from .document_rows import document_of, library_of
 from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
 
 
-class MMLongBench(HubSource):
+class MMLongBench(TableSource):
     """Loads MMLongBench-Doc from a local folder, as plain questions about documents.
 
     `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``. Results are

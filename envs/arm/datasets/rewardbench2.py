@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
 from visenv.data.rows import RowLocation, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, EventLog, Sample
 
@@ -46,7 +46,7 @@ _TIE = re.compile(r"(?:ref|tied):[0-9]{1,9}")
 _TAG = re.compile(r"<[^<>]{0,100}>")
 
 
-class RewardBench2(HubSource):
+class RewardBench2(TableSource):
     """Loads RewardBench 2 from a local folder.
 
     `Sample.kind` is the subset. In Ties, a sample asks about one response: the verdict says whether

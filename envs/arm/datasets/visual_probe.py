@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
-from visenv.data.rows import RowLocation, image_by_end, text_of
+from visenv.data.rows import RowLocation, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError
 from visenv.rewards.vqa import normalize_answer, vqa_score
 from visenv.types import QuestionTruth, Sample
@@ -23,7 +23,7 @@ from visenv.types import QuestionTruth, Sample
 _IMAGE_TOKEN = re.compile(r"<image>\n?")
 
 
-class VisualProbe(HubSource):
+class VisualProbe(TableSource):
     """Loads VisualProbe from a local folder, as plain questions with free-form answers.
 
     `Sample.kind` is ``data_source``. The benchmark uses a language model to decide whether an
@@ -56,10 +56,3 @@ class VisualProbe(HubSource):
         kind = str(row.get("data_source") or "")
         identity = f"visual_probe-{Path(place.file).parent.name}-{number}"
         return Sample(identity, asked, (), (str(answer).strip(),), kind, QuestionTruth())
-
-    @override
-    def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
-        names = row.get("images")
-        if not isinstance(names, list) or not names:
-            raise DataError(f"images must be a list of names, got {names!r:.80}")
-        return [image_by_end((self.folder, self.folder / "images"), str(name)) for name in names]

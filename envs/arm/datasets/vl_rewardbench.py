@@ -24,8 +24,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.hub import HubSource
 from visenv.data.rows import RowLocation, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -44,7 +44,7 @@ GROUPS: Mapping[str, str] = {
 """The benchmark's three groups, by the first word of an id; any other word is general."""
 
 
-class VLRewardBench(HubSource):
+class VLRewardBench(TableSource):
     """Loads VL-RewardBench from a local folder.
 
     `Sample.kind` is the group, one of the three of `GROUPS`. The benchmark reports the mean over

@@ -7,21 +7,22 @@ steps ``mags-train`` and ``stratify``: rows with ``id``, ``question``, ``images`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_object, read_rows
-from visenv.data.rows import first_files, id_of, text_of
+from typing_extensions import override
+
+from visenv.data.rows import RowLocation, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.files import file_inside
 from visenv.types import QuestionTruth, Sample
 
-from .photo_questions import PhotoQuestions
-
 PARTS = {"1": "stage1.jsonl", "2": "stage2.jsonl", "evaluation": "evaluation.jsonl"}
 
 
-class MagsRows(PhotoQuestions):
+class MagsRows(TableSource):
     """Loads the curated samples of a stage, or those of the evaluation.
 
     Data set and difficulty are labels of the ground truth, so that results are grouped by them as
@@ -36,38 +37,34 @@ class MagsRows(PhotoQuestions):
         DataError: If there is no such file, or no row can be used.
     """
 
+    ground_truth = QuestionTruth
+    image_columns = ("images",)
+
     def __init__(self, folder: str | Path, stage: str = "1") -> None:
-        super().__init__(folder)
         if stage not in PARTS:
             raise UnknownNameError("stage of curated samples", stage, PARTS)
-        (file,) = first_files(self.folder, [PARTS[stage]])
-        for place, content in read_rows(file):
-            with self._listing(place):
-                row = json_object(content)
-                self._keep(place, _sample(row), self._image(row))
-        self._require_rows(self.folder)
+        self.patterns = (PARTS[stage],)
+        super().__init__(folder)
 
-    def _image(self, row: dict[str, Any]) -> Path:
-        images = row.get("images")
-        if not isinstance(images, list) or not images or not isinstance(images[0], str):
-            raise DataError(f"no images: {images!r:.80}")
-        path = file_inside(self.folder, images[0])
+    @override
+    def _image_path(self, name: str) -> Path:
+        path = file_inside(self.folder, name)
         if not path.is_file():
             raise DataError(f"there is no image {path}")
         return path
 
-
-def _sample(row: dict[str, Any]) -> Sample:
-    labels = {
-        "set": f"{text_of(row, 'dataset')} {text_of(row, 'difficulty')}",
-        "dataset": text_of(row, "dataset"),
-        "difficulty": text_of(row, "difficulty"),
-    }
-    return Sample(
-        id_of(row),
-        text_of(row, "question"),
-        (),
-        (text_of(row, "response"),),
-        text_of(row, "kind"),
-        QuestionTruth(labels=labels),
-    )
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        dataset, difficulty = text_of(row, "dataset"), text_of(row, "difficulty")
+        labels = {
+            "set": f"{dataset} {difficulty}",
+            "dataset": dataset,
+            "difficulty": difficulty,
+        }
+        return Sample(
+            id_of(row),
+            text_of(row, "question"),
+            answers=(text_of(row, "response"),),
+            kind=text_of(row, "kind"),
+            ground_truth=QuestionTruth(labels=labels),
+        )

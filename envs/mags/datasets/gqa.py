@@ -6,21 +6,21 @@ with ``imageId``, ``question`` and ``answer``; images are ``images/<imageId>.jpg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_file, json_object
-from visenv.data.rows import RowLocation, first_files, id_of, text_of
+from typing_extensions import override
+
+from visenv.data.rows import RowLocation, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import UnknownNameError
 from visenv.types import QuestionTruth, Sample
-
-from .photo_questions import PhotoQuestions
 
 SPLITS = ("train", "val", "testdev")
 
 
-class GQA(PhotoQuestions):
+class GQA(TableSource):
     """Loads GQA; `Sample.kind` is the structural type, for example ``"query"`` or ``"verify"``.
 
     Args:
@@ -32,33 +32,28 @@ class GQA(PhotoQuestions):
         DataError: If there is no such file, or no row can be used.
     """
 
+    ground_truth = QuestionTruth
+    image_columns = ("imageId",)
+
     def __init__(self, folder: str | Path, split: str = "testdev") -> None:
-        super().__init__(folder)
         if split not in SPLITS:
             raise UnknownNameError("split of GQA", split, SPLITS)
         name = f"{split}_balanced_questions.json"
-        (file,) = first_files(self.folder, [name, f"questions/{name}"])
-        self._load(_rows(file), _sample)
+        self.patterns = (name, f"questions/{name}")
+        super().__init__(folder)
 
+    @override
+    def _image_path(self, name: str) -> str | Path:
+        return super()._image_path(f"{name}.jpg")
 
-def _rows(file: Path) -> Iterator[tuple[RowLocation, Any]]:
-    content = json_object(json_file(file))
-    for number, (identity, row) in enumerate(content.items(), start=1):
-        yield (
-            RowLocation(str(file), number),
-            {**row, "id": identity} if isinstance(row, dict) else row,
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+        types = row.get("types")
+        kind = types.get("structural") if isinstance(types, dict) else None
+        return Sample(
+            f"gqa-{id_of(row)}",
+            text_of(row, "question"),
+            answers=(text_of(row, "answer"),),
+            kind=kind if isinstance(kind, str) else "query",
+            ground_truth=QuestionTruth(),
         )
-
-
-def _sample(row: dict[str, Any]) -> tuple[Sample, str]:
-    types = row.get("types")
-    kind = types.get("structural") if isinstance(types, dict) else None
-    sample = Sample(
-        f"gqa-{id_of(row)}",
-        text_of(row, "question"),
-        (),
-        (text_of(row, "answer"),),
-        kind if isinstance(kind, str) else "query",
-        QuestionTruth(),
-    )
-    return sample, f"{id_of(row, 'imageId')}.jpg"

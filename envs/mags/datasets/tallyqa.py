@@ -7,21 +7,23 @@ Layout: ``train.json`` and ``test.json``, lists of ``image`` (a path such as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import read_rows
-from visenv.data.rows import first_files, id_of, text_of
+from typing_extensions import override
+
+from visenv.data.rows import RowLocation, id_of, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import QuestionTruth, Sample
 
 from ..rewards import COUNTING
-from .photo_questions import PhotoQuestions, file_name
 
 SPLITS = ("train", "test")
 
 
-class TallyQA(PhotoQuestions):
+class TallyQA(TableSource):
     """Loads TallyQA; `Sample.kind` is ``"counting"``, and a label says simple or complex.
 
     Args:
@@ -33,27 +35,27 @@ class TallyQA(PhotoQuestions):
         DataError: If there is no such file, or no row can be used.
     """
 
+    ground_truth = QuestionTruth
+
     def __init__(self, folder: str | Path, split: str = "test") -> None:
-        super().__init__(folder)
         if split not in SPLITS:
             raise UnknownNameError("split of TallyQA", split, SPLITS)
-        (file,) = first_files(self.folder, [f"{split}.json"])
-        self._split = split
-        self._load(read_rows(file), self._sample)
+        self.split = split
+        self.patterns = (f"{split}.json",)
+        super().__init__(folder)
 
-    def _sample(self, row: dict[str, Any]) -> tuple[Sample, str]:
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         count = row.get("answer")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise DataError(f"the answer must be a count, got {count!r:.80}")
         simple = row.get("issimple")
         known = {True: "simple", False: "complex"}
         labels = {"complexity": known[simple]} if isinstance(simple, bool) else {}
-        sample = Sample(
-            f"tallyqa-{self._split}-{id_of(row, 'question_id', 'id')}",
+        return Sample(
+            f"tallyqa-{self.split}-{id_of(row, 'question_id', 'id')}",
             text_of(row, "question"),
-            (),
-            (str(count),),
-            COUNTING,
-            QuestionTruth(labels=labels),
+            answers=(str(count),),
+            kind=COUNTING,
+            ground_truth=QuestionTruth(labels=labels),
         )
-        return sample, file_name(row, "image")

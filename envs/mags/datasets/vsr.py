@@ -7,22 +7,26 @@ or one of their folders ``train2017`` and ``val2017``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import read_rows
-from visenv.data.rows import first_files, text_of
+from typing_extensions import override
+
+from visenv.data.rows import RowLocation, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import QuestionTruth, Sample
 
-from .photo_questions import PhotoQuestions, file_name
-
 VERSIONS = ("random", "zeroshot")
 SPLITS = ("train", "dev", "test")
-_FOLDERS = ("images", "data/images", "images/train2017", "images/val2017", "train2017", "val2017")
+_FOLDERS = (
+    *("", "images", "data/images"),
+    *("images/train2017", "images/val2017", "train2017", "val2017"),
+)
 
 
-class VSR(PhotoQuestions):
+class VSR(TableSource):
     """Loads VSR, asked as "Is it true that …?" and answered with "yes" or "no".
 
     `Sample.kind` is ``"relation"``; the relation is a label of the ground truth.
@@ -37,33 +41,30 @@ class VSR(PhotoQuestions):
         DataError: If there is no such file, or no row can be used.
     """
 
+    ground_truth = QuestionTruth
+    image_folders = _FOLDERS
+
     def __init__(self, folder: str | Path, version: str = "random", split: str = "test") -> None:
-        super().__init__(folder, _FOLDERS)
         for what, name, known in (("version", version, VERSIONS), ("split", split, SPLITS)):
             if name not in known:
                 raise UnknownNameError(f"{what} of VSR", name, known)
         self._prefix = f"vsr-{version}-{split}"
-        patterns = [f"{root}/{version}/{split}.jsonl" for root in ("data/splits", "splits")]
-        (file,) = first_files(self.folder, patterns)
-        self._rows_read = 0
-        self._load(read_rows(file), self._sample)
+        self.patterns = [f"{root}/{version}/{split}.jsonl" for root in ("data/splits", "splits")]
+        super().__init__(folder)
 
-    def _sample(self, row: dict[str, Any]) -> tuple[Sample, str]:
-        self._rows_read += 1
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         label = row.get("label")
         if label not in (0, 1):
             raise DataError(f"the label must be 0 or 1, got {label!r:.80}")
-        relation = str(row.get("relation", ""))
-        truth = QuestionTruth(options=("yes", "no"), labels={"relation": relation})
-        sample = Sample(
-            f"{self._prefix}-{self._rows_read}",
+        labels = {"relation": str(row.get("relation", ""))}
+        return Sample(
+            f"{self._prefix}-{place.row}",
             as_question(text_of(row, "caption")),
-            (),
-            ("yes" if label else "no",),
-            "relation",
-            truth,
+            answers=("yes" if label else "no",),
+            kind="relation",
+            ground_truth=QuestionTruth(options=("yes", "no"), labels=labels),
         )
-        return sample, file_name(row, "image")
 
 
 def as_question(caption: str) -> str:

@@ -17,28 +17,18 @@ The test split has no answers: its rows are loaded, and scoring one raises a `Da
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
-from visenv.data.parquet import ParquetShards
-from visenv.data.rows import (
-    RowLocation,
-    RowSource,
-    contents,
-    existing_folder,
-    image_file,
-    image_from_cell,
-    text_of,
-)
-from visenv.decoding.files import read_regular
-from visenv.decoding.json_text import read_json_file
+from visenv.data.rows import RowLocation, contents, image_file, text_of
+from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.vqa import normalize_answer, vqa_score
-from visenv.types import Image, QuestionTruth, Sample
+from visenv.types import QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT, Texts
 
 SPLITS = ("train", "val", "test")
@@ -59,7 +49,7 @@ class TextVQATruth(QuestionTruth):
     image_classes: Texts = ()
 
 
-class TextVQA(RowSource):
+class TextVQA(TableSource):
     """Loads one split of TextVQA from a local folder.
 
     `Sample.kind` is VQA's kind of the most common answer, ``"yes/no"``, ``"number"`` or
@@ -78,18 +68,10 @@ class TextVQA(RowSource):
     splits = SPLITS
 
     def __init__(self, folder: str | Path, split: str = "train") -> None:
-        super().__init__()
         if split not in SPLITS:
             raise UnknownNameError("split of TextVQA", split, SPLITS)
-        self.folder = existing_folder(folder)
         self.split = split
-        self._shards: ParquetShards | None = None
-        annotation = self._annotation()
-        if annotation is not None:
-            self._load_release(annotation)
-        else:
-            self._load_hub()
-        self._require_rows(self.folder)
+        super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return the official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
@@ -104,7 +86,42 @@ class TextVQA(RowSource):
             )
         return vqa_score(answer, sample.answers, mode="min3" if compat else "official")
 
-    def _row(self, row: Any) -> Sample:
+    @override
+    def _files(self) -> Sequence[Path]:
+        """Return the newest file of the release, or else the shards of the hub."""
+        for place in (self.folder, self.folder / "annotations"):
+            found = sorted(place.glob(f"TextVQA_*_{self.split}.json"))
+            if found:
+                self.image_columns, self.image_folders = ("image_id",), self._image_folders()
+                return found[-1:]
+        name = _HUB_NAMES.get(self.split, self.split)
+        shards = sorted((self.folder / "data").glob(f"{name}-*.parquet"))
+        if not shards:
+            raise DataError(
+                f"Expected TextVQA_0.5.1_{self.split}.json or data/{name}-*.parquet in "
+                f"{self.folder}; it holds {contents(self.folder)}."
+            )
+        return shards
+
+    def _image_folders(self) -> Sequence[str]:
+        name = "test_images" if self.split == "test" else "train_images"
+        zipped = "test_images" if self.split == "test" else "train_val_images"
+        tried = [name, f"{zipped}/{name}", f"images/{name}"]
+        found = [folder for folder in tried if (self.folder / folder).is_dir()]
+        if not found:
+            raise DataError(
+                f"Expected the images of split {self.split!r} in {self.folder / name}; "
+                f"{self.folder} holds {contents(self.folder)}."
+            )
+        return found
+
+    @override
+    def _image_path(self, name: str) -> Path:
+        """Return the image of an id, or of a path in a shard."""
+        return image_file([self.folder / folder for folder in self.image_folders], name, _SUFFIXES)
+
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         question = text_of(row, "question")
         number = row.get("question_id")
         if isinstance(number, bool) or not isinstance(number, int | str):
@@ -115,72 +132,6 @@ class TextVQA(RowSource):
         )
         name = f"textvqa-{self.split}-{number}"
         return Sample(name, question, (), answers, _kind(answers), truth)
-
-    @override
-    def _open_images(self, place: RowLocation, images: Path | int) -> tuple[Image, ...]:
-        if isinstance(images, Path):
-            return (Image.from_file(images),)
-        assert self._shards is not None
-        return (image_from_cell(self._shards.cell(images, "image"), f"the image of {place}"),)
-
-    # ------------------------------------------------------------------ the official release
-
-    def _annotation(self) -> Path | None:
-        for place in (self.folder, self.folder / "annotations"):
-            found = sorted(place.glob(f"TextVQA_*_{self.split}.json"))
-            if found:
-                return found[-1]
-        return None
-
-    def _load_release(self, file: Path) -> None:
-        folders = self._image_folders()
-        for number, row in enumerate(_data_of(file), start=1):
-            place = RowLocation(str(file), number)
-            with self._listing(place):
-                sample = self._row(row)
-                self._keep(place, sample, image_file(folders, text_of(row, "image_id"), _SUFFIXES))
-
-    def _image_folders(self) -> list[Path]:
-        name = "test_images" if self.split == "test" else "train_images"
-        zipped = "test_images" if self.split == "test" else "train_val_images"
-        tried = [
-            self.folder / name,
-            self.folder / zipped / name,
-            self.folder / "images" / name,
-        ]
-        found = [folder for folder in tried if folder.is_dir()]
-        if not found:
-            raise DataError(
-                f"Expected the images of split {self.split!r} in {tried[0]}; {self.folder} holds "
-                f"{contents(self.folder)}."
-            )
-        return found
-
-    # ------------------------------------------------------------------ the hub
-
-    def _load_hub(self) -> None:
-        name = _HUB_NAMES.get(self.split, self.split)
-        files = sorted((self.folder / "data").glob(f"{name}-*.parquet"))
-        if not files:
-            raise DataError(
-                f"Expected TextVQA_0.5.1_{self.split}.json or data/{name}-*.parquet in "
-                f"{self.folder}; it holds {contents(self.folder)}."
-            )
-        self._shards = ParquetShards(files, large=["image"])
-        for row in self._shards.rows():
-            with self._listing(row.place):
-                self._keep(row.place, self._row(row.read()), row.number)
-
-
-def _data_of(file: Path) -> list[Any]:
-    try:
-        content = read_json_file(read_regular(file))
-    except (DataError, OSError) as error:
-        raise DataError(f"{file} cannot be read: {error}.") from error
-    rows = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(rows, list):
-        raise DataError(f'{file} must be an object with a list "data", as TextVQA 0.5.1 has it.')
-    return rows
 
 
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:

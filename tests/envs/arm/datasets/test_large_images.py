@@ -89,7 +89,7 @@ def test_mme_realworld_of_lmms_eval(tmp_path: Path) -> None:
     [
         ({"Image": "ocr/b.png"}, "no image"),
         ({"Image": "../../../etc/passwd"}, "no image"),
-        ({"Image": None}, "no Image"),
+        ({"Image": None}, "no image under Image"),
         ({"Ground truth": "D"}, "not among the 3 options"),
         ({"Answer choices": ["(A) x", "(C) y"]}, "not lettered"),
         ({"Answer choices": ["(A) x", 7]}, "not lettered"),
@@ -151,7 +151,7 @@ def test_visual_probe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"images": []}, "must be a list of names"),
+        ({"images": []}, "no image under images"),
         ({"images": ["VisualProbe_Hard/2.png"]}, "no image"),
         ({"problem": "<image>"}, "no question"),
         ({"solution": None}, "no solution"),

@@ -131,7 +131,7 @@ def test_hub_layout(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ("text", "not JSON"),
+        ("text", "expected an object, got str"),
         ([1], "expected an object"),
         (row(doc_id=None), "no doc_id"),
         (row(doc_id="../samples.json"), "There is no document"),
@@ -159,8 +159,8 @@ def test_row_that_is_invalid_is_listed_and_the_others_are_read(
 
 
 def test_file_that_is_no_list_is_named(folder: Path) -> None:
-    (folder / "data" / "samples.json").write_text('{"rows": []}')
-    with pytest.raises(DataError, match=r"samples\.json must be a list or an object with a list"):
+    (folder / "data" / "samples.json").write_text('{"rows": 3}')
+    with pytest.raises(DataError, match=r"samples\.json must be a list of objects, or an object"):
         MMLongBench(folder)
 
 

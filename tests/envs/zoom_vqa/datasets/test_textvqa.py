@@ -130,9 +130,9 @@ def test_split_test_keeps_its_rows_and_reports_that_it_cannot_be_scored(tmp_path
         (row(7, "../../etc/passwd"), "leads out"),
         (row(7, "/etc/passwd"), "leads out"),
         (row(7, "a\0b"), "leads out"),
-        (row(7, ""), "no image_id"),
-        ("a string", "must be an object"),
-        (None, "must be an object"),
+        (row(7, ""), "no image under image_id"),
+        ("a string", "expected an object, got str"),
+        (None, "expected an object, got NoneType"),
     ],
 )
 def test_row_that_is_invalid_is_listed_and_the_others_are_read(
@@ -242,7 +242,7 @@ def test_missing_image_folder_lists_the_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("{broken", "line 1 column 2"), ("[]", 'a list "data"'), ('{"data": 3}', 'a list "data"')],
+    [("{broken", "line 1 column 2"), ("[]", "No row of"), ('{"data": 3}', "with a list under data")],
 )
 def test_broken_file(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "train_images").mkdir()
@@ -297,7 +297,7 @@ def test_rows_of_the_hub_that_are_invalid_are_listed(tmp_path: Path) -> None:
     source = TextVQA(tmp_path)
     assert len(source) == 3
     assert source[0].images[0].size == (20, 10)
-    with pytest.raises(DataError, match=r"parquet:3: .*holds no image bytes"):
+    with pytest.raises(DataError, match=r"parquet:3: there is no image"):
         source[1]
     with pytest.raises(ImageError, match=r"parquet:4: "):
         source[2]

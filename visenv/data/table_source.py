@@ -1,0 +1,150 @@
+"""Defines the base class of data sets whose rows are in tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from typing_extensions import override
+
+from visenv.data.cells import ImageCell, image_cells
+from visenv.data.rows import (
+    RowLocation,
+    RowSource,
+    existing_folder,
+    first_files,
+    image_by_end,
+)
+from visenv.data.tables import DataTable, ParquetTable, open_table
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+
+class EncodedImages(NamedTuple):
+    """Locates images that are not files: they are read from their table again.
+
+    Attributes:
+        table: The table.
+        key: The key of the row (`visenv.data.tables.DataRow.key`).
+    """
+
+    table: DataTable
+    key: Any
+
+
+class TableSource(RowSource):
+    """Loads a data set from tables in a folder: JSONL, JSON, CSV, TSV or Parquet.
+
+    The files are those that match the first of `patterns` with any match. An image is a path, or
+    encoded in its cell (`visenv.data.cells.image_cells`); encoded images are read when their row is
+    read. A subclass sets the class attributes and implements `_sample`.
+
+    Attributes:
+        patterns: Patterns of the files, relative to the folder, in order of preference.
+        image_columns: The columns with images, in the order in which they are shown. If there are
+            any, each row needs an image.
+        image_folders: The folders of images, relative to the folder. An image may have the path of
+            another machine; the longest end of it that exists is used.
+
+    Args:
+        folder: The folder with the files.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    patterns: Sequence[str] = ()
+    image_columns: Sequence[str] = ("image",)
+    image_folders: Sequence[str] = ("", "images")
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        for path in self._files():
+            self._load(open_table(path))
+        self._require_rows(self.folder)
+
+    @abstractmethod
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
+        """Return the sample of a row without its images, or several that share the images.
+
+        Raises:
+            DataError: If the row cannot be used.
+        """
+
+    def _files(self) -> Sequence[Path]:
+        """Return the files of rows."""
+        return first_files(self.folder, self.patterns)
+
+    def _load(self, table: DataTable) -> None:
+        """Keep every row of a table that can be used; list the others."""
+        large = large_columns(table, self.image_columns)
+        for row in table.rows(large):
+            with self._listing(row.place):
+                fields = row.read()
+                samples = self._sample(row.place, fields)
+                if samples:
+                    encoded = EncodedImages(table, row.key)
+                    images = encoded if large else self._images_of(fields, encoded)
+                    for sample in [samples] if isinstance(samples, Sample) else samples:
+                        self._keep(row.place, sample, images)
+
+    def _images_of(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
+        """Return the paths of the images of a row, or where encoded images can be read again."""
+        cells = [cell for name in self.image_columns for cell in image_cells(row.get(name))]
+        self._check_count(len(cells))
+        if any(cell.encoded is not None for cell in cells):
+            return encoded
+        return tuple([self._image_path(cell.path) for cell in cells])
+
+    def _image_path(self, name: str) -> str | Path:
+        """Return the file of an image.
+
+        Raises:
+            DataError: If there is no such file.
+        """
+        if ".." in Path(name).parts:
+            raise DataError(f"no image: the name {name!r:.200} leads out of the data folder")
+        return image_by_end([self.folder / inner for inner in self.image_folders], name)
+
+    def _check_count(self, count: int) -> None:
+        """Raise a `DataError` if a row may not have this number of images."""
+        if self.image_columns and not count:
+            raise DataError(f"no image under {' or '.join(self.image_columns)}")
+
+    @override
+    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+        if not isinstance(images, EncodedImages):
+            return tuple([Image.from_file(path) for path in images])
+        cells = list(self._encoded_cells(images))
+        self._check_count(len(cells))
+        return tuple([self._open_cell(cell, f"the image of {place}") for cell in cells])
+
+    def _open_cell(self, cell: ImageCell, name: str) -> Image:
+        if cell.encoded is None:
+            return Image.from_file(self._image_path(cell.path))
+        return cell.open((), name)
+
+    def _encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
+        values = images.table.cells(images.key, self.image_columns)
+        for name in self.image_columns:
+            yield from image_cells(values.get(name))
+
+
+def large_columns(table: DataTable, names: Iterable[str]) -> list[str]:
+    """Return the columns of a Parquet file with encoded images; a column of paths is small."""
+    if not isinstance(table, ParquetTable):
+        return []
+    return [name for name in names if name in table.types and not _has_paths(table, name)]
+
+
+def _has_paths(table: ParquetTable, name: str) -> bool:
+    kind = table.types[name]
+    if "binary" in kind or "struct" in kind:
+        return False
+    first = next(iter(table.rows([other for other in table.columns if other != name])), None)
+    if first is None or first.problem:
+        return False
+    return all(cell.encoded is None for cell in image_cells(first.fields.get(name)))
