@@ -105,7 +105,7 @@ def _decoded(encoded: bytes | str, name: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DataError(f"{name} is neither a path nor Base64 text: {error}") from error
+        raise DataError(f"{name} is not Base64 text: {error}") from error
 
 
 def find_file(name: str, folders: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -23,37 +23,6 @@ class Record(NamedTuple):
     line: int
     offset: int
     length: int
-
-
-_LONGEST_REFERENCE = 64
-
-
-class ImageRecords:
-    """Finds the record that contains the image of each row.
-
-    VLMEvalKit stores an image once: an ``image`` of at most 64 characters is the ``index`` of the
-    row that contains the image.
-    """
-
-    def __init__(self) -> None:
-        self._holders: dict[str, Record] = {}
-
-    def note(self, record: Record, row: Mapping[str, str]) -> str:
-        """Register a row, and return the index of the row that contains its image."""
-        if len(row["image"]) <= _LONGEST_REFERENCE:
-            return row["image"]
-        self._holders.setdefault(row["index"], record)
-        return row["index"]
-
-    def holder(self, index: str) -> Record:
-        """Return the record with that index that contains an image, after all rows were registered.
-
-        Raises:
-            DataError: If there is no such record.
-        """
-        if index not in self._holders:
-            raise DataError(f"no row has the index {index!r}, to take its image")
-        return self._holders[index]
 
 
 class DelimitedFile:

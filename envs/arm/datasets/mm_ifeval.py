@@ -15,27 +15,19 @@ the response with which a ``cmp_gpt`` judge compares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from visenv.data.delimited import DelimitedFile, ImageRecords, Record
-from visenv.data.json_rows import json_lines, json_object, written_list
-from visenv.data.rows import (
-    RowLocation,
-    RowSource,
-    existing_folder,
-    first_files,
-    image_file,
-    image_from_cell,
-    text_of,
-)
+from visenv.data.json_rows import json_object, written_list
+from visenv.data.rows import RowLocation, first_files, text_of
+from visenv.data.shared_images import SharedImageSource
 from visenv.decoding.json_text import read_json
 from visenv.errors import DataError
-from visenv.types import Image, Sample
+from visenv.types import Sample
 
 from ..ground_truth import Constraint, InstructionTruth
 from .rule_functions import checks_of
@@ -44,7 +36,7 @@ _AUXILIARY = "aux_cmp_gpt"
 _METHODS = ("rule_based", "direct_gpt", "cmp_gpt")
 
 
-class MMIFEval(RowSource):
+class MMIFEval(SharedImageSource):
     """Loads MM-IFEval from a local folder, as instructions with their constraints.
 
     `Sample.kind` is the ``tag``. `Sample.ground_truth` is an `InstructionTruth`, whose checks have
@@ -58,67 +50,32 @@ class MMIFEval(RowSource):
     """
 
     ground_truth = InstructionTruth
-
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__()
-        self.folder = existing_folder(folder)
-        self._tsv: DelimitedFile | None = None
-        for file in first_files(self.folder, ("MM-IFEval*.tsv", "*.jsonl")):
-            if file.suffix == ".tsv":
-                self._load_tsv(DelimitedFile(file))
-                break
-            self._load_lines(file)
-        self._require_rows(self.folder)
-
-    def _load_tsv(self, tsv: DelimitedFile) -> None:
-        self._tsv = tsv
-        images = ImageRecords()
-        samples: list[tuple[RowLocation, Sample, str]] = []
-        for record, content in tsv.records():
-            place = RowLocation(str(tsv.path), record.line)
-            with self._listing(place):
-                row = tsv.row(content)
-                text_of(row, "image")
-                text_of(row, "index")
-                holder = images.note(record, row)
-                if row.get("infer_type") != _AUXILIARY:
-                    samples.append((place, _sample(row), holder))
-        for place, sample, holder in samples:
-            with self._listing(place):
-                self._keep(place, sample, images.holder(holder))
-
-    def _load_lines(self, file: Path) -> None:
-        folders = (self.folder, self.folder / "images")
-        for place, line in json_lines(file):
-            with self._listing(place):
-                row = json_object(line)
-                if row.get("infer_type") != _AUXILIARY:
-                    self._keep(place, _sample(row), image_file(folders, text_of(row, "image")))
+    patterns = ("MM-IFEval*.tsv", "*.jsonl")
 
     @override
-    def _open_images(self, place: RowLocation, images: Record | Path) -> tuple[Image, ...]:
-        if isinstance(images, Path):
-            return (Image.from_file(images),)
-        assert self._tsv is not None
-        row = self._tsv.row(self._tsv.read(images))
-        return (image_from_cell(row["image"], f"the image of {place}"),)
+    def _files(self) -> Sequence[Path]:
+        """Return the first TSV file, or else all JSONL files."""
+        files = first_files(self.folder, self.patterns)
+        return files[:1] if files[0].suffix == ".tsv" else files
 
-
-def _sample(row: Mapping[str, Any]) -> Sample:
-    identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")
-    if isinstance(identity, bool) or not isinstance(identity, int | str):
-        raise DataError(f"the row has neither id nor index: {identity!r:.80}")
-    tag = text_of(row, "tag")
-    constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
-    if tag == "C-Level" and not constraints:
-        raise DataError("a C-Level row must have constraints")
-    answer = row.get("answer")
-    answers = (answer,) if tag == "P-Level" and isinstance(answer, str) and answer else ()
-    if tag == "P-Level" and not answers:
-        raise DataError(f"a P-Level row must have an answer, got {answer!r:.80}")
-    asked = "instruction" if row.get("instruction") else "question"
-    truth = InstructionTruth(constraints=constraints)
-    return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, truth)
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+        if row.get("infer_type") == _AUXILIARY:
+            return ()
+        identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")
+        if isinstance(identity, bool) or not isinstance(identity, int | str):
+            raise DataError(f"the row has neither id nor index: {identity!r:.80}")
+        tag = text_of(row, "tag")
+        constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
+        if tag == "C-Level" and not constraints:
+            raise DataError("a C-Level row must have constraints")
+        answer = row.get("answer")
+        answers = (answer,) if tag == "P-Level" and isinstance(answer, str) and answer else ()
+        if tag == "P-Level" and not answers:
+            raise DataError(f"a P-Level row must have an answer, got {answer!r:.80}")
+        asked = "instruction" if row.get("instruction") else "question"
+        truth = InstructionTruth(constraints=constraints)
+        return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, truth)
 
 
 def _constraint(given: Any) -> Constraint:

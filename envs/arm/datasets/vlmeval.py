@@ -33,20 +33,11 @@ from typing import Any, Literal, NamedTuple
 
 from typing_extensions import override
 
-from visenv.data.delimited import DelimitedFile, ImageRecords, Record
 from visenv.data.json_rows import written_list
-from visenv.data.rows import (
-    RowLocation,
-    RowSource,
-    as_choices,
-    contents,
-    existing_folder,
-    image_from_cell,
-    lettered,
-    text_of,
-)
+from visenv.data.rows import RowLocation, as_choices, contents, lettered, text_of
+from visenv.data.shared_images import SharedImageSource
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Episode, Image, Sample
+from visenv.types import Episode, Sample
 
 from ..tools.crop import original_name
 from .vlmeval_score import VlmEvalTruth, vlmeval_score, wemath_totals
@@ -61,7 +52,7 @@ _LETTERS = re.compile(r"[A-Za-z0-9](?:[\s,;]*[A-Za-z0-9]){0,7}")
 _EMPTY = ("", "nan", "None")
 
 
-class VlmEval(RowSource):
+class VlmEval(SharedImageSource):
     """Loads a data set in VLMEvalKit's TSV layout from a local folder.
 
     Opening the file reads it once completely; an image is read when its row is accessed. A row
@@ -79,28 +70,12 @@ class VlmEval(RowSource):
 
     ground_truth = VlmEvalTruth
 
+    required_columns = _COLUMNS
+
     def __init__(self, folder: str | Path, name: str = "", split: str = "") -> None:
-        super().__init__()
-        self.folder = existing_folder(folder)
-        self._tsv = DelimitedFile(_file(self.folder, name))
-        self.name = self._tsv.path.stem
-        missing = [column for column in _COLUMNS if column not in self._tsv.columns]
-        if missing:
-            raise DataError(f"{self._tsv.path} has no column {', '.join(missing)}.")
-        rows: list[tuple[RowLocation, Sample, str]] = []
-        images = ImageRecords()
-        for record, content in self._tsv.records():
-            place = RowLocation(str(self._tsv.path), record.line)
-            with self._listing(place):
-                row = self._tsv.row(content)
-                text_of(row, "image")
-                holder = images.note(record, row)
-                if split in ("", row.get("split")):
-                    rows.append((place, _sample({**row, "image": ""}, self.name), holder))
-        for place, sample, holder in rows:
-            with self._listing(place):
-                self._keep(place, sample, images.holder(holder))
-        self._require_rows(self.folder)
+        self.name = name
+        self.split = split
+        super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return 1 if the rule of the row's kind accepts the answer, otherwise 0."""
@@ -112,12 +87,16 @@ class VlmEval(RowSource):
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
     @override
-    def _open_images(self, place: RowLocation, images: Record) -> tuple[Image, ...]:
-        cell = self._tsv.row(self._tsv.read(images))["image"]
-        cells = written_list(cell) if cell.startswith("[") else [cell]
-        if not cells:
-            raise DataError(f"{place} holds no image")
-        return tuple([image_from_cell(each, f"the image of {place}") for each in cells])
+    def _files(self) -> Sequence[Path]:
+        path = _file(self.folder, self.name)
+        self.name = path.stem
+        return [path]
+
+    @override
+    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+        if self.split not in ("", row.get("split")):
+            return ()
+        return _sample(row, self.name)
 
 
 class _Asked(NamedTuple):

@@ -141,7 +141,7 @@ def test_images_that_cannot_be_read(tmp_path: Path) -> None:
     table(tmp_path / "HRBench4K.tsv", rows)
     source = HRBench(tmp_path)
     assert source[0].images[0].size == (30, 20)
-    with pytest.raises(DataError, match=r"HRBench4K\.tsv:3: .*is not base64"):
+    with pytest.raises(DataError, match=r"HRBench4K\.tsv:3: .*is not Base64 text"):
         source[1]
     with pytest.raises(ImageError, match=r"HRBench4K\.tsv:4: .*is not an image"):
         source[2]
@@ -200,7 +200,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
 
 
 def test_file_without_a_header(tmp_path: Path) -> None:
-    (tmp_path / "HRBench4K.tsv").write_bytes(b"")
+    (tmp_path / "HRBench4K.tsv").write_bytes(b"\n")
     with pytest.raises(DataError, match="no header"):
         HRBench(tmp_path)
 

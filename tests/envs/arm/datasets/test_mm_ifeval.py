@@ -127,7 +127,7 @@ def test_table(tmp_path: Path) -> None:
     assert (missing.row, missing.problem) == (5, "no row has the index '9', to take its image")
     with pytest.raises(ImageError, match=r"MM-IFEval\.tsv:6"):
         _ = source[2]
-    with pytest.raises(DataError, match=r"MM-IFEval\.tsv:7.* is not base64"):
+    with pytest.raises(DataError, match=r"MM-IFEval\.tsv:7.* is not Base64 text"):
         _ = source[3]
 
 
