@@ -6,14 +6,14 @@ from pathlib import Path
 
 from visenv.errors import DataError
 from visenv.types import Image
-from visenv.types.frames import VideoFacts, video_facts
+from visenv.types.frames import VideoFacts, frame_times, video_facts
 
 
 def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tuple[float, ...]]:
     """Return evenly spaced frames of a video file, and their times in seconds.
 
-    Only the header is read. If the video has more than `most` frames, the first and the last frame
-    are included.
+    The times are those of the container, also if the frame rate varies. No frame is decoded yet.
+    If the video has more than `most` frames, the first and the last frame are included.
 
     Args:
         path: The file.
@@ -26,7 +26,7 @@ def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tup
     facts = video_facts(str(path))
     numbers = frame_numbers(facts, str(path), most)
     frames = tuple(Image.from_frame(path, number) for number in numbers)
-    return frames, tuple(number / facts.rate for number in numbers)
+    return frames, tuple(frame_times(str(path), numbers))
 
 
 def frame_numbers(facts: VideoFacts, name: str, most: int) -> list[int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +19,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from visenv.decoding.files import open_regular
-from visenv.errors import ImageError
+from visenv.decoding.rgb import PixelError, to_rgb
+from visenv.errors import ConfigurationError, ImageError
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -41,6 +44,10 @@ MAX_PIXELS = 89_478_485
 limit above which Pillow warns (8K has 33 M pixels).
 """
 
+BACKGROUND = "VISENV_IMAGE_BACKGROUND"
+"""The environment variable with the color behind transparent images, six hexadecimal digits; by
+default they are shown on white, ``ffffff``."""
+
 MOST_BYTES = 2**30
 """Most bytes of an image file."""
 
@@ -54,6 +61,7 @@ _MOST_EXIF = 256
 _SMALL = 2**20
 """Bytes of a file in which even the most segments are copied within a second."""
 
+_COLOR = re.compile("[0-9a-fA-F]{6}")
 _JPEG, _EXIF, _SCAN = b"\xff\xd8", b"Exif\0\0", b"\xff\xda"
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF
 
@@ -75,16 +83,34 @@ def open_picture(source: Path | bytes, name: str) -> Iterator[PIL.Image.Image]:
 
 
 def decode(opened: PIL.Image.Image, name: str) -> NDArray[np.uint8]:
-    """Return the pixels of an opened image, RGB, uint8 ``[height, width, 3]``.
+    """Return the upright pixels of an opened image, RGB, uint8 ``[height, width, 3]``.
+
+    `visenv.decoding.rgb` describes the conversion.
 
     Raises:
-        ImageError: If it cannot be decoded within the limits.
+        ImageError: If it cannot be decoded within the limits, or its values have no defined color.
     """
     _check_scans(opened, name)
+    background = _background()
     try:
-        return np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
+        return np.asarray(to_rgb(opened, background))
+    except PixelError as error:
+        raise ImageError(f"Cannot decode {name}: {error}.") from error
     except Exception as error:  # the decoders of damaged data raise many types
         raise ImageError(f"Cannot decode {name}: {_text(error)}.") from error
+
+
+def _background() -> tuple[int, int, int]:
+    """Return the color behind transparent images.
+
+    Raises:
+        ConfigurationError: If the environment variable is not a color.
+    """
+    given = os.environ.get(BACKGROUND, "ffffff")
+    if not _COLOR.fullmatch(given):
+        raise ConfigurationError(f"{BACKGROUND} must be a color such as 808080, got {given!r}.")
+    red, green, blue = bytes.fromhex(given)
+    return red, green, blue
 
 
 def _open_source(source: Path | bytes, name: str) -> BinaryIO:

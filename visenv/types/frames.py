@@ -5,7 +5,7 @@ OpenCV's decoders run in a child process with limits (`visenv.decoding`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +52,27 @@ def video_facts(path: str) -> VideoFacts:
     result, _ = _call("facts", path)
     frames, rate, width, height = result["facts"]
     return VideoFacts(max(int(frames), 0), max(rate, 0.0), int(width), int(height))
+
+
+def frame_times(path: str, numbers: Sequence[int]) -> list[float]:
+    """Return the times of frames in seconds, from the container; the first frame has the time 0.
+
+    The file is read, but not decoded. If the container has no times, they follow from the mean
+    rate.
+
+    Args:
+        path: The video file.
+        numbers: The numbers of the frames, from 0.
+
+    Raises:
+        ImageError: If the file is missing, is not a video, or exceeds a limit of the decoder.
+    """
+    result, _ = _call("times", path, numbers=list(numbers))
+    times: list[float] = result["times"]
+    if times:
+        return times
+    rate = video_facts(path).rate
+    return [number / rate for number in numbers]
 
 
 def decode_frame(path: str, number: int) -> Pixels:

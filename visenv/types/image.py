@@ -14,6 +14,7 @@ from typing_extensions import override
 from visenv.decoding import pictures
 from visenv.decoding.files import read_regular
 from visenv.decoding.pictures import MAX_PIXELS
+from visenv.decoding.rgb import upright_size
 from visenv.errors import ImageError
 
 _CHEAP_BYTES = 1 << 20
@@ -98,7 +99,7 @@ class Image:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return ``(width, height)`` in pixels, read from the header without decoding.
+        """Return ``(width, height)`` of the upright image, read from the header without decoding.
 
         Raises:
             ImageError: If the file is missing, is not an image, or exceeds `MAX_PIXELS`.
@@ -111,12 +112,14 @@ class Image:
                 self._size = (width, height)
             else:
                 with pictures.open_picture(self._source(), self.name) as opened:
-                    self._size = opened.size
+                    self._size = upright_size(opened)
         return self._size
 
     @property
     def pixels(self) -> Pixels:
         """Return the decoded image, uint8 ``[height, width, 3]``, read-only and shared.
+
+        The image is upright, and transparent parts are white (`visenv.decoding.rgb`).
 
         Raises:
             ImageError: If it cannot be decoded.

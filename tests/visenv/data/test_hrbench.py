@@ -237,5 +237,5 @@ def test_bytes_of_any_kind_have_fields_or_a_reason(record: bytes) -> None:
     if readable and b"\0" not in record:
         assert all(isinstance(field, str) for field in fields_of(record))
     else:
-        with pytest.raises(DataError, match="not UTF-8|a NUL byte"):
+        with pytest.raises(DataError, match=r"not UTF-8|a NUL byte"):
             fields_of(record)

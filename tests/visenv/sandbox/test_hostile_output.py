@@ -116,22 +116,42 @@ with open("path_to_output_image.jpg", "wb") as file:
     assert execution.image_problem == "it has 41,943,040 bytes; at most 33,554,432 are taken"
 
 
-KINDS = {
-    "palette": "Image.new('P', (7, 5), 3)",
-    "16 bit": "Image.fromarray(np.full((5, 7), 40000, np.uint16))",
-    "grey": "Image.new('L', (7, 5), 100)",
-    "transparent": "Image.new('RGBA', (7, 5), (1, 2, 3, 0))",
-    "two colours": "Image.new('1', (7, 5), 1)",
-    "float": "Image.fromarray(np.full((5, 7), 0.5, np.float32))",
+_SIDEWAYS = PIL.Image.Exif()
+_SIDEWAYS[0x0112] = 6  # orientation
+UPRIGHT = f"exif={_SIDEWAYS.tobytes()!r}"
+"""EXIF data with the orientation 6: the picture is stored sideways."""
+
+KINDS: dict[str, tuple[str, str, tuple[int, int, int]]] = {
+    "palette": ("Image.new('P', (7, 5), 3)", "'PNG'", (5, 7, 3)),
+    "16 bit": ("Image.fromarray(np.full((5, 7), 40000, np.uint16))", "'PNG'", (5, 7, 156)),
+    "grey": ("Image.new('L', (7, 5), 100)", "'PNG'", (5, 7, 100)),
+    "transparent": ("Image.new('RGBA', (7, 5), (1, 2, 3, 0))", "'PNG'", (5, 7, 255)),
+    "two colours": ("Image.new('1', (7, 5), 1)", "'PNG'", (5, 7, 255)),
+    "float": ("Image.fromarray(np.full((5, 7), 0.5, np.float32))", "'TIFF'", (5, 7, 128)),
+    "sideways": ("Image.new('RGB', (7, 5), (9, 9, 9))", f"'JPEG', {UPRIGHT}", (7, 5, 9)),
 }
+"""The picture, how it is saved, and its height, width and red value."""
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_images_of_every_kind_come_back_as_rgb(name: str, sandbox: Sandbox) -> None:
-    kind = "TIFF" if name == "float" else "PNG"
-    execution = sandbox.run(f"{KINDS[name]}.save('path_to_output_image.jpg', {kind!r})")
+def test_images_of_every_kind_come_back_as_visenv_reads_them(name: str, sandbox: Sandbox) -> None:
+    made, saved, (height, width, red) = KINDS[name]
+    execution = sandbox.run(f"{made}.save('path_to_output_image.jpg', {saved})")
     assert execution.image is not None, execution
-    assert execution.image.pixels.shape == (5, 7, 3)
+    assert execution.file is not None
+    assert execution.image.pixels.shape == (height, width, 3)
+    assert np.array_equal(execution.image.pixels, Image.from_bytes(execution.file).pixels)
+    if name != "palette":
+        assert abs(int(execution.image.pixels[0, 0, 0]) - red) <= 2
+
+
+def test_image_of_floats_above_1_is_explained(sandbox: Sandbox) -> None:
+    code = (
+        "Image.fromarray(np.full((5, 7), 7.5, np.float32)).save('path_to_output_image.jpg', 'TIFF')"
+    )
+    execution = sandbox.run(code)
+    assert execution.image is None
+    assert "only floats from 0 to 1 are read" in execution.image_problem
 
 
 BAD_INPUTS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .target import Arrays, ContentError, DecoderTarget, OpenSources
@@ -11,6 +12,9 @@ _SKIPPED_AT_MOST = 64
 """Maximum number of frames that are decoded and dropped instead of seeking: a seek starts to decode
 at a key frame.
 """
+
+_MOST_FRAMES = 10_000_000
+"""Maximum number of frames whose times are read."""
 
 Reply = tuple[dict[str, Any], dict[str, Any]]
 
@@ -22,6 +26,8 @@ class _Reader:
         import cv2
 
         self._cv2: Any = cv2
+        self._path = path
+        self._times: list[float] | None = None
         self.capture: Any = cv2.VideoCapture(path)
         self.next = 0
         if not self.capture.isOpened():
@@ -34,11 +40,25 @@ class _Reader:
         values = [self.capture.get(getattr(self._cv2, f"CAP_PROP_{each}")) for each in properties]
         return [value if abs(value) < float("inf") else 0.0 for value in values]
 
+    def times(self) -> list[float]:
+        """Return the time of each frame in seconds, from the packets of the container.
+
+        The packets are not decoded. The result is empty if the container has no times.
+        """
+        if self._times is None:
+            cv2 = self._cv2
+            packets = cv2.VideoCapture(self._path, cv2.CAP_FFMPEG, [cv2.CAP_PROP_FORMAT, -1])
+            found: list[float] = []
+            while len(found) < _MOST_FRAMES and packets.grab():
+                found.append(packets.get(cv2.CAP_PROP_POS_MSEC) / 1000)
+            packets.release()
+            self._times = sorted(found)
+        return self._times
+
     def frame(self, number: int) -> Any:
         """Return the frame as BGR, or None if it does not exist."""
         if not self.next <= number <= self.next + _SKIPPED_AT_MOST:
-            self.capture.set(self._cv2.CAP_PROP_POS_FRAMES, number)
-            self.next = number
+            self._seek(number)
         while self.next < number:
             if not self.capture.grab():
                 return None
@@ -46,6 +66,42 @@ class _Reader:
         found, pixels = self.capture.read()
         self.next += 1
         return pixels if found else None
+
+    def _seek(self, number: int) -> None:
+        """Go to a frame, or to one before it.
+
+        OpenCV computes the place of a frame from the mean rate. If the rate varies, the time of the
+        frame that was found tells its number.
+        """
+        times, rate = self.times(), self.facts()[1]
+        if _is_regular(times, rate):
+            self.capture.set(self._cv2.CAP_PROP_POS_FRAMES, number)
+            self.next = number
+            return
+        back = 2
+        place = int(times[number] * rate) if number < len(times) else 0
+        while place > 0:
+            place = max(0, place - back)
+            back *= 8
+            self.capture.set(self._cv2.CAP_PROP_POS_FRAMES, place)
+            if not self.capture.grab():
+                continue
+            now = self.capture.get(self._cv2.CAP_PROP_POS_MSEC) / 1000
+            found = min(range(len(times)), key=lambda each: abs(times[each] - now))
+            if found < number:
+                self.next = found + 1
+                return
+        self.capture.release()
+        self.capture = self._cv2.VideoCapture(self._path)
+        self.next = 0
+
+
+def _is_regular(times: Sequence[float], rate: float) -> bool:
+    """Return whether each frame has the time that follows from its number and the mean rate."""
+    if not times or rate <= 0:
+        return True
+    tolerance = 0.5 / rate
+    return all(abs(time - times[0] - k / rate) < tolerance for k, time in enumerate(times))
 
 
 class VideoTarget(DecoderTarget):
@@ -65,6 +121,14 @@ class VideoTarget(DecoderTarget):
     def facts(self, request: Any, arrays: Arrays) -> Reply:
         """Return ``facts``: frames, rate, width and height."""
         return {"facts": self._readers.get(request, arrays).facts()}, {}
+
+    def times(self, request: Any, arrays: Arrays) -> Reply:
+        """Return ``times``: seconds of each frame in ``numbers``, or an empty list."""
+        times = self._readers.get(request, arrays).times()
+        numbers = request["numbers"]
+        if any(number >= len(times) for number in numbers):
+            return {"times": []}, {}
+        return {"times": [round(times[number] - times[0], 6) for number in numbers]}, {}
 
     def frame(self, request: Any, arrays: Arrays) -> Reply:
         """Return the array ``frame``, BGR, uint8 ``[height, width, 3]``.

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn
 
-from . import wire
+from . import rgb, wire
 
 SOURCE = "<program>"
 """The file name of the program in its tracebacks."""
@@ -141,6 +141,8 @@ def _collected(output: str, limits: Mapping[str, int]) -> wire.ProgramReport:
             return wire.ProgramReport(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
         content = os.read(file, size)
         return _decoded(content, limits) if content else wire.ProgramReport()
+    except rgb.PixelError as error:
+        return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {error}"))
     except BaseException as error:  # noqa: BLE001  the decoder's, or that of code which the program replaced
         return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
     finally:
@@ -154,7 +156,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
     warnings.simplefilter("ignore")
     PIL.Image.MAX_IMAGE_PIXELS = None  # the limit below has a better message
     with PIL.Image.open(io.BytesIO(content)) as opened:
-        width, height = opened.size
+        width, height = rgb.upright_size(opened)
         if width * height > limits["image_pixels"]:
             at_most = f"at most {limits['image_pixels']:,} are taken"
             text = f"it is {width}x{height} = {width * height:,} pixels; {at_most}"
@@ -170,17 +172,17 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
 
 
 def _decode(opened: Any, content: bytes, target: Any) -> None:
-    """Decode into `target`.
+    """Decode into `target`, as visenv decodes other images.
 
-    For a JPEG, OpenCV takes half the time of Pillow, with one copy less.
+    For a JPEG without orientation, OpenCV takes half the time of Pillow, with one copy less.
     """
     import numpy as np
 
     cv2 = sys.modules.get("cv2")
-    if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB":
-        target[:] = np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
+    if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB" or "exif" in opened.info:
+        target[:] = rgb.to_rgb(opened)
         return
-    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION  # as Pillow and visenv do
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     bgr = cv2.imdecode(np.frombuffer(content, np.uint8), flags)
     if bgr is None or bgr.shape != target.shape:
         raise OSError("not a JPEG that can be decoded")
