@@ -15,6 +15,7 @@ Nothing of visenv (rewards, configuration, secrets) is ever in its memory.
 `server`                forks a cell for each program, kills and reaps it
 `cell`                  the forked process: waits, restricts itself, runs, reports
 `program`               runs the code; its traceback and its output image
+`rgb`                   the rules for the pixels of an output image
 `wire`                  the messages between client, server and cell
 `kernel`, `syscalls`    Linux calls without a Python function, and their numbers
 ======================  ===========================================================
