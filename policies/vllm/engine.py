@@ -18,6 +18,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import InvalidStateError
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -106,6 +107,16 @@ class Engine:
         """Return whether the engine's own process has ended; vLLM monitors it."""
         resources = getattr(self._engine.engine_core, "resources", None)
         return bool(getattr(resources, "engine_dead", False))
+
+    def fail_calls(self, error: PolicyError) -> None:
+        """Raise an error in every call that waits for the engine's own process, which has ended.
+
+        vLLM does not end these calls; their threads would wait for ever.
+        """
+        waiting = getattr(self._engine.engine_core, "utility_results", {})
+        for call in list(waiting.values()):
+            with suppress(InvalidStateError):
+                call.set_exception(error)
 
     # ------------------------------------------------------------------ sampling
 
@@ -248,6 +259,8 @@ class Engine:
             else:
                 self._inner.model_executor.shutdown()
         finally:
+            # Ends the threads of the image processor; versions before 0.31 have no such method.
+            getattr(self._engine.renderer, "shutdown", lambda: None)()
             if not self._left:
                 self._left = True
                 WORLD.leave()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -28,6 +29,9 @@ from .request import EngineOutput, EngineRequest
 from .weights import WeightUpdate
 
 Result = TypeVar("Result")
+
+_BETWEEN_CHECKS = 1.0
+"""Seconds between two checks whether the engine's process has ended, during a wait."""
 
 _FAREWELL = 30.0
 """Seconds that an engine gets to stop before it is abandoned."""
@@ -101,8 +105,9 @@ class EngineThread:
 
     def check(self) -> None:
         """Raise if the engine died or hangs."""
-        if self.dead is None and self._engine.lost:
-            self._die("died: its process has ended")
+        if self.dead is None:
+            with suppress(PolicyError):
+                self._check_process()
         if self.dead is None and self._step_watch.seconds() > self._limit:
             self._die(f"hangs: a step has taken longer than {self._limit:g} s")
         if self.dead is None and self._image_watch.seconds() > self._timeout:
@@ -130,7 +135,8 @@ class EngineThread:
         """Stop the engine; one that hangs is abandoned."""
         hangs = self._step_watch.seconds() > self._limit
         self._die("was closed")
-        self._images.stop(0)
+        images_hang = self._image_watch.seconds() > self._timeout
+        self._images.stop(0 if images_hang else _FAREWELL)
         if hangs:
             self._engine.kill()
             self.left_behind = self._engine.is_inside
@@ -144,11 +150,24 @@ class EngineThread:
             raise self.dead
         done: Future[Result] = Future()
         self._steps.put(partial(self._settle, done, job, timeout))
-        with suppress(TimeoutError):
-            done.exception(None if timeout == math.inf else timeout)
-        if not done.done():
-            raise self._die(f"hangs: a transfer of weights has taken longer than {timeout:g} s")
+        ends = time.monotonic() + timeout
+        while not done.done():
+            left = ends - time.monotonic()
+            if left <= 0:
+                raise self._die(f"hangs: a transfer of weights has taken longer than {timeout:g} s")
+            with suppress(TimeoutError):
+                done.exception(min(left, _BETWEEN_CHECKS))
+            if not done.done():
+                self._check_process()
         return done.result()
+
+    def _check_process(self) -> None:
+        """Raise if the engine's own process has ended, and end the call that waits for it."""
+        engine = getattr(self, "_engine", None)  # absent while it starts
+        if engine is not None and engine.lost:
+            error = self._die("died: its process has ended")
+            engine.fail_calls(error)
+            raise error
 
     def _settle(self, done: Future[Result], job: Callable[[], Result], limit: float) -> None:
         self._limit = limit
