@@ -24,6 +24,7 @@ from visenv.errors import RunError
 from visenv.private_names import check_private_names
 from visenv.types import Image
 
+from .extension_locks import clear_stale_locks
 from .interrupt import stop_with_launcher
 from .private_names import PROCESS_NAMES
 
@@ -153,6 +154,8 @@ def _accelerator(timeout: timedelta) -> Accelerator:
         return Accelerator(device_placement=False)
     gloo = not torch.cuda.is_available()
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED", "false") == "true"
+    if deepspeed:
+        clear_stale_locks()
     return Accelerator(
         device_placement=False,
         # Data parallelism on CPUs needs `cpu`; DeepSpeed needs `cpu` to be False.
