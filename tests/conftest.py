@@ -16,6 +16,7 @@ component ran, so that a skipped check is not mistaken for a passed one.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -231,6 +232,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RAN] = Counter()
     config.stash[SKIPPED] = Counter()
     config.stash[SECONDS] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
+    """Collect the tests without garbage collections.
+
+    The objects of modules and tests live until the end. Without `gc.freeze`, each full collection
+    in a test, as at the end of a training run, would search millions of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
