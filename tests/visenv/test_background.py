@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from multiprocessing.connection import Connection
 
 import pytest
+from typing_extensions import override
 
 from tests.waiting import LIMIT
 from visenv import background
@@ -164,6 +165,7 @@ def test_run_here_formats_no_result() -> None:
     formatted: list[int] = []
 
     class Result:
+        @override
         def __repr__(self) -> str:
             formatted.append(1)
             return "result"
