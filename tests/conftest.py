@@ -16,12 +16,13 @@ component ran, so that a skipped check is not mistaken for a passed one.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -231,6 +232,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RAN] = Counter()
     config.stash[SKIPPED] = Counter()
     config.stash[SECONDS] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without garbage collections.
+
+    The objects of modules and tests live until the end. Without `gc.freeze`, each full collection
+    in a test, as at the end of a training run, would search millions of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,6 +18,21 @@ and the checks of the contract are run by hand for it (docs/libero.md).
 """
 
 
+VARIANTS = frozenset({"visenv/ArmPreference-v0", "visenv/ArmDocVQA-v0", "visenv/EBHabitat-v0"})
+"""Ids whose grammar, tools and episodes are those of other ids.
+
+ArmPreference is an ArmZoom, ArmDocVQA has the pages of ArmDoc and the answers of ArmVQA, and
+EBHabitat differs from EBAlfred in its skills.
+"""
+
+
+def without_variants(cases: Sequence[str]) -> list[Any]:
+    """Return ids for ``parametrize``; those of `VARIANTS` are for `soak`."""
+    return [
+        pytest.param(case, marks=pytest.mark.soak) if case in VARIANTS else case for case in cases
+    ]
+
+
 def few(cases: Sequence[Any], count: int) -> list[Any]:
     """Return the cases of a test for ``parametrize``; all but the first `count` are for `soak`."""
     rest = [

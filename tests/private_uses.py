@@ -11,7 +11,7 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +74,14 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
     """Return the uses of private names in the library that are not among `names`."""
     paths = [name.path for name in names]
     attributes = {path.rpartition(":")[2].rpartition(".")[2] for path in paths}
+    uses = _uses(tuple(folders))
+    listed = {use.name for use in uses if any(_covers(path, use.name) for path in paths)}
+    return [use for use in uses if use.name not in attributes | listed]
+
+
+@cache
+def _uses(folders: tuple[str, ...]) -> list[Use]:
+    """Return all uses of private names, which take 7 s to find."""
     trees = {
         file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
         for folder in folders
@@ -81,14 +89,12 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
         if file.name != "private_names.py" and file.parent.name not in SIMULATOR_FOLDERS
     }
     own = {name for tree in trees.values() for name in definitions(tree)}
-    uses = [
+    return [
         use
         for file, tree in trees.items()
         for finder in (imports, private_attributes, partial(engine_attributes, own=own))
         for use in finder(file, tree)
     ]
-    listed = {use.name for use in uses if any(_covers(path, use.name) for path in paths)}
-    return [use for use in uses if use.name not in attributes | listed]
 
 
 def _covers(path: str, name: str) -> bool:

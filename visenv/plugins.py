@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.heavy_imports import heavy_imports
 
 GROUPS = {
     "environment": "visenv.environments",
@@ -140,7 +141,8 @@ def import_module(module: str, title: str) -> ModuleType:
         ConfigurationError: If the module cannot be imported.
     """
     try:
-        return importlib.import_module(module)
+        with heavy_imports():
+            return importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise ConfigurationError(f"{title} cannot be imported: {describe_error(error)}") from error
 

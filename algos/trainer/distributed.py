@@ -11,6 +11,7 @@ import os
 import pickle
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, TypeVar
 
 import torch
@@ -21,12 +22,13 @@ from torch.distributed import distributed_c10d as c10d
 from typing_extensions import override
 
 from visenv.errors import RunError
+from visenv.heavy_imports import heavy_imports
 from visenv.private_names import check_private_names
 from visenv.types import Image
 
 from .extension_locks import clear_stale_locks
 from .interrupt import stop_with_launcher
-from .private_names import PROCESS_NAMES
+from .private_names import KERNEL_NAMES, PROCESS_NAMES
 
 Value = TypeVar("Value")
 
@@ -57,7 +59,8 @@ class DistributedContext:
         self._timeout = timeout
         if _is_launched():
             stop_with_launcher(grace=timeout)
-        self.accelerator = _accelerator(timedelta(seconds=timeout))
+        with heavy_imports():  # of DeepSpeed
+            self.accelerator = _accelerator(timedelta(seconds=timeout))
         if self.accelerator.deepspeed_plugin is not None:
             # While this attribute is set, transformers shards every model that it loads.
             self.accelerator.deepspeed_plugin.dschf = None
@@ -156,6 +159,8 @@ def _accelerator(timeout: timedelta) -> Accelerator:
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED", "false") == "true"
     if deepspeed:
         clear_stale_locks()
+    if deepspeed and gloo:
+        _leave_out_inference_kernel()
     return Accelerator(
         device_placement=False,
         # Data parallelism on CPUs needs `cpu`; DeepSpeed needs `cpu` to be False.
@@ -167,6 +172,17 @@ def _accelerator(timeout: timedelta) -> Accelerator:
             DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False),
         ],
     )
+
+
+def _leave_out_inference_kernel() -> None:
+    """Keep DeepSpeed from compiling, for a minute, a kernel that only its inference on CPUs uses.
+
+    PyTorch could not link the kernel if the path of the installed packages contains a space.
+    """
+    check_private_names(KERNEL_NAMES)
+    # An `import` statement would find PyTorch, which is also an attribute of `deepspeed.comm`.
+    backend: Any = import_module("deepspeed.comm.torch")
+    backend.build_shm_op = lambda: None
 
 
 class _Elsewhere(Image):

@@ -22,6 +22,14 @@ PROCESS_NAMES: Final = (
 )
 """Names that `DistributedContext` checks in every run."""
 
+KERNEL_NAMES: Final = (
+    PrivateName(
+        "deepspeed.comm.torch:build_shm_op",
+        "replaces it, because the compiled kernel is only used by DeepSpeed's inference on CPUs",
+    ),
+)
+"""Names that `DistributedContext` checks if DeepSpeed trains on CPUs."""
+
 TRACKER_NAMES: Final = members(
     "accelerate.tracking:",
     "sends metrics and example episodes to a tracker",

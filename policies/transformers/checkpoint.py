@@ -13,6 +13,7 @@ import transformers
 from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.files import check_no_links_in, output_folder
+from visenv.heavy_imports import heavy_imports
 from visenv.policy import no_gather
 from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
@@ -26,6 +27,7 @@ ADAPTER = "adapter"
 """Name of the folder of the adapters inside a checkpoint."""
 
 
+@heavy_imports()  # of the modules of the architecture
 def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool = False) -> Any:
     """Return a vision-language model from a folder or the hub.
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 import transformers
 
+from visenv.heavy_imports import heavy_imports
 from visenv.registration import load
 from visenv.words import TokenizerWords
 
@@ -212,6 +213,7 @@ def build_tokenizer(vocab_size: int, words: TokenizerWords) -> Any:
     return tokenizer
 
 
+@heavy_imports()  # of the modules of the architecture
 def build_model(config: TinyConfig, tokenizer: Any) -> Any:
     """Return the randomly initialized model, float32, in evaluation mode."""
     torch.manual_seed(config.seed)

@@ -8,7 +8,7 @@ from functools import partial
 import gymnasium as gym
 import pytest
 
-from tests.environments import IDS
+from tests.environments import IDS, VARIANTS
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import MakeEnv
 from visenv.testing.survival import check_survives_huge_calls
@@ -22,9 +22,13 @@ HOSTILE = pytest.mark.attack(
 
 
 def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDecorator]:
-    """Return the marks of a case: checks with hostile texts are attacks, and slow ones for soak."""
+    """Return the marks of a case.
+
+    Checks with hostile texts are attacks. Slow ones are for soak, and those of a variant, whose
+    grammar and tools another id has.
+    """
     is_attack = check.__name__.startswith("check_survives")
-    is_slow = (env_id, check) in SLOW
+    is_slow = (env_id, check) in SLOW or (is_attack and env_id in VARIANTS)
     return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
 
 

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from multiprocessing.connection import Connection
 
 import pytest
+from typing_extensions import override
 
 from tests.waiting import LIMIT
 from visenv import background
@@ -157,3 +158,21 @@ def test_exit_does_not_wait_for_a_coroutine_and_warns_of_nothing() -> None:
         "background.submit(asyncio.sleep(3600)); background.run(asyncio.sleep(0)); print('end')"
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "end", "")
+
+
+def test_run_here_formats_no_result() -> None:
+    """Check that no repr of the result, for example of episodes, is computed."""
+    formatted: list[int] = []
+
+    class Result:
+        @override
+        def __repr__(self) -> str:
+            formatted.append(1)
+            return "result"
+
+    async def make() -> Result:
+        await asyncio.sleep(0)
+        return Result()
+
+    assert isinstance(background.run_here(make()), Result)
+    assert formatted == []

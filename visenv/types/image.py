@@ -38,6 +38,7 @@ class Image:
         "_path",
         "_pixels",
         "_sha256",
+        "_shrunk",
         "_size",
         "name",
     )
@@ -57,6 +58,7 @@ class Image:
         self._pixels = pixels
         self._size: tuple[int, int] | None = None
         self._sha256: str | None = None
+        self._shrunk: Image | None = None
         self.name = name
 
     @classmethod
@@ -139,8 +141,9 @@ class Image:
     def shrunk(self, size: tuple[int, int]) -> Image:
         """Return a smaller copy, computed by averaging areas, which avoids aliasing.
 
-        A video frame that was not decoded in full size before is not kept in that size: 32 frames
-        of 640 by 480 pixels need 29 MB. It is decoded again if its full size is requested later.
+        The last copy is kept, because all episodes of a group show an image in the same size. A
+        video frame that was not decoded in full size before is not kept in that size: 32 frames of
+        640 by 480 pixels need 29 MB. It is decoded again if its full size is requested later.
 
         Args:
             size: ``(width, height)``, no larger than this image.
@@ -150,6 +153,8 @@ class Image:
         """
         import cv2
 
+        if self._shrunk is not None and self._shrunk.size == size:
+            return self._shrunk
         is_bgr = self._pixels is None and self._frame is not None
         pixels = self._decoded_frame() if is_bgr else self.pixels
         small = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
@@ -157,7 +162,10 @@ class Image:
             from visenv.types.frames import to_rgb
 
             small = to_rgb(small)
-        return Image.from_pixels(small)
+        shrunk = Image.from_pixels(small)
+        if self._pixels is not None:  # a frame, whose full size is not kept, keeps no copy either
+            self._shrunk = shrunk
+        return shrunk
 
     @property
     def sha256(self) -> str:

@@ -14,7 +14,10 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 dist.all_reduce(torch.ones(1))
-print("joined", flush=True)
+# One write: without a buffer (PYTHONUNBUFFERED), `print` writes text and line end separately, and
+# the other process may write between them.
+sys.stdout.write("joined\n")
+sys.stdout.flush()
 end = time.monotonic() + 600
 while not Path(sys.argv[1]).exists() and time.monotonic() < end:
     time.sleep(0.05)

@@ -6,6 +6,7 @@ packages are loaded once.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch._dynamo  # otherwise the first optimizer step loads it in every for
 from tests.algos.trainer.kill_points import dying, kill_each
 from visenv.algos.experiment import experiment, parts, read_recipe, recipe_path, run_recipe
 from visenv.algos.trainer import checkpoint
+from visenv.registration import load
 
 WORDS = [
     "--name", "job", "--no-controls", "--model.options.threads", "1",
@@ -49,6 +51,16 @@ def points() -> dict[str, Callable[[], None]]:
     }
 
 
+def load_packages() -> None:
+    """Load what every fork would load: the policy and the architecture of its model."""
+    import transformers
+
+    load("policy", "transformers")
+    _ = transformers.Qwen3VLForConditionalGeneration, transformers.Qwen3VLProcessor
+    gc.freeze()  # collections in a fork would copy these pages
+
+
 if __name__ == "__main__":
+    load_packages()
     chosen = {name: points()[name] for name in sys.argv[2:]}
     kill_each(chosen, train, Path(sys.argv[1]))

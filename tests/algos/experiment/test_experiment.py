@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.environments import IDS, few
+from tests.environments import IDS, few, without_variants
 from tests.packages import python_path
 from tests.programs import ROOT, run_python
 from visenv.cli import main
@@ -339,7 +339,7 @@ def train_on(env: str, runs: Path, *words: str) -> Path:
 
 
 @pytest.mark.component("opencv")
-@pytest.mark.parametrize("env", IDS)
+@pytest.mark.parametrize("env", without_variants(IDS))
 def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> None:
     folder = train_on(env, tmp_path)
     assert len((folder / "rl" / "metrics.jsonl").read_text().splitlines()) == 1

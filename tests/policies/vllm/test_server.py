@@ -33,6 +33,9 @@ pytestmark = [
     pytest.mark.timeout(900),  # a server needs time to start
 ]
 
+ONE_PROCESS = {"distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor"}
+"""Runs the worker in the process of the engine, as on one GPU; on a CPU, vLLM starts one (11 s)."""
+
 GREEDY = Sampling(0.0, 8)
 BOUND = 1e-5
 
@@ -42,7 +45,7 @@ def served(qwen3_folder: Path, small: dict[str, Any]) -> Iterator[Any]:
     """Yield a policy whose server would unpickle handles of GPU memory, as with ``ipc``."""
     from visenv.policies.vllm import VLLMServerPolicy
 
-    options = small["options"] | {"weight_transfer_config": {"backend": "ipc"}}
+    options = small["options"] | {"weight_transfer_config": {"backend": "ipc"}, **ONE_PROCESS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
         policy = VLLMServerPolicy(qwen3_folder, retries=2, **small | {"options": options})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,38 +88,40 @@ def packed(data: bytes) -> bytes:
     return stream(zlib.compress(data, 9), b"/Filter/FlateDecode")
 
 
-ATTACKS = {
-    "form that draws itself twice": document(
+ATTACKS: dict[str, Callable[[], bytes]] = {
+    "form that draws itself twice": lambda: document(
         stream(b"/X Do"), form(b"/X Do /X Do", X=5), resources=xobjects(X=5)
     ),
-    "two forms that draw each other": document(
+    "two forms that draw each other": lambda: document(
         stream(b"/X Do"), form(b"/Y Do /Y Do", Y=6), form(b"/X Do /X Do", X=5),
         resources=xobjects(X=5),
     ),
-    "forms that double": doubling(40),
-    "content that expands": document(packed(b"0 0 m 9 9 l S " * 30_000_000)),
-    "text that expands": document(
+    "forms that double": lambda: doubling(40),
+    "content that expands": lambda: document(packed(b"0 0 m 9 9 l S " * 30_000_000)),
+    "text that expands": lambda: document(
         packed(b"BT /F 9 Tf (" + b"a" * 100_000_000 + b") Tj ET"),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         resources=b"/Font<</F 5 0 R>>",
     ),
-    "open brackets": document(packed(b"[" * 100_000_000)),
-    "image of four gigapixels": image(65_535, 65_535, zlib.compress(bytes(1000)), "FlateDecode"),
-    "image that expands": image(
+    "open brackets": lambda: document(packed(b"[" * 100_000_000)),
+    "image of four gigapixels": lambda: image(
+        65_535, 65_535, zlib.compress(bytes(1000)), "FlateDecode"
+    ),
+    "image that expands": lambda: image(
         20_000, 20_000, zlib.compress(bytes(400_000_000), 9), "FlateDecode"
     ),
-    "JPEG 2000 of a gigapixel": image(
+    "JPEG 2000 of a gigapixel": lambda: image(
         32_768, 32_768,
         bytes.fromhex("ff4fff510029000000008000000080000000000000000000000080000000800000000000"
                       "00000000000107 0101"),
         "JPXDecode",
     ),
-    "JBIG2 of four gigapixels": image(
+    "JBIG2 of four gigapixels": lambda: image(
         65_535, 65_535,
         bytes.fromhex("00000000300001000000130000ffff0000ffff0000000000000000000000"),
         "JBIG2Decode",
     ),
-    "pattern in a pattern": document(
+    "pattern in a pattern": lambda: document(
         stream(b"/Pattern cs /P scn 0 0 99 99 re f"),
         stream(
             b"/Pattern cs /P scn 0 0 99 99 re f",
@@ -129,13 +131,15 @@ ATTACKS = {
         resources=b"/Pattern<</P 5 0 R>>",
     ),
 }  # fmt: skip
+"""Functions that make a hostile document; some compress 400 MB."""
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_page_that_fills_memory_or_time_is_shown_or_refused(name: str) -> None:
+    data = ATTACKS[name]()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    hostile = PdfDocument.from_bytes(ATTACKS[name], "hostile")
+    hostile = PdfDocument.from_bytes(data, "hostile")
     for read in (lambda: hostile.page_image(1, 200).pixels, lambda: hostile.page_text(1)):
         try:
             read()
@@ -148,7 +152,7 @@ def test_page_that_fills_memory_or_time_is_shown_or_refused(name: str) -> None:
 
 
 def test_error_names_page_document_and_limits() -> None:
-    hostile = PdfDocument.from_bytes(ATTACKS["form that draws itself twice"], "hostile")
+    hostile = PdfDocument.from_bytes(ATTACKS["form that draws itself twice"](), "hostile")
     with pytest.raises(DataError) as error:
         hostile.page_image(1, 200)
     assert str(error.value).startswith("Page 1 of the document 'hostile' cannot be decoded")
@@ -156,7 +160,7 @@ def test_error_names_page_document_and_limits() -> None:
 
 
 def test_hostile_document_of_a_folder_costs_only_its_own_pages(tmp_path: Path) -> None:
-    (tmp_path / "bad.pdf").write_bytes(ATTACKS["form that draws itself twice"])
+    (tmp_path / "bad.pdf").write_bytes(ATTACKS["form that draws itself twice"]())
     (tmp_path / "good.pdf").write_bytes(document(stream(b"0 0 50 50 re f")))
     library = FolderLibrary(tmp_path)
     with pytest.raises(DataError, match="'bad'"):

@@ -7,6 +7,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
+from functools import cache
 
 import PIL.Image
 import pytest
@@ -236,7 +237,10 @@ def png(width: int, height: int, *chunks: tuple[bytes, bytes], rows: int = 4) ->
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-BOMB = zlib.compress(bytes(200 << 20), 9)
+@cache
+def bomb() -> bytes:
+    """Return 200 MiB of zeros, compressed."""
+    return zlib.compress(bytes(200 << 20), 9)
 
 
 def pages(kind: str, count: int) -> bytes:
@@ -255,16 +259,19 @@ def pages_without_end() -> bytes:
     return bytes(content)
 
 
-FILES = {
-    "a colour profile that is a bomb": (png(4, 4, (b"iCCP", b"a\0\0" + BOMB)), "ValueError"),
-    "a text that is a bomb": (png(4, 4, (b"zTXt", b"a\0\0" + BOMB)), "ValueError"),
-    "a billion pixels in a column": (png(1, 10**9), "1x1000000000 = 1,000,000,000 pixels"),
-    "a billion pixels in a row": (png(10**9, 1), "1000000000x1 = 1,000,000,000 pixels"),
-    "no pixels": (png(0, 0), "UnidentifiedImageError"),
-    "many pages": (pages("TIFF", 50), ""),
-    "pages without end": (pages_without_end(), ""),
-    "many frames": (pages("GIF", 50), ""),
-    "an image, then a program": (png(4, 4) + b"<script>alert(1)</script>", ""),
+FILES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a colour profile that is a bomb": (
+        lambda: png(4, 4, (b"iCCP", b"a\0\0" + bomb())),
+        "ValueError",
+    ),
+    "a text that is a bomb": (lambda: png(4, 4, (b"zTXt", b"a\0\0" + bomb())), "ValueError"),
+    "a billion pixels in a column": (lambda: png(1, 10**9), "1x1000000000 = 1,000,000,000 pixels"),
+    "a billion pixels in a row": (lambda: png(10**9, 1), "1000000000x1 = 1,000,000,000 pixels"),
+    "no pixels": (lambda: png(0, 0), "UnidentifiedImageError"),
+    "many pages": (lambda: pages("TIFF", 50), ""),
+    "pages without end": (pages_without_end, ""),
+    "many frames": (lambda: pages("GIF", 50), ""),
+    "an image, then a program": (lambda: png(4, 4) + b"<script>alert(1)</script>", ""),
 }
 
 
@@ -273,7 +280,7 @@ FILES = {
 )
 @pytest.mark.parametrize("name", FILES)
 def test_file_is_read_no_further_than_an_image(name: str, sandbox: Sandbox) -> None:
-    content, problem = FILES[name]
+    content, problem = FILES[name][0](), FILES[name][1]
     code = "import shutil\nshutil.copy('given.bin', 'path_to_output_image.jpg')\n0"
     limits = SandboxLimits(wall_seconds=30.0, memory_bytes=256 << 20)
     execution = sandbox.run(code, {"given.bin": content}, limits=limits)

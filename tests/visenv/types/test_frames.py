@@ -186,3 +186,13 @@ def test_playlist_opens_no_connection(tmp_path: Path, text: str) -> None:
             open_video(path)
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+def test_shrunk_copy_of_an_image_is_kept_until_another_size_is_requested() -> None:
+    image = Image.from_pixels(np.arange(48 * 64 * 3, dtype=np.uint8).reshape(48, 64, 3))
+    small = image.shrunk((32, 24))
+    assert image.shrunk((32, 24)) is small
+    other = image.shrunk((16, 12))
+    assert other.size == (16, 12)
+    expected = np.asarray(cv2.resize(image.pixels, (32, 24), interpolation=cv2.INTER_AREA))
+    np.testing.assert_array_equal(image.shrunk((32, 24)).pixels, expected)

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
+from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, ToolError
 from visenv.grammar.foreign import neutralized
 from visenv.sandbox import (
@@ -159,11 +160,19 @@ def _without_true(execution: Execution) -> Execution:
     return replace(execution, result="")
 
 
+_PNG: SharedCache[str, bytes] = SharedCache(64 << 20, len)
+"""Keeps 64 MiB of files by the hash of their pixels, as the episodes of a group begin alike."""
+
+
 def _lossless(image: Image) -> bytes:
     """Return the image as the bytes of a PNG file; readers ignore the extension of the name.
 
     A JPEG file would add errors that no repair removes: a dark image has only a few levels.
     """
+    return _PNG.get(image.sha256, lambda: _encoded(image))
+
+
+def _encoded(image: Image) -> bytes:
     import cv2
 
     done, file = cv2.imencode(
