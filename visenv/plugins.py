@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
-from visenv.heavy_imports import heavy_imports
+from visenv.garbage import heavy_imports
 
 GROUPS = {
     "environment": "visenv.environments",

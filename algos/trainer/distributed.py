@@ -22,7 +22,7 @@ from torch.distributed import distributed_c10d as c10d
 from typing_extensions import override
 
 from visenv.errors import RunError
-from visenv.heavy_imports import heavy_imports
+from visenv.garbage import heavy_imports
 from visenv.private_names import check_private_names
 from visenv.types import Image
 

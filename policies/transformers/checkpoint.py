@@ -13,7 +13,7 @@ import transformers
 from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.files import check_no_links_in, output_folder
-from visenv.heavy_imports import heavy_imports
+from visenv.garbage import heavy_imports
 from visenv.policy import no_gather
 from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names

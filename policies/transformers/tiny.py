@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 import transformers
 
-from visenv.heavy_imports import heavy_imports
+from visenv.garbage import heavy_imports
 from visenv.registration import load
 from visenv.words import TokenizerWords
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from visenv.heavy_imports import MANY_MODULES, heavy_imports
+from visenv.garbage import MANY_MODULES, heavy_imports
 
 
 @pytest.fixture(autouse=True)
