@@ -68,8 +68,7 @@ def training_bytes(model: ModelSize) -> int:
     A trained parameter takes 18 bytes: 2 for the weight, 4 for the gradient, 4 for the float32 copy
     of the weight and 8 for the moments of AdamW. A parameter of the frozen vision tower takes 2.
     """
-    accumulated = 2 * model.language  # `state_bytes` counts gradients in bfloat16
-    return int(state_bytes(model.parameters, model.language, stage=0, gpus=1)) + accumulated
+    return int(state_bytes(model.parameters, model.language, stage=0, gpus=1))
 
 
 def layers_that_fit(model: ModelSize, memory: int, reserve: int) -> int:

@@ -40,7 +40,7 @@ attended pairs    shared N (P(P+1)/2 + G (CP + C(C+1)/2)), separate N G (P(P+1)/
 forward FLOPs     2 matrices tokens + 4 hidden layers pairs + 2 hidden vocabulary N G S + vision
 update FLOPs      3 forward (LoRA 2; frozen vision 1), what checkpointing repeats not counted
 update seconds    update FLOPs / (D peak MFU)
-state bytes       ZeRO-0 2W + 2T + 12T, -1 2W + 2T + 12T/D, -2 2W + (2T + 12T)/D, -3 all / D
+state bytes       ZeRO-0 2W + 4T + 12T, -1 2W + 4T + 12T/D, -2 2W + (4T + 12T)/D, -3 all / D
 activation bytes  tokens of a micro-batch (2 hidden layers + tensors of a layer) + chunk of logits
 KV bytes, a token 2 layers (key-value width) 2
 exchanged bytes   (D-1)/D (2T micro-batches + 2T), ZeRO-3 (D-1)/D (2T + 4W) micro-batches

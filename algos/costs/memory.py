@@ -5,21 +5,26 @@ from __future__ import annotations
 from .model import ModelSize
 
 
-def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
+def state_bytes(
+    weights: float, trained: float, stage: int, gpus: int, gradient_bytes: int = 4
+) -> float:
     """Return the bytes of weights, gradients and optimizer state on one GPU.
 
-    A parameter takes 2 bytes as a bf16 weight. A trained parameter also takes 2 bytes for its bf16
-    gradient, and 12 for its fp32 master weight and the two moments of Adam, as in ZeRO
-    (arXiv:1910.02054, section 3.1 and figure 1). Stage 1 shards the optimizer state over the GPUs,
-    stage 2 also the gradients, stage 3 also the weights.
+    A parameter takes 2 bytes as a bf16 weight. A trained parameter also takes 4 bytes for its
+    gradient, because micro-batches are accumulated in fp32, and 12 for its fp32 master weight and
+    the two moments of Adam. These 18 bytes are those that `benchmarks/gpu.py` measures; ZeRO
+    (arXiv:1910.02054, section 3.1 and figure 1) counts 16, with gradients in bf16. Stage 1 shards
+    the optimizer state over the GPUs, stage 2 also the gradients, stage 3 also the weights. The
+    buckets of DeepSpeed's stage 2 are not included: 2 GB with its default sizes.
 
     Args:
         weights: The number of parameters.
         trained: The number of trained parameters.
         stage: The ZeRO stage, 0 to 3.
         gpus: The number of GPUs.
+        gradient_bytes: The bytes of a gradient.
     """
-    held = ((3, 2 * weights), (2, 2 * trained), (1, 12 * trained))
+    held = ((3, 2 * weights), (2, gradient_bytes * trained), (1, 12 * trained))
     return sum(each / gpus if stage >= splits else each for splits, each in held)
 
 

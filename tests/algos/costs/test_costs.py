@@ -126,14 +126,21 @@ def test_read_flops_counts_shared_tokens_once_for_a_group() -> None:
     ],
 )
 def test_state_by_zero_stage(stage: int, expected: float) -> None:
-    assert state_bytes(7.5e9, 7.5e9, stage, 64) == pytest.approx(expected)
+    counted = state_bytes(7.5e9, 7.5e9, stage, 64, gradient_bytes=2)
+    assert counted == pytest.approx(expected)
     published = {0: 120, 1: 31.4, 2: 16.6, 3: 1.9}[stage]
-    assert state_bytes(7.5e9, 7.5e9, stage, 64) / 1e9 == pytest.approx(published, abs=0.05)
+    assert counted / 1e9 == pytest.approx(published, abs=0.05)
+
+
+def test_gradients_take_four_bytes() -> None:
+    # 2 + 4 + 12 = 18 bytes; under ZeRO-2 on 8 GPUs 2 + 16 / 8 = 4.
+    assert state_bytes(1000, 1000, 0, 1) == 18_000
+    assert state_bytes(1000, 1000, 2, 8) == 4_000
 
 
 def test_frozen_weights_have_neither_gradients_nor_moments() -> None:
-    assert state_bytes(100, 10, 0, 1) == 2 * 100 + 14 * 10
-    assert state_bytes(100, 10, 3, 4) == (2 * 100 + 14 * 10) / 4
+    assert state_bytes(100, 10, 0, 1) == 2 * 100 + 16 * 10
+    assert state_bytes(100, 10, 3, 4) == (2 * 100 + 16 * 10) / 4
 
 
 def test_activations_by_hand() -> None:
