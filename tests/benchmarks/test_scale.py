@@ -97,7 +97,7 @@ def test_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: Modul
     model = QWEN2_5_VL["72B"]
     made = scale.plan(model, StepWork(), 64, 16384, 0.9 * 141e9)
     assert (made.apart, made.gpus, made.engine.gpus, made.stage) == (True, 32, 2, 3)
-    # All weights are split into 32 parts: 2 bytes per weight, and 14 more per trained weight.
-    assert made.state == pytest.approx((2 * model.parameters + 14 * model.language) / 32)
+    # All weights are split into 32 parts: 2 bytes per weight, and 16 more per trained weight.
+    assert made.state == pytest.approx((2 * model.parameters + 16 * model.language) / 32)
     small = scale.plan(QWEN2_5_VL["3B"], StepWork(), 8, 16384, 0.9 * 141e9)
     assert (small.apart, small.gpus, small.engine.gpus) == (False, 8, 1)
