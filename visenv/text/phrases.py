@@ -1,0 +1,114 @@
+"""Holds the words by which a reply asserts, denies or doubts something, in several languages.
+
+`simplified` replaces the phrases of other languages, contractions and idioms by a few English
+words, so that the rules of `visenv.text.claims` are written once. The texts are canonical
+(`visenv.text.normalize.canonical`) and case folded. The lists contain function words, not topics:
+a phrase that is missing makes a reply unread, not misread.
+"""
+
+from __future__ import annotations
+
+import re
+
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Ranges of Chinese, Japanese and Korean characters, which a letter may touch."""
+
+
+MENTION = "[\ue000-\uf8ff]"
+"""Characters that stand for a mention of a candidate, see `visenv.text.claims`."""
+
+_AFTER = f"(?<={MENTION})"
+
+_TRANSLATED: tuple[tuple[str, str], ...] = (
+    # Chinese, Japanese and Korean; longer phrases first.
+    (rf"{_AFTER}\s*(?:项|項|选项|選項)", " "),
+    (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={MENTION})", " or "),
+    (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
+    ("(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非", " is not "),
+    ("是?(?:不正确|不正確|不对|不對|错误|錯誤|错|錯|間違い|誤り)的?", " is wrong "),
+    (f"是?(?:正确|正確)的|{_AFTER}(?:对|對|正确|正確)", " is correct "),
+    ("除了?", " except "),
+    (
+        "(?:正确|正確|最终|最終)?的?(?:答案|选项|選項)(?:应该|應該|应|應)?[是为為选選]?",
+        " the answer is ",
+    ),
+    ("(?:正解|答え|回答|解答)[は:]", " the answer is "),
+    (r"(?:정답|답변|답|옵션)(?:[은는:]|(?=\s))", " the answer is "),
+    ("(?:认为|認為|觉得|覺得)?(?:应该|應該|应|應)?(?:选择|選擇|选|選)", " i choose "),
+    (r"(?:では|じゃ)(?:なくて?|ない|ありません)|[가이]?\s*아(?:니라|닙니다|니다)", " is not , "),
+    ("です|である|입니다|이다|이에요|예요", " ; "),
+    ("、", ", "),
+    ("因为|因為|由于|なぜなら", " because "),
+    ("但是?", " but "),
+    ("故|因此|所以", " so "),
+    ("我", " i "),
+    ("是", " is "),
+    # European languages and languages of India.
+    (r"\bdie (?:richtige )?(?:antwort|lösung) (?:ist|lautet)\b|\bantwort\b", " the answer is "),
+    (r"\bla (?:bonne )?réponse (?:correcte )?est\b|\bréponse\b", " the answer is "),
+    (r"\bla respuesta (?:correcta )?es\b|\brespuesta\b", " the answer is "),
+    (r"\ba (?:resposta|alternativa) (?:correta )?é(?: a)?\b|\bresposta\b", " the answer is "),
+    (r"\bla risposta (?:corretta )?è(?: la)?\b|\brisposta\b", " the answer is "),
+    (r"\b(?:правильный )?ответ\b|उत्तर(?: है)?|பதில்|উত্তর|જવાબ|ಉತ್ತರ|جواب", " the answer is "),
+    (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est)\b|\bno es\b", " not "),
+    (r"\b(?:sondern|mais|sino|aber|pero|maar|но|а)\b", " but "),
+    (r"\b(?:falsch|faux|falso|incorrecta|неверно)\b", " wrong "),
+    (r"\b(?:richtig|korrekt|correcta|correta|верно)\b", " correct "),
+    (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
+    (rf"{_AFTER} (?:und|et|y|и) (?={MENTION})", " and "),
+    (r"\b(?:ist|est|es|é|è|c'est|ce)\b", " is "),
+)
+
+_HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
+_ENGLISH: tuple[tuple[str, str], ...] = (
+    (rf"\b({_HELPING})n'?t\b", r"\1 not"),
+    (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
+    (r"\b(it|that|this|there|here|what|answer|option|choice|he|she)'s\b", r"\1 is"),
+    (rf"{_AFTER}'s\b", " is"),
+    (r"'m\b", " am"),
+    (r"'re\b", " are"),
+    (r"'d\b", " would"),
+    (r"'ll\b", " will"),
+    # Idioms without a negation of the claim.
+    (r"\b(?:there is )?(?:no|without an?y?) (?:doubt|question)(?: that)?\b", "certainly"),
+    (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
+    (r"\b(?:nothing|none|no one|nobody|no \w+) (?:but|except)\b", "only"),
+    # Idioms that leave the claim open.
+    (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),
+    (
+        r"\b(?:can|could|would|am|is) not (?:really )?(?:be able to )?(?:be sure|tell|decide"
+        r"|determine|identify|know|judge|say (?:if|whether|for))\b",
+        "maybe",
+    ),
+    (r"\b(?:hard|difficult|impossible) to (?:say|tell|decide|know|judge)\b", "maybe"),
+    # Idioms that negate it.
+    (r"\b(is|are|was|were|be|from) anything but\b", r"\1 not"),
+    (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
+    (
+        r"\b(?:all|any|anything|everything|everyone|each|every)(?: other)?(?: of \w+)?"
+        r"(?: \w+)? but\b",
+        "except",
+    ),
+    (
+        r"\b(?:by no means|in no way|no way|no longer|far from(?: being)?|not at all"
+        r"|nowhere near|under no circumstances|not even(?: remotely)?|hardly|barely|scarcely"
+        r"|nobody|no one)\b",
+        "not",
+    ),
+    (
+        r"\b(?:is|was|be) (?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake"
+        r"|impossible|a lie) (?:that|to)\b",
+        "is not",
+    ),
+    (r"\b(?:leaving|leaves)\b", ", leaving"),
+    (r"\bcompared (?:to|with)\b", "than"),
+)
+
+_ALL = [(re.compile(pattern), becomes) for pattern, becomes in (*_TRANSLATED, *_ENGLISH)]
+
+
+def simplified(text: str) -> str:
+    """Return a case folded text in the words that `visenv.text.claims` knows."""
+    for pattern, becomes in _ALL:
+        text = pattern.sub(becomes, text)
+    return re.sub("  +", " ", text)
