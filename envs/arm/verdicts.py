@@ -125,7 +125,7 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
 
 def _truth(text: str, candidates: int, contained: bool) -> str | None:
     """Return the truth value that a text states."""
-    marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, firm=True), text)
+    marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), text)
     label = claimed_label(marked, _TRUTH_GRAMMAR)
     return None if label is None else ("True", "False")[label]
 

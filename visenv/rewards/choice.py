@@ -29,7 +29,7 @@ _VERB = re.compile(
     r"|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
     r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
 )
-_IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue100-\ue1ff])")
+_IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue200-\ue2ff])")
 _SIGN = re.compile(r"[/&+|]")
 _LONG_DASH = re.compile("\\s?[—―]\\s?")
 _LONGEST_OPTION = 1000
@@ -37,20 +37,33 @@ _ARTICLES = ("a", "an", "the")
 _RUN = re.compile("[A-Z]{1,8}|[0-9]{1,8}|[a-z]")
 _ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
 _SEPARATED = re.compile(rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}")
-_RUN_AFTER_CUE = re.compile(r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.I)
+_RUN_AFTER_CUE = re.compile(
+    r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.IGNORECASE
+)
+
 _CUE = re.compile(
-    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|opt for|go with"
-    r"|going with|went with|vote|prefer|conclusion|result|solution|decision|verdict|best|closest|accurate"
-    r"|correct|right|matche?s?|gives|corresponds to|consistent with|left|leaving|remains|must be"
-    r"|suggests|indicates)\b|[=-]>|→"
+    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|opt(?:ed)? for"
+    r"|go for|(?:go|going|went|stick|sticking) with|vote(?: for)?|prefer|conclusion|result|solution"
+    r"|decision|verdict|best|closest|accurate|correct|right (?:option|one|letter|response)|right(?=:)"
+    r"|match(?:es)?|fits|gives|corresponds to|consistent with|leaving|remains|must be|mak(?:es|ing)"
+    r"|points? to|lean(?:s|ing)?(?: towards?)?|inclined to|settl(?:e|ed|ing) (?:on|for)"
+    r"|decided? (?:on|for)|favou?r|supports)\b|[=-]>|→"
 )
+"""Phrases before an option that select it."""
+
 _AFFIRMED = re.compile(
-    r"^[^\w\ue000-\uf8ff]*(?:(?:is|was|are|seems|appears|looks|to be|be|must be|would be|has to be|should be|clearly"
-    r"|definitely|probably|likely|certainly|surely|obviously|most|more|the|a|also|very|most likely"
-    r"|option|best)\s)*"
-    r"(?:(?:correct|right|true|answer|best|better|accurate|closest|choice|match(?:es)?|fits?|describes?"
-    r"|corresponds?|wins)\b|[✅✓✔☑])"
+    r"^[^\w\ue000-\uf8ff]*(?:(?:is|was|are|seems|appears|looks|to be|be|must be|would be|has to be"
+    r"|should be|clearly|definitely|probably|likely|certainly|surely|obviously|most|more|the|a|also"
+    r"|very|only|my|option|best)\s)*"
+    r"(?:(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
+    r"|consistent|closest|choice|what|it)\b|right\b(?! (?:of|next|above|below|behind|beside|in|at|on"
+    r"|side|hand|by|to)\b)|(?:one|option)(?= that (?:best )?(?:fits|matches|describes)|[^\w\ue000-\uf8ff]*$)"
+    r"|(?:best )?(?:match(?:es)?|fits?|corresponds?)\b(?= (?:it|to|the|this|best|well|perfectly"
+    r"|exactly|our)\b|[^\w\ue000-\uf8ff]*$)|best describes|describes (?:it|the (?:image|picture|scene|photo|figure))"
+    r"|wins\b|[✅✓✔☑])"
 )
+"""Phrases after an option that select it."""
+
 _VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
 
 GRAMMAR = Grammar(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
@@ -153,7 +166,7 @@ def _marked(plain: str, options: tuple[str, ...], count: int) -> str:
     """Return the text with a character for each mention of an option, by its text or letter."""
     pattern = _texts(options)
     if pattern is not None:
-        plain = pattern.sub(lambda found: mention(_label(found, options), firm=True), plain)
+        plain = pattern.sub(lambda found: mention(_label(found, options), "text"), plain)
     plain = _JOINED.sub(lambda found: _SIGN.sub(r" \g<0> ", found[0]), plain)
     return _LETTER.sub(lambda found: _letter(found, count), plain)
 
@@ -166,9 +179,9 @@ def _letter(found: re.Match[str], count: int) -> str:
         rest = found.string[found.end() : found.end() + 40]
         if _IN_PROSE.match(rest) and not _VERB.match(rest):
             return found[0]
-    if label >= count:
-        return found[0] if letter.islower() else mention(None, firm=bool(found[1]))
-    return mention(label, firm=bool(found[1]))
+    if label >= count and letter.islower():
+        return found[0]
+    return mention(label if label < count else None, "marked" if found[1] else "bare")
 
 
 def _label(found: re.Match[str], options: tuple[str, ...]) -> int | None:

@@ -22,17 +22,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from visenv.text.phrases import CJK, simplified
 
 MOST_LABELS = 255
 _UNKNOWN = 255
-_BARE, _FIRM, _LIST = 0xE000, 0xE100, 0xE200
+_BARE, _MARKED, _TEXT, _LIST = 0xE000, 0xE100, 0xE200, 0xE300
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-_ONE = "[\ue000-\ue1ff]"
+_ONE = "[\ue000-\ue2ff]"
 _LETTER = "[\ue000-\ue0ff]"
-_FIRM_ONE = "[\ue100-\ue1ff]"
+_NAME = "[\ue000-\ue1ff]"
+_WORDS = "[\ue200-\ue2ff]"
 _SPACE = "[^\\w\ue000-\uf8ff]*"
 """Blanks and punctuation, but no mention."""
 
@@ -43,11 +44,16 @@ _MOST_ITEMS = 8
 _EMBEDDED = re.compile(f"(?<=[{CJK}]){_LETTER}|{_LETTER}(?=[{CJK}])")
 _NOUN = r"(?:(?:the|an)\s)?(?:(?:option|answer|choice|response)s?\s?[#(]?)?"
 _SINGULAR = r"(?=\s?(?:\w+s|was|would|could|can|might|may|should|did|had)\b)"
-_LISTED = re.compile(
-    rf"{_ONE}(?:(?:\s?[,/&+|]\s?(?:\(?(?:and/or|and|or|nor)\s)?|\s\(?(?:and/or|and|or|nor|as well as"
-    rf"|through|to)\s){_NOUN}{_ONE}\)?|(?<={_LETTER})\s?{_LETTER}(?=\W|$)|(?<={_FIRM_ONE})\s{_FIRM_ONE}(?=\W|$))+"
+_JOIN = (
+    r"(?:\s?[,/&+|]\s?(?:\(?(?:and/or|and|or|nor)\s)?"
+    rf"|\s\(?(?:and/or|and|or|nor|as well as|through|to)\s){_NOUN}"
 )
-_REPEATED = re.compile(rf"({_ONE})[\s):|-]{{0,4}}({_FIRM_ONE})")
+_LISTED = re.compile(
+    rf"{_NAME}(?:{_JOIN}{_NAME}\)?|(?<={_LETTER})\s?{_LETTER}(?=\W|$))+"
+    rf"|{_WORDS}(?:{_JOIN}{_WORDS}\)?|\s{_WORDS}(?=\W|$))+"
+)
+_OF_LIST = re.compile(r"\b(?:none|neither|all|each|both|any|one|either)(?: of)?\s?$")
+_REPEATED = re.compile(rf"({_ONE})[\s):|-]{{0,4}}({_WORDS})")
 _LAST_COMMA = re.compile(rf",\s?({_ONE})$")
 _OR = re.compile(r"\b(?:or|nor)\b")
 
@@ -72,15 +78,15 @@ _CONTRAST = re.compile(
 _EMPTY_WORDS = frozenset(
     """
     a an the this that these it its there here i we my our me us own is was are be been being am 's
-    to of for in by with as at on one ones and or also then so therefore thus hence finally well yes
+    to one ones and or also then so therefore thus hence finally well yes
     ok okay sure oh let say said think thought believe feel guess choose chose pick select go going
     take conclude answer answers option options choice choices letter label alternative statement
     claim response responses reply text judgment judgement verdict decision conclusion opinion
     selection solution result final overall correct right true best better good most more very quite
-    rather entirely fully completely totally exactly really even at all remotely ever just only must
+    rather entirely fully completely totally close near exactly really even at all remotely ever just only must
     should would will do does did has have had seem seems appear appears look looks like likely
     probably presumably clearly definitely certainly surely obviously evidently undoubtedly absolutely
-    indeed confident convinced that'd remains remain left leaving elimination
+    indeed confident convinced that'd remains remain leaving
     called call ans first again winner prefer preferred following
     selected chosen picked vote opt can which what both clear obvious simple follows below above description
     """.split()
@@ -88,7 +94,7 @@ _EMPTY_WORDS = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→✅✓✔👉…-]")
 
 _NEGATION = re.compile(
-    r"\b(?:not|never|neither|nor|no|none|nothing|without|reject\w*|rul\w+ out|eliminat(?:e|es|ed|ing)"
+    r"\b(?:not|never|nowhere|opposite of|contrary to|neither|nor|no|none|nothing|without|reject\w*|rul\w+ out|eliminat(?:e|es|ed|ing)"
     r"|exclud\w+|discard\w*|dismiss\w*|avoid\w*|doubt\w*|disagree\w*|deny|denies|denied|against|untrue"
     r"|mistake|refuse\w*|fail\w*)\b"
 )
@@ -105,9 +111,9 @@ _DENIED_AFTER = re.compile(
 )
 _OPEN = re.compile(
     r"\b(?:might|may|could|maybe|perhaps|possibly|possible|unsure|uncertain|unclear|either|half"
-    r"|part|partly|partially|mostly|largely|almost|nearly|somewhat|to some (?:extent|degree)|plausible|tempting|tempted|candidates?"
+    r"|part|partly|partially|mostly|largely|almost|nearly|somewhat|to some (?:extent|degree)|(?<!more )(?<!most )plausible|tempting|tempted|candidates?"
     r"|between|compar\w+|consider\w*|seemed|initially|originally|at first|first (?:thought|guess\w*"
-    r"|said|impression|glance|instinct)|i thought|(?:was|were) going to|used to|say whether|second best"
+    r"|said|impression|glance|instinct)|i thought|(?:was|were) going to|used to|say whether|second best|only better|merely better"
     r"|(?:so|neither|nor) (?:is|are|was|does|do)|would have|would like|tie[ds]?|equally|as good)\b"
 )
 _REPORTED = re.compile(
@@ -115,12 +121,18 @@ _REPORTED = re.compile(
     r" (?:say|says|said|think|thinks|thought|claim|claims|claimed|argue|argues|believe|believes|choose"
     r"|pick|write|writes|expect|suggest|suggests)\b"
 )
+_DOUBT = re.compile(
+    r"[^\w]*(?:(?:but|i|am|is|it|this|or|really|quite|though|about|that|of|still|for|sure|also)\b[^\w]*)*"
+    r"(?:maybe|perhaps|possibly|unsure|uncertain|unclear)\b"
+)
+"""A clause of doubt about what the sentence said before: ``…, but I am not sure``."""
+
 _CONDITION = re.compile(r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case)\b")
 _CORRECTION = re.compile(
     rf"^{_SPACE}(?:(?:oh|hmm|well|and|or)\b{_SPACE})?"
     rf"(?:(no|nope)(?={_SPACE}$|\s(?:wait|it|the|that|this|i)\b|\s?[-,:]|\s?[\ue000-\uf8ff])"
-    r"|(wait|hold on|scratch that|strike that|oops|i was wrong|i made (?:a mistake|an error))\b"
-    r"|(?:actually|rather|i mean|i meant|sorry|my mistake|correction|on second thoughts?|make (?:that|it)"
+    r"|(wait|hold on|scratch that|strike that|oops|i (?:was|am) wrong|i take (?:that|it) back|i made (?:a mistake|an error))\b"
+    r"|(?:actually|rather|i mean|i meant|sorry|my mistake|correct(?:ion|ing)|edit(?:ed)?|update|erratum|on second thoughts?|make (?:that|it)"
     rf"|changed? my mind|better said)\b){_SPACE}"
 )
 _DANGLING = re.compile(r"\b(?:not|never)\s?$")
@@ -181,14 +193,17 @@ def without_private(text: str) -> str:
     return text if text.isascii() else _PRIVATE.sub("\ufffd", text)
 
 
-def mention(label: int | None, *, firm: bool = False) -> str:
+def mention(label: int | None, kind: Literal["bare", "marked", "text"] = "bare") -> str:
     """Return the character for a mention of a candidate.
 
     Args:
         label: The index of the candidate, below `MOST_LABELS`; None for one that does not exist.
-        firm: Whether the mention cannot be an ordinary word, for example ``(B)``.
+        kind: ``"bare"`` for a name that can be part of a sentence with another meaning (``B``);
+            ``"marked"`` for a name in brackets (``(B)``); ``"text"`` for the candidate's own text.
+            The latter two are firm.
     """
-    return chr((_FIRM if firm else _BARE) + (_UNKNOWN if label is None else label))
+    first = {"bare": _BARE, "marked": _MARKED, "text": _TEXT}[kind]
+    return chr(first + (_UNKNOWN if label is None else label))
 
 
 def claimed_label(text: str, grammar: Grammar) -> int | None:
@@ -229,6 +244,10 @@ def _decided(claims: Sequence[_Claim], grammar: Grammar) -> int | None:
     strongest = [claim for claim in asserted if claim.level == level]
     if level == Level.DECLARED and grammar.last_counts:
         strongest = strongest[-1:]
+    elif grammar.last_counts and len(strongest[-1].labels) == 1:
+        # A list of all options, or "A or B", comes before the choice.
+        listed = [place for place, claim in enumerate(strongest) if len(claim.labels) > 1]
+        strongest = strongest[max(listed, default=-1) + 1 :]
     labels = {label for claim in strongest for label in claim.labels}
     if len(labels) != 1:
         return None
@@ -264,27 +283,30 @@ def _list(found: re.Match[str], text: str, lists: list[tuple[int, ...]]) -> str:
     """
     written, rest = found[0], ""
     last = _LAST_COMMA.search(written)
-    if last and re.match(_SINGULAR, text[found.end() : found.end() + 20]):
+    before = text[max(0, found.start() - 12) : found.start()]
+    after = text[found.end() : found.end() + 20]
+    if last and re.match(_SINGULAR, after) and not _OF_LIST.search(before):
         written, rest = written[: last.start()], last[0]
     labels = tuple(dict.fromkeys(ord(each) % 0x100 for each in _ITEM.findall(written)))
     if len(labels) == 1:
         return _ITEM.findall(written)[0] + rest
-    lists.append((_UNKNOWN,) if _OR.search(written) else labels)
+    lists.append((_UNKNOWN, _UNKNOWN) if _OR.search(written) else labels)
     return chr(_LIST + min(len(lists), 0xF8FF - _LIST) - 1) + rest
 
 
 def _sentence(
     sentence: str, grammar: Grammar, lists: Sequence[tuple[int, ...]], *, asked: bool
-) -> Iterator[_Claim]:
-    condition = _CONDITION.search(sentence) is not None
+) -> list[_Claim]:
+    """Return the claims of a sentence."""
     opened = subordinate = False
     unfinished = ""
     parts = _CLAUSE.split(sentence)
+    conditions = _conditions(parts)
+    said: list[_Claim] = []
     for place, (word, clause) in enumerate(zip(["", *parts[1::2]], parts[::2], strict=True)):
         word = word.strip()
         if word in _MAIN:
-            opened = subordinate = condition = False
-            condition = _CONDITION.search("".join(parts[2 * place :])) is not None
+            opened = subordinate = False
         elif word in _SUBORDINATE:
             subordinate = True
         elif word == "," and subordinate and parts[0].strip() == "":
@@ -294,10 +316,10 @@ def _sentence(
             clause = clause[correction.end() :]
             # "No:" may begin a list of objections. It discards no verdict, but contradicts it.
             if grammar.last_counts or not correction[0].endswith(("no: ", "no:")):
-                yield _Claim((), corrects=True, retracts=bool(correction[1] or correction[2]))
+                said.append(_Claim((), corrects=True, retracts=bool(correction[1] or correction[2])))
             opened = subordinate = False
         elif _RETRACTED.match(clause):
-            yield _Claim((), retracts=True)
+            said.append(_Claim((), retracts=True))
         opening = _OPEN.search(clause) or _REPORTED.search(_ITEM.split(clause, maxsplit=1)[0])
         opened = opened or opening is not None
         if unfinished and word == ",":
@@ -307,14 +329,31 @@ def _sentence(
             clause = unfinished + clause if clause[: item.start()].isspace() else clause
         unfinished = clause if _DANGLING.search(clause) and not _ITEM.search(clause) else ""
         if _CONTRAST.fullmatch(word):
-            yield from (_Claim(labels, denied=True) for labels in _labels(clause, lists))
+            said += [_Claim(labels, denied=True) for labels in _labels(clause, lists)]
             continue
         claims = _clause(clause, grammar, lists)
-        if asked or opened or condition:
+        if asked or opened or conditions[place]:
             claims = [each for each in claims if not asked and each == _NONE]
-        yield from (each for each in claims if each.denied or not subordinate)
+        said += [each for each in claims if each.denied or not subordinate]
+        if opening and _DOUBT.match(clause):
+            said = [each for each in said if each.denied or not each.labels]
         if opening and _ITEM.search(clause):
             opened = False  # a doubt about one candidate does not concern the next clause
+    return said
+
+
+def _conditions(parts: Sequence[str]) -> list[bool]:
+    """Return whether each clause depends on a condition: up to the next "so" or "but"."""
+    conditions: list[bool] = []
+    begin = 0
+    for place in range(0, len(parts) + 1, 2):
+        ends = place + 1 >= len(parts) or parts[place + 1].strip() in _MAIN
+        if ends and place < len(parts):
+            clauses = parts[begin : place + 1]
+            found = any(_CONDITION.search(each) for each in clauses)
+            conditions += [found] * ((len(clauses) + 1) // 2)
+            begin = place + 2
+    return conditions
 
 
 def _labels(clause: str, lists: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
@@ -333,7 +372,7 @@ def _clause(clause: str, grammar: Grammar, lists: Sequence[tuple[int, ...]]) -> 
     claims = []
     for item, labels in zip(items, _labels(clause, lists), strict=True):
         before, after = clause[: item.start()], clause[item.end() :]
-        firm = ord(item[0]) >= _FIRM
+        firm = ord(item[0]) >= _MARKED
         claim = _stance(before, after, grammar, firm=firm, alone=len(items) == 1)
         if claim is not None:
             denied, level = claim
@@ -354,16 +393,22 @@ def _stance(
     before: str, after: str, grammar: Grammar, *, firm: bool, alone: bool
 ) -> tuple[bool, Level] | None:
     """Return whether a clause denies a mention, and the level; None if it leaves it open."""
-    negation = None
-    for negation in _NEGATION.finditer(before):
-        pass
+    head, colon, tail = before.rpartition(":")
+    negation = _last(_NEGATION, before)
+    if colon and _are_empty(tail) and _are_empty(after) and grammar.bare:
+        about_other = negation is not None and not _are_empty(before[negation.end() :])
+        if (negation is None or about_other) and not _last(_REJECTION, head):
+            declared = _last(grammar.declaring, head)
+            is_declared = declared is not None and _are_empty(head[declared.end() :])
+            return False, Level.DECLARED if is_declared else Level.BARE
     if negation is not None:
         return (True, Level.BARE) if _are_empty(before[negation.end() :]) else None
+    rejection = None if grammar.complements else _last(_REJECTION, before)
+    if rejection is not None and _are_empty(before[rejection.end() :]):
+        return True, Level.BARE
     if _DENIED_AFTER.match(after) or _REJECTED_END.search(after):
         return True, Level.BARE
-    declaring = None
-    for declaring in grammar.declaring.finditer(before):
-        pass
+    declaring = _last(grammar.declaring, before)
     if declaring is not None and _are_empty(before[declaring.end() :]):
         return False, Level.DECLARED
     if not _are_empty(before):
@@ -377,6 +422,13 @@ def _stance(
 
 _REJECTED_END = re.compile(r"[❌✗✘❎]|^\s?[:)|-].{0,200}\b(?:too \w+|wrong|incorrect)\b")
 _LABELED = re.compile(r"^\s?[:).\]|]")
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = None
+    for found in pattern.finditer(text):
+        pass
+    return found
 
 
 def _are_empty(text: str) -> bool:

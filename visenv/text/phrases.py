@@ -26,7 +26,9 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
     ("(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非", " is not "),
     ("是?(?:不正确|不正確|不对|不對|错误|錯誤|错|錯|間違い|誤り)的?", " is wrong "),
-    (f"是?(?:正确|正確)的|{_AFTER}(?:对|對|正确|正確)", " is correct "),
+    (f"{_AFTER}(?:가 정답|が正解|が答え|是正确答案|是答案|是正解)", " is the answer "),
+    (rf"是?(?:正确|正確)的(?!是)|{_AFTER}\s?(?:对|對|正确|正確)", " is correct "),
+    ("(?:应该|應該|正确的|正確的|而)是", " but it is "),
     ("除了?", " except "),
     (
         "(?:正确|正確|最终|最終)?的?(?:答案|选项|選項)(?:应该|應該|应|應)?[是为為选選]?",
@@ -43,7 +45,10 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("故|因此|所以", " so "),
     ("我", " i "),
     ("是", " is "),
-    # European languages and languages of India.
+    # European languages, Thai and languages of India.
+    (r"\b(?:ich (?:wähle|nehme)|je choisis|(?:yo )?elijo|eu escolho|scelgo|выбираю)\b", " i choose "),
+    (r"\bl'(?=\w)", "the "),
+    ("คำตอบคือ|คำตอบ", " the answer is "),
     (r"\bdie (?:richtige )?(?:antwort|lösung) (?:ist|lautet)\b|\bantwort\b", " the answer is "),
     (r"\bla (?:bonne )?réponse (?:correcte )?est\b|\bréponse\b", " the answer is "),
     (r"\bla respuesta (?:correcta )?es\b|\brespuesta\b", " the answer is "),
@@ -53,7 +58,7 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est)\b|\bno es\b", " not "),
     (r"\b(?:sondern|mais|sino|aber|pero|maar|но|а)\b", " but "),
     (r"\b(?:falsch|faux|falso|incorrecta|неверно)\b", " wrong "),
-    (r"\b(?:richtig|korrekt|correcta|correta|верно)\b", " correct "),
+    (r"\b(?:richtig|korrekt|correct[ao]|correcte|corrett[ao]|correta|верно)\b", " correct "),
     (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
     (rf"{_AFTER} (?:und|et|y|и) (?={MENTION})", " and "),
     (r"\b(?:ist|est|es|é|è|c'est|ce)\b", " is "),
@@ -69,6 +74,11 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"'re\b", " are"),
     (r"'d\b", " would"),
     (r"'ll\b", " will"),
+    # Words that say nothing about the claim.
+    (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
+    (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
+    (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),
+    (r"\b(?:beats|outperforms|surpasses|outranks)\b", "is better than"),
     # Idioms without a negation of the claim.
     (r"\b(?:there is )?(?:no|without an?y?) (?:doubt|question)(?: that)?\b", "certainly"),
     (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
@@ -82,7 +92,8 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     ),
     (r"\b(?:hard|difficult|impossible) to (?:say|tell|decide|know|judge)\b", "maybe"),
     # Idioms that negate it.
-    (r"\b(is|are|was|were|be|from) anything but\b", r"\1 not"),
+    (r"\banything but\b", "not"),
+    (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
     (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
     (
         r"\b(?:all|any|anything|everything|everyone|each|every)(?: other)?(?: of \w+)?"
