@@ -13,7 +13,7 @@ function              what it makes equal
 A text that becomes empty equals no text (`same_text`, `same_answer`). Scores that follow a
 published script have its normalization and say so: `visenv.rewards.vqa.normalize_answer`,
 `visenv.envs.arft.rewards.qa.normalized`, `visenv.envs.arm.datasets.mmlongbench_score`. They apply
-NFC first, which no published text depends on.
+NFC first (`composed`), which no published text depends on.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _EMPHASIS = (
 _DEEPEST = 6
 """Nested LaTeX commands that are unwrapped."""
 
-_MEANINGLESS_END = re.compile(r"(?:(?<![.,;:?…\s])[.,;:?…\s]+|(?<=[^\W\d_])[!.]+)$")
-"""Punctuation at the end; ``5!`` is a number, and an exclamation mark belongs to it."""
+_FINAL_MARK = re.compile(r"\s?(?:[.,;:?…]|(?<=[^\W\d_])!)$")
+"""One punctuation mark at the end; in ``5!``, it belongs to the number."""
 
 _QUOTED = 3
 """Pairs of quotation marks around a text that are removed."""
@@ -93,6 +93,11 @@ def canonical(text: str) -> str:
     return unicodedata.normalize("NFC", text.translate(_table()))
 
 
+def composed(text: str) -> str:
+    """Return the text in NFC alone: the form in which published scores compare texts."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def without_markup(text: str) -> str:
     r"""Return the text without Markdown, LaTeX and HTML around its parts.
 
@@ -110,11 +115,11 @@ def without_markup(text: str) -> str:
 def comparable(text: str) -> str:
     """Return the text as it is compared: canonical, without markup, in one case and one line.
 
-    Quotation marks around the whole text, and punctuation at its end, are removed.
+    Quotation marks around the whole text, and one punctuation mark at its end, are removed.
     """
     plain = " ".join(without_markup(canonical(text)).casefold().split())
     for _ in range(_QUOTED):
-        plain = _MEANINGLESS_END.sub("", plain)
+        plain = _FINAL_MARK.sub("", plain)
         if len(plain) < 3 or plain[0] + plain[-1] not in ('""', "''"):
             break
         plain = plain[1:-1].strip()
