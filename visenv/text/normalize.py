@@ -23,7 +23,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-_QUOTES = {"'": "‘’‚‛‹›ʼ′`´", '"': "“”„‟«»″「」『』〝〞〟｢｣"}
+_QUOTES = {"'": "‘’‚‛‹›ʼ′´", '"': "“”„‟«»″「」『』〝〞〟｢｣"}
 _DASHES = "‐‑‒–—―−⁃﹘﹣"
 _BLANKS = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff" + "".join(
@@ -90,7 +90,8 @@ def canonical(text: str) -> str:
     """Return the text with one form for characters that mean the same (see the module)."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFC", text.translate(_table()))
+    pattern, table = _replacements()
+    return unicodedata.normalize("NFC", pattern.sub(lambda found: table[found[0]], text))
 
 
 def composed(text: str) -> str:
@@ -199,13 +200,14 @@ _MARKUP: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 
 
 @cache
-def _table() -> dict[int, str]:
+def _replacements() -> tuple[re.Pattern[str], dict[str, str]]:
     """Return the characters that `canonical` replaces."""
     table = {
-        code: unicodedata.normalize("NFKC", chr(code))
+        chr(code): unicodedata.normalize("NFKC", chr(code))
         for first, end in _COMPATIBLE
         for code in range(first, end)
     }
-    table |= {ord(each): mark for mark, variants in _QUOTES.items() for each in variants}
-    table |= dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(map(ord, _BLANKS), " ")
-    return table | dict.fromkeys(map(ord, _INVISIBLE), "")
+    table |= {each: mark for mark, variants in _QUOTES.items() for each in variants}
+    table |= dict.fromkeys(_DASHES, "-") | dict.fromkeys(_BLANKS, " ")
+    table |= dict.fromkeys(_INVISIBLE, "")
+    return re.compile(f"[{re.escape(''.join(table))}]"), table
