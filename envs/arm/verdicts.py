@@ -37,21 +37,29 @@ _NAME = re.compile(
     rf"\b{_NOUN}[\s_#(\[\"'.:-]{{0,3}}{_NUMBER}[)\]\"']?|\bresp_{_NUMBER}"
     rf"|\b({'|'.join(_ORDINALS)}|\d(?=st|nd|rd|th))(?:st|nd|rd|th)?\s(?:{_NOUN}|one)\b"
     rf"|(?:#|\bno\.\s|\bnumber\s){_NUMBER}"
-    rf"|(?<=judgment: ){_NUMBER}|(?<=winner: ){_NUMBER}|(?<=choose ){_NUMBER}|(?<=prefer ){_NUMBER}"
-    rf"|(?:(?<=answer is )|(?<=response is )|(?<=one is )){_NUMBER}(?=\W|$)",
+    rf"|\b({'|'.join(_ORDINALS)})(?=\s(?:is|wins)\b)",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(
+    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:answer|response|one)\s?(?:is|:|=)\s?|\b(?:judge?ment|verdict"
+    r"|winner|choice|preferred|better|best|prefer|choose|pick|select|vote for|go with)\s?(?:is|:|-|=|#)*\s)"
+    r"(\d{1,2})(?![\w%]|\.\d|\s(?:of|out)\b)",
+    re.IGNORECASE,
+)
+"""A number that can only be that of a response."""
+
 _PREFERENCE_GRAMMAR = Grammar(
     declaring=re.compile(
         r"\b(?:judge?ment|verdict|winner|better|best|prefer|preferred|preferable|choose|choice|pick"
         r"|select|vote for|go with|in favor of|conclusion)\b"
     ),
     affirming=re.compile(
-        r"^[^\w\ue000-\uf8ff]*(?:(?:is|are|was|seems|appears|looks|to be|the|a|an|by far|far|slightly"
+        r"^[^\w\ue000-\uf8ff]*(?:(?:is|are|seems|appears|looks|to be|the|a|an|by far|far|slightly"
         r"|somewhat|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
         r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit|a little)\s)*"
         r"(?:better|best|preferred|preferable|superior|correct|winner|wins|outperforms|beats"
         r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
+        r"|^[^\w\ue000-\uf8ff]*was (?:the )?(?:better|best)(?: one| answer| response)?[^\w\ue000-\uf8ff]*$"
     ),
     valued=re.compile(r"\b(?:judge?ment|verdict|winner|better|preferred)\s?[:-]\s?"),
     last_counts=False,
@@ -141,7 +149,7 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
     alone = _NUMBER_ALONE.fullmatch(_HEADING_MARKS.sub("", text).strip())
     if alone:
         return str(int(alone[1])) if 1 <= int(alone[1]) <= candidates else None
-    marked = _NAME.sub(label, text)
+    marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
     chosen = claimed_label(marked, _PREFERENCE_GRAMMAR._replace(bare=contained))
     return None if chosen is None else str(chosen + 1)
 

@@ -52,12 +52,12 @@ _CUE = re.compile(
 """Phrases before an option that select it."""
 
 _AFFIRMED = re.compile(
-    r"^[^\w\ue000-\uf8ff]*(?:(?:is|was|are|seems|appears|looks|to be|be|must be|would be|has to be"
+    r"^[^\w\ue000-\uf8ff]*(?:(?:is|are|seems|appears|looks|be|must be|would be|has be"
     r"|should be|clearly|definitely|probably|likely|certainly|surely|obviously|most|more|the|a|also"
     r"|very|only|my|option|best)\s)*"
     r"(?:(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
-    r"|consistent|closest|choice|what|it)\b|right\b(?! (?:of|next|above|below|behind|beside|in|at|on"
-    r"|side|hand|by|to)\b)|(?:one|option)(?= that (?:best )?(?:fits|matches|describes)|[^\w\ue000-\uf8ff]*$)"
+    r"|consistent|closest|choice|what)\b|it[^\w\ue000-\uf8ff]*$|right\b(?! (?:of|next|above|below|behind|beside|in|at|on"
+    r"|side|hand|by|to)\b)|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches|describes)|[^\w\ue000-\uf8ff]*$)"
     r"|(?:best )?(?:match(?:es)?|fits?|corresponds?)\b(?= (?:it|to|the|this|best|well|perfectly"
     r"|exactly|our)\b|[^\w\ue000-\uf8ff]*$)|best describes|describes (?:it|the (?:image|picture|scene|photo|figure))"
     r"|wins\b|[✅✓✔☑])"

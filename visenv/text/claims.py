@@ -77,20 +77,21 @@ _CONTRAST = re.compile(
 
 _EMPTY_WORDS = frozenset(
     """
-    a an the this that these it its there here i we my our me us own is was are be been being am 's
-    to one ones and or also then so therefore thus hence finally well yes
-    ok okay sure oh let say said think thought believe feel guess choose chose pick select go going
-    take conclude answer answers option options choice choices letter label alternative statement
-    claim response responses reply text judgment judgement verdict decision conclusion opinion
-    selection solution result final overall correct right true best better good most more very quite
-    rather entirely fully completely totally close near exactly really even at all remotely ever just only must
-    should would will do does did has have had seem seems appear appears look looks like likely
-    probably presumably clearly definitely certainly surely obviously evidently undoubtedly absolutely
-    indeed confident convinced that'd remains remain leaving
-    called call ans first again winner prefer preferred following
-    selected chosen picked vote opt can which what both clear obvious simple follows below above description
+    a absolutely again also alternative am an and ans answer answers appear appears are be been being
+    believe best better both call called can certainly choice choices choose chose chosen claim clear
+    clearly close completely conclude conclusion confident convinced correct decision definitely
+    description did do does entirely even ever evidently exactly feel final finally first following
+    follows fully go going good guess had has have hence here i indeed is it its judgement judgment
+    just label leaving let letter like likely look looks me more most must my near obvious obviously
+    of oh ok okay one ones only opinion opt option options or our overall own pick picked prefer
+    preferred presumably probably quite rather really remain remains remotely reply response responses
+    result said say seem seems select selected selection should simple so solution statement sure
+    surely take text that the then there therefore these think this thought thus totally true
+    undoubtedly us verdict very vote we well what which will winner would yes
     """.split()
 )
+"""Words that say nothing about the picture or the text that is judged."""
+
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→✅✓✔👉…-]")
 
 _NEGATION = re.compile(
@@ -100,7 +101,7 @@ _NEGATION = re.compile(
 )
 _REJECTION = re.compile(
     r"\b(?:wrong|incorrect|untrue|false|out|eliminated|excluded|impossible|unlikely|too \w+"
-    r"|fail\w*|distractors?|mistaken|invalid|worse|worst|contradict\w*|inaccurate|inferior|misses"
+    r"|least|fail\w*|distractors?|mistaken|invalid|worse|worst|contradict\w*|inaccurate|inferior|misses"
     r"|lacks?|bad)\b|[❌✗✘❎]"
 )
 _DENIED_AFTER = re.compile(
@@ -112,12 +113,17 @@ _DENIED_AFTER = re.compile(
 _OPEN = re.compile(
     r"\b(?:might|may|could|maybe|perhaps|possibly|possible|unsure|uncertain|unclear|either|half"
     r"|part|partly|partially|mostly|largely|almost|nearly|somewhat|to some (?:extent|degree)|(?<!more )(?<!most )plausible|tempting|tempted|candidates?"
-    r"|between|compar\w+|consider\w*|seemed|initially|originally|at first|first (?:thought|guess\w*"
+    r"|potentially|supposed\w*|alleged\w*|reportedly|seemingly|theoretically|said to be|seemed|initially|originally|at first|first (?:thought|guess\w*"
     r"|said|impression|glance|instinct)|i thought|(?:was|were) going to|used to|say whether|second best|only better|merely better"
     r"|(?:so|neither|nor) (?:is|are|was|does|do)|would have|would like|tie[ds]?|equally|as good)\b"
 )
+_ASIDE = re.compile(r"\b(?:between|compar\w+|consider(?:ed|ing|s)?)\b")
+_INFINITIVE = re.compile(rf"\bto be (?:\w+ )?{_ONE}")
 _REPORTED = re.compile(
-    r"\b(?:some|everyone|everybody|many|people|others?|they|he|she|someone|one|critics)\b(?: \w+){0,3}?"
+    r"\b(?!i\b)\w+ (?:said|says|claim(?:s|ed)|told|argue[sd]|stated|states|thinks|believes|wrote"
+    r"|insists?)\b"
+    r"|\b(?:claim|idea|notion|statement|assertion|belief|suggestion|thought)s? that\b|\bwhoever\b"
+    r"|\b(?:some|everyone|everybody|many|people|others?|they|he|she|someone|one|critics)\b(?: \w+){0,3}?"
     r" (?:say|says|said|think|thinks|thought|claim|claims|claimed|argue|argues|believe|believes|choose"
     r"|pick|write|writes|expect|suggest|suggests)\b"
 )
@@ -130,10 +136,22 @@ _DOUBT = re.compile(
 _CONDITION = re.compile(r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case)\b")
 _CORRECTION = re.compile(
     rf"^{_SPACE}(?:(?:oh|hmm|well|and|or)\b{_SPACE})?"
-    rf"(?:(no|nope)(?={_SPACE}$|\s(?:wait|it|the|that|this|i)\b|\s?[-,:]|\s?[\ue000-\uf8ff])"
+    rf"(?:(no|nope)(?={_SPACE}$|\s(?:wait|it|the|that|this|i)\b|\s?[-,:])"
     r"|(wait|hold on|scratch that|strike that|oops|i (?:was|am) wrong|i take (?:that|it) back|i made (?:a mistake|an error))\b"
     r"|(?:actually|rather|i mean|i meant|sorry|my mistake|correct(?:ion|ing)|edit(?:ed)?|update|erratum|on second thoughts?|make (?:that|it)"
     rf"|changed? my mind|better said)\b){_SPACE}"
+)
+_NO_BEFORE = re.compile(rf"^{_SPACE}no\s{_ONE}")
+_DISMISSED = re.compile(
+    rf"^{_SPACE}(?:(?:still|also|actually|clearly|simply|just|but|and|is|was|are|which|that|this|it)\s)*"
+    r"(?:wrong|incorrect|false|untrue|ruled out|out of the question|not (?:right|correct|true|it"
+    r"|the (?:answer|right|correct)))\b"
+)
+"""A clause that rejects what the clause before it names: ``B is close, but still wrong``."""
+
+_REVERSED = re.compile(
+    r"\b(?:is|was|are|would be|seems)\s(?:\w+\s)?(?:false|wrong|incorrect|untrue|a lie|a mistake"
+    r"|not true|not right|not correct|not the case)\b"
 )
 _DANGLING = re.compile(r"\b(?:not|never)\s?$")
 """The end of a clause that a parenthesis interrupts: ``It is not, in fact, true``."""
@@ -300,6 +318,7 @@ def _sentence(
     """Return the claims of a sentence."""
     opened = subordinate = False
     unfinished = ""
+    named: tuple[int, ...] = ()
     parts = _CLAUSE.split(sentence)
     conditions = _conditions(parts)
     said: list[_Claim] = []
@@ -318,9 +337,16 @@ def _sentence(
             if grammar.last_counts or not correction[0].endswith(("no: ", "no:")):
                 said.append(_Claim((), corrects=True, retracts=bool(correction[1] or correction[2])))
             opened = subordinate = False
-        elif _RETRACTED.match(clause):
+        elif _RETRACTED.match(clause) or _NO_BEFORE.match(clause):
             said.append(_Claim((), retracts=True))
-        opening = _OPEN.search(clause) or _REPORTED.search(_ITEM.split(clause, maxsplit=1)[0])
+        elif named and _DISMISSED.match(clause):
+            said += [_Claim((), retracts=True)] if grammar.complements else [_Claim(named, denied=True)]
+        opening = (
+            _OPEN.search(clause)
+            or _is_infinitive(clause)
+            or _REPORTED.search(_ITEM.split(clause, maxsplit=1)[0])
+            or (_ITEM.search(clause) and _ASIDE.search(clause))
+        )
         opened = opened or opening is not None
         if unfinished and word == ",":
             item = _ITEM.search(clause)
@@ -337,6 +363,7 @@ def _sentence(
         said += [each for each in claims if each.denied or not subordinate]
         if opening and _DOUBT.match(clause):
             said = [each for each in said if each.denied or not each.labels]
+        named = next(reversed([*_labels(clause, lists)]), named)
         if opening and _ITEM.search(clause):
             opened = False  # a doubt about one candidate does not concern the next clause
     return said
@@ -402,16 +429,20 @@ def _stance(
             is_declared = declared is not None and _are_empty(head[declared.end() :])
             return False, Level.DECLARED if is_declared else Level.BARE
     if negation is not None:
-        return (True, Level.BARE) if _are_empty(before[negation.end() :]) else None
+        between = before[negation.end() :].replace(" to be ", " be ")
+        return (True, Level.BARE) if _are_empty(between) else None
     rejection = None if grammar.complements else _last(_REJECTION, before)
     if rejection is not None and _are_empty(before[rejection.end() :]):
         return True, Level.BARE
     if _DENIED_AFTER.match(after) or _REJECTED_END.search(after):
         return True, Level.BARE
+    if _REVERSED.search(after):
+        return None  # "the claim that B is right is false"
     declaring = _last(grammar.declaring, before)
     if declaring is not None and _are_empty(before[declaring.end() :]):
         return False, Level.DECLARED
-    if not _are_empty(before):
+    introduced = colon and not _ITEM.search(head) and _are_empty(tail)
+    if not _are_empty(before) and not introduced:
         return (False, Level.WITHIN) if firm and not _NEGATION.search(after) else None
     if grammar.affirming.match(after):
         return False, Level.DECLARED
@@ -422,6 +453,12 @@ def _stance(
 
 _REJECTED_END = re.compile(r"[❌✗✘❎]|^\s?[:)|-].{0,200}\b(?:too \w+|wrong|incorrect)\b")
 _LABELED = re.compile(r"^\s?[:).\]|]")
+
+
+def _is_infinitive(clause: str) -> bool:
+    """Return whether a candidate is only the goal of a clause: ``too good to be true``."""
+    found = _INFINITIVE.search(clause)
+    return found is not None and not _NEGATION.search(clause[: found.start()])
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -90,8 +90,10 @@ def canonical(text: str) -> str:
     """Return the text with one form for characters that mean the same (see the module)."""
     if text.isascii():
         return text
-    pattern, table = _replacements()
-    return unicodedata.normalize("NFC", pattern.sub(lambda found: table[found[0]], text))
+    table = _replacements()
+    if not table.keys().isdisjoint(map(ord, set(text))):
+        text = text.translate(table)
+    return unicodedata.normalize("NFC", text)
 
 
 def composed(text: str) -> str:
@@ -200,14 +202,13 @@ _MARKUP: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 
 
 @cache
-def _replacements() -> tuple[re.Pattern[str], dict[str, str]]:
+def _replacements() -> dict[int, str]:
     """Return the characters that `canonical` replaces."""
     table = {
-        chr(code): unicodedata.normalize("NFKC", chr(code))
+        code: unicodedata.normalize("NFKC", chr(code))
         for first, end in _COMPATIBLE
         for code in range(first, end)
     }
-    table |= {each: mark for mark, variants in _QUOTES.items() for each in variants}
-    table |= dict.fromkeys(_DASHES, "-") | dict.fromkeys(_BLANKS, " ")
-    table |= dict.fromkeys(_INVISIBLE, "")
-    return re.compile(f"[{re.escape(''.join(table))}]"), table
+    table |= {ord(each): mark for mark, variants in _QUOTES.items() for each in variants}
+    table |= dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(map(ord, _BLANKS), " ")
+    return table | dict.fromkeys(map(ord, _INVISIBLE), "")

@@ -38,7 +38,8 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (r"(?:정답|답변|답|옵션)(?:[은는:]|(?=\s))", " the answer is "),
     ("(?:认为|認為|觉得|覺得)?(?:应该|應該|应|應)?(?:选择|選擇|选|選)", " i choose "),
     (r"(?:では|じゃ)(?:なくて?|ない|ありません)|[가이]?\s*아(?:니라|닙니다|니다)", " is not , "),
-    ("です|である|입니다|이다|이에요|예요", " ; "),
+    (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
+    ("だと思います|だと思う|です|である|입니다|이다|이에요|예요", " ; "),
     ("、", ", "),
     ("因为|因為|由于|なぜなら", " because "),
     ("但是?", " but "),
@@ -77,6 +78,10 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     # Words that say nothing about the claim.
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
     (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
+    (r"\bat all\b", " "),
+    (r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b", r"\1 be"),
+    (r"\b(?:sort|kind) of\b", "maybe"),
+    (rf"\b(?:la|el|le|die|das|lo)\s(?={MENTION})", ""),
     (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),
     (r"\b(?:beats|outperforms|surpasses|outranks)\b", "is better than"),
     # Idioms without a negation of the claim.
@@ -102,7 +107,7 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     ),
     (
         r"\b(?:by no means|in no way|no way|no longer|far from(?: being)?|not at all"
-        r"|nowhere near|under no circumstances|not even(?: remotely)?|hardly|barely|scarcely"
+        r"|nowhere (?:near|close to)|under no circumstances|not even(?: remotely)?|hardly|barely|scarcely"
         r"|nobody|no one)\b",
         "not",
     ),

@@ -14,6 +14,7 @@ _TAG = re.compile(r"<answer>((?:[^<]|<(?!/?answer>))*)</answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\f?boxed\s?\{")
 _BRACES = re.compile(r"[{}]")
 _FENCE = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL | re.IGNORECASE)
+_SPECIAL = re.compile(r"<\|[^|<>\s]{1,40}\|>|</?s>")
 _KEYS = (
     r"(?:final[_ ]?|overall[_ ]?|selected[_ ]?|correct[_ ]?|chosen[_ ]?)?"
     r"(?:answers?|choice|option|selection|letter|verdict|judge?ment|winner|preferred|better|best)"
@@ -40,7 +41,7 @@ class Stated(NamedTuple):
 
 def stated(reply: str) -> Stated:
     """Return the part of a reply that states the answer."""
-    said = reply.rpartition("</think>")[2].strip()
+    said = _SPECIAL.sub("", reply.rpartition("</think>")[2]).strip()
     fields = _fields(said)
     if fields is not None:
         return Stated(fields, contained=True)
