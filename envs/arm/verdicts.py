@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 
 from visenv.grammar.tool_call import Compat
-from visenv.text.claims import Grammar, claimed_label, mention, without_private
+from visenv.text.claims import claimed_label
+from visenv.text.mentions import mention, without_mentions
 from visenv.text.normalize import canonical, without_markup
 from visenv.text.replies import stated
+from visenv.text.stance import Grammar
 
 HEAD = "Overall Judgment:"
 
@@ -122,7 +124,7 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
     """
     if compat == "arm":
         return _read_as_arm(answer)
-    said = stated(_LONG_DASH.sub(" - ", canonical(without_private(answer))))
+    said = stated(_LONG_DASH.sub(" - ", canonical(without_mentions(answer))))
     text = without_markup(said.text)
     starts = [found.start() for found in _HEADING.finditer(text)] or [0]
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

@@ -12,9 +12,7 @@ from visenv.text.phrases import CJK
 LONGEST = 1000
 """Maximum length of an answer that a judge compares."""
 
-_TOKEN = re.compile(
-    rf"(?:(?<![\w)])-)?\d+(?:[.,/:-]\d+)*[^\W_{CJK}]*|[{CJK}]|[^\W_{CJK}]+"
-)
+_TOKEN = re.compile(rf"(?:(?<![\w)])-)?\d+(?:[.,/:-]\d+)*[^\W_{CJK}]*|[{CJK}]|[^\W_{CJK}]+")
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 
 _NUMBERS = (

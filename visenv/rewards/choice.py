@@ -9,10 +9,12 @@ from string import ascii_letters, ascii_uppercase
 from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
-from visenv.text.claims import Grammar, claimed_label, claimed_list, mention, without_private
+from visenv.text.claims import claimed_label, claimed_list
+from visenv.text.mentions import mention, without_mentions
 from visenv.text.normalize import canonical, comparison_tokens, without_markup
 from visenv.text.phrases import CJK
 from visenv.text.replies import stated
+from visenv.text.stance import Grammar
 
 _OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔👉… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
@@ -36,7 +38,9 @@ _LONGEST_OPTION = 1000
 _ARTICLES = ("a", "an", "the")
 _RUN = re.compile("[A-Z]{1,8}|[0-9]{1,8}|[a-z]")
 _ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
-_SEPARATED = re.compile(rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}")
+_SEPARATED = re.compile(
+    rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}"
+)
 _RUN_AFTER_CUE = re.compile(
     r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.IGNORECASE
 )
@@ -113,7 +117,7 @@ def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
     label = _chosen(said.text, lettered)
     if label is None and said.contained and said.after:
         after = _marked(without_markup(said.after), lettered, len(lettered))
-        label = claimed_label(after, GRAMMAR._replace(bare=False, valued=None))
+        label = claimed_label(after, GRAMMAR._replace(bare=False))
     return None if label is None or label >= len(lettered) else ascii_uppercase[label]
 
 
@@ -140,7 +144,7 @@ def _is_label(character: str) -> bool:
 
 def _prepared(answer: str) -> str:
     """Return the canonical form; a long dash separates clauses."""
-    return canonical(_LONG_DASH.sub(" - ", without_private(answer)))
+    return canonical(_LONG_DASH.sub(" - ", without_mentions(answer)))
 
 
 def _chosen(text: str, options: tuple[str, ...]) -> int | None:

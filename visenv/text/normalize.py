@@ -40,7 +40,9 @@ _COMPATIBLE = (
 """Ranges of characters that only look different. Superscripts and fractions mean something."""
 
 _LANGUAGE = re.compile(r"```[ \t]*[\w+-]{0,20}[ \t]*\n|```")
-_HTML = re.compile(r"</?(?:b|i|u|em|strong|p|span|div|code|mark|sub|sup|center|h[1-6])(?: [^<>]*)?>")
+_HTML = re.compile(
+    r"</?(?:b|i|u|em|strong|p|span|div|code|mark|sub|sup|center|h[1-6])(?: [^<>]*)?>"
+)
 _STRUCK = re.compile(r"~~[^~\n]*~~|<(s|del|strike)>[^<\n]*</\1>")
 _LINE_START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?!\d))+", re.MULTILINE)
 _MATH = re.compile(r"\$\$([^$]+)\$\$|\$(?=\S)([^$\n]*(?<=\S))\$(?!\d)")

@@ -24,7 +24,10 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (rf"{_AFTER}\s*(?:项|項|选项|選項)", " "),
     (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={MENTION})", " or "),
     (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
-    ("(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非", " is not "),
+    (
+        "(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非",
+        " is not ",
+    ),
     ("是?(?:不正确|不正確|不对|不對|错误|錯誤|错|錯|間違い|誤り)的?", " is wrong "),
     (f"{_AFTER}(?:가 정답|が正解|が答え|是正确答案|是答案|是正解)", " is the answer "),
     (rf"是?(?:正确|正確)的(?!是)|{_AFTER}\s?(?:对|對|正确|正確)", " is correct "),
@@ -47,7 +50,10 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("我", " i "),
     ("是", " is "),
     # European languages, Thai and languages of India.
-    (r"\b(?:ich (?:wähle|nehme)|je choisis|(?:yo )?elijo|eu escolho|scelgo|выбираю)\b", " i choose "),
+    (
+        r"\b(?:ich (?:wähle|nehme)|je choisis|(?:yo )?elijo|eu escolho|scelgo|выбираю)\b",
+        " i choose ",
+    ),
     (r"\bl'(?=\w)", "the "),
     ("คำตอบคือ|คำตอบ", " the answer is "),
     (r"\bdie (?:richtige )?(?:antwort|lösung) (?:ist|lautet)\b|\bantwort\b", " the answer is "),
@@ -79,7 +85,10 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
     (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
     (r"\bat all\b", " "),
-    (r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b", r"\1 be"),
+    (
+        r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b",
+        r"\1 be",
+    ),
     (r"\b(?:sort|kind) of\b", "maybe"),
     (rf"\b(?:la|el|le|die|das|lo)\s(?={MENTION})", ""),
     (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),

@@ -119,9 +119,7 @@ def test_vqa_score_of_a_unanimous_answer_is_1(answer: str, people: int) -> None:
         ("cafe\u0301", "caf\u00e9", 1.0),
     ],
 )
-def test_text_that_becomes_empty_equals_no_other(
-    answer: str, reference: str, score: float
-) -> None:
+def test_text_that_becomes_empty_equals_no_other(answer: str, reference: str, score: float) -> None:
     assert vqa_score(answer, [reference]) == score
 
 
