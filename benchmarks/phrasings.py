@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.envs.arm.datasets.vlmeval_score import _letters
 from visenv.envs.arm.verdicts import read_verdict
-from visenv.rewards.choice import chosen_letter
+from visenv.rewards.choice import chosen_letter, chosen_letters
 
 Row = Mapping[str, Any]
 
@@ -29,7 +28,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[Row], str | None]]] = {
     ),
     "letters": (
         TESTS / "envs/arm/datasets/letter_phrasings.jsonl",
-        lambda row: _letters(row["text"]) or None,
+        lambda row: chosen_letters(row["text"]) or None,
     ),
     "verdicts": (
         TESTS / "envs/arm/verdict_phrasings.jsonl",

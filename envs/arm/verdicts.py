@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from visenv.grammar.tool_call import Compat
 from visenv.text.claims import claimed_label
-from visenv.text.mentions import mention, without_mentions
-from visenv.text.normalize import canonical, without_markup
+from visenv.text.mentions import SPACE, mention
+from visenv.text.normalize import without_markup
 from visenv.text.replies import stated
 from visenv.text.stance import Grammar
 
@@ -43,8 +43,9 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _DIGIT = re.compile(
-    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:answer|response|one)\s?(?:is|:|=)\s?|\b(?:judge?ment|verdict"
-    r"|winner|choice|preferred|better|best|prefer|choose|pick|select|vote for|go with)\s?(?:is|:|-|=|#)*\s)"
+    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:answer|response|one)\s?(?:is|:|=)\s?"
+    r"|\b(?:judge?ment|verdict|winner|choice|preferred|better|best|prefer|choose|pick|select"
+    r"|vote for|go with)\s?(?:is|:|-|=|#)*\s)"
     r"(\d{1,2})(?![\w%]|\.\d|\s(?:of|out)\b)",
     re.IGNORECASE,
 )
@@ -56,12 +57,13 @@ _PREFERENCE_GRAMMAR = Grammar(
         r"|select|vote for|go with|in favor of|conclusion)\b"
     ),
     affirming=re.compile(
-        r"^[^\w\ue000-\uf8ff]*(?:(?:is|are|seems|appears|looks|to be|the|a|an|by far|far|slightly"
-        r"|somewhat|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
-        r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit|a little)\s)*"
+        rf"^{SPACE}(?:(?:is|are|seems|appears|looks|to be|the|a|an|by far|far|slightly|somewhat"
+        r"|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
+        r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit"
+        r"|a little)\s)*"
         r"(?:better|best|preferred|preferable|superior|correct|winner|wins|outperforms|beats"
         r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
-        r"|^[^\w\ue000-\uf8ff]*was (?:the )?(?:better|best)(?: one| answer| response)?[^\w\ue000-\uf8ff]*$"
+        rf"|^{SPACE}was (?:the )?(?:better|best)(?: one| answer| response)?{SPACE}$"
     ),
     valued=re.compile(r"\b(?:judge?ment|verdict|winner|better|preferred)\s?[:-]\s?"),
     last_counts=False,
@@ -70,7 +72,6 @@ _PREFERENCE_GRAMMAR = Grammar(
 _NUMBER_ALONE = re.compile(
     rf"[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?", re.IGNORECASE
 )
-_LONG_DASH = re.compile(r"\s?[—―]\s?")
 _ARM_PREFERENCE = re.compile(
     r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
     re.IGNORECASE,
@@ -124,7 +125,7 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
     """
     if compat == "arm":
         return _read_as_arm(answer)
-    said = stated(_LONG_DASH.sub(" - ", canonical(without_mentions(answer))))
+    said = stated(answer)
     text = without_markup(said.text)
     starts = [found.start() for found in _HEADING.finditer(text)] or [0]
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

@@ -10,8 +10,8 @@ from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
 from visenv.text.claims import claimed_label, claimed_list
-from visenv.text.mentions import mention, without_mentions
-from visenv.text.normalize import canonical, comparison_tokens, without_markup
+from visenv.text.mentions import SPACE, mention
+from visenv.text.normalize import comparison_tokens, without_markup
 from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import Grammar
@@ -27,13 +27,12 @@ _LETTER = re.compile(
 )
 _JOINED = re.compile(rf"(?<!{_WORD})(?<![/.@])[A-Za-z](?:\s?[/&+|]\s?[A-Za-z])+(?![\w/@])")
 _VERB = re.compile(
-    r"\s(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches|best"
-    r"|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
+    r"\s(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
+    r"|best|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
     r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
 )
 _IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue200-\ue2ff])")
 _SIGN = re.compile(r"[/&+|]")
-_LONG_DASH = re.compile("\\s?[—―]\\s?")
 _LONGEST_OPTION = 1000
 _ARTICLES = ("a", "an", "the")
 _RUN = re.compile("[A-Z]{1,8}|[0-9]{1,8}|[a-z]")
@@ -41,30 +40,34 @@ _ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
 _SEPARATED = re.compile(
     rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}"
 )
-_RUN_AFTER_CUE = re.compile(
+_ANSWERED_RUN = re.compile(
     r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.IGNORECASE
 )
+"""Letters without separators after "answer:"; three-letter words are no answer elsewhere."""
 
 _CUE = re.compile(
-    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|opt(?:ed)? for"
-    r"|go for|(?:go|going|went|stick|sticking) with|vote(?: for)?|prefer|conclusion|result|solution"
-    r"|decision|verdict|best|closest|accurate|correct|right (?:option|one|letter|response)|right(?=:)"
-    r"|match(?:es)?|fits|gives|corresponds to|consistent with|leaving|remains|must be|mak(?:es|ing)"
-    r"|points? to|lean(?:s|ing)?(?: towards?)?|inclined to|settl(?:e|ed|ing) (?:on|for)"
-    r"|decided? (?:on|for)|favou?r|supports)\b|[=-]>|→"
+    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
+    r"|result|solution|decision|verdict|best|closest|accurate|correct|right(?=:)"
+    r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
+    r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
+    r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
+    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|→"
 )
 """Phrases before an option that select it."""
 
+_FILLER = (
+    r"(?:(?:is|are|be|has be|must be|should be|would be|seems|appears|looks|clearly|definitely"
+    r"|probably|likely|certainly|surely|obviously|most|more|also|very|only|best|the|a|my|option)\s)*"
+)
+_END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
-    r"^[^\w\ue000-\uf8ff]*(?:(?:is|are|seems|appears|looks|be|must be|would be|has be"
-    r"|should be|clearly|definitely|probably|likely|certainly|surely|obviously|most|more|the|a|also"
-    r"|very|only|my|option|best)\s)*"
-    r"(?:(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
-    r"|consistent|closest|choice|what)\b|it[^\w\ue000-\uf8ff]*$|right\b(?! (?:of|next|above|below|behind|beside|in|at|on"
-    r"|side|hand|by|to)\b)|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches|describes)|[^\w\ue000-\uf8ff]*$)"
-    r"|(?:best )?(?:match(?:es)?|fits?|corresponds?)\b(?= (?:it|to|the|this|best|well|perfectly"
-    r"|exactly|our)\b|[^\w\ue000-\uf8ff]*$)|best describes|describes (?:it|the (?:image|picture|scene|photo|figure))"
-    r"|wins\b|[✅✓✔☑])"
+    rf"^{SPACE}{_FILLER}(?:"
+    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
+    r"|consistent|closest|choice|what|wins|best describes)\b"
+    r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
+    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"
+    rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
+    r"|describes (?:it|the (?:image|picture|scene|photo|figure))\b|[✅✓✔☑])"
 )
 """Phrases after an option that select it."""
 
@@ -113,7 +116,7 @@ def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
     if is_too_long(answer):
         return None
     lettered = tuple(options)[: len(ascii_uppercase)]
-    said = stated(_prepared(answer))
+    said = stated(answer)
     label = _chosen(said.text, lettered)
     if label is None and said.contained and said.after:
         after = _marked(without_markup(said.after), lettered, len(lettered))
@@ -129,22 +132,17 @@ def chosen_letters(answer: str) -> str:
     """
     if is_too_long(answer):
         return ""
-    plain = without_markup(stated(_prepared(answer)).text)
+    plain = without_markup(stated(answer).text)
     alone = plain.strip(_OUTSIDE)
     if _RUN.fullmatch(alone) or _SEPARATED.fullmatch(alone):
         return "".join(sorted({*filter(_is_label, alone.replace("and", "").upper())}))
-    spaced = _RUN_AFTER_CUE.sub(lambda found: found[1] + ", ".join(found[2]), plain)
+    spaced = _ANSWERED_RUN.sub(lambda found: found[1] + ", ".join(found[2]), plain)
     labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), GRAMMAR)
     return "".join(ascii_uppercase[label] for label in labels)
 
 
 def _is_label(character: str) -> bool:
     return character.isascii() and character.isalnum()
-
-
-def _prepared(answer: str) -> str:
-    """Return the canonical form; a long dash separates clauses."""
-    return canonical(_LONG_DASH.sub(" - ", without_mentions(answer)))
 
 
 def _chosen(text: str, options: tuple[str, ...]) -> int | None:

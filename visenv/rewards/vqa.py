@@ -72,7 +72,8 @@ def normalize_answer(text: str) -> str:
     The time is linear in the length of `text`. These are the steps, with the quirks of the public
     evaluation:
 
-    1. The text is composed (NFC). Line feeds and tabs become blanks; blanks at the ends are removed.
+    1. The text is composed (NFC). Line feeds and tabs become blanks; blanks at the ends are
+       removed.
     2. Each of 21 punctuation characters is removed if it occurs next to a blank anywhere in the
        text, or if the text contains a comma between digits anywhere; otherwise it becomes a blank.
     3. Periods that are not followed by a digit are removed, but only the first 32 of them.

@@ -2,10 +2,10 @@
 
 FTS5, the full-text engine of SQLite, reads the corpus: it splits texts into words, stems the words
 and lists the passages of each word. Texts in scripts without blanks are first split into the words
-of `visenv.text.words`, and queries in the same way. The ranking of FTS5 looks up the length of each passage that
-contains any word of the query, at about a microsecond each, so that a single "the" costs 100 ms in
-100,000 passages. This module instead stores the postings of each word as arrays, and ranks with
-`visenv.retrieval.bm25.Bm25`.
+of `visenv.text.words`, and queries in the same way. The ranking of FTS5 looks up the length of each
+passage that contains any word of the query, at about a microsecond each, so that a single "the"
+costs 100 ms in 100,000 passages. This module instead stores the postings of each word as arrays,
+and ranks with `visenv.retrieval.bm25.Bm25`.
 
 The index contains the number of passages of each word. A query uses only its rarest words, whose
 numbers of passages add up to at most `BUDGET`, so that common words cannot make a query slow in a

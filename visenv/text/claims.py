@@ -49,8 +49,10 @@ _CLAUSE = re.compile(
 _MAIN = frozenset({"but", "however", "so", "therefore", "thus", "hence", "yet"})
 _SUBORDINATE = frozenset({"because", "since", "as", "while", "whereas", "although", "though"})
 _CONTRAST = frozenset(
-    "rather than,instead of,than,over,unlike,except,except for,other than,apart from,aside from,"
-    "besides,excluding".split(",")
+    {
+        *("than", "over", "unlike", "except", "except for", "besides", "excluding"),
+        *("rather than", "instead of", "other than", "apart from", "aside from"),
+    }
 )
 _CONDITION = re.compile(r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case)\b")
 

@@ -80,12 +80,8 @@ _COMPARED = re.compile(
 _IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _PUNCTUATION = frozenset("\"'.,;:!?…()[]{}")
 _ARTICLES = frozenset({"a", "an", "the"})
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-}
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
 
 
 def canonical(text: str) -> str:

@@ -72,6 +72,11 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
 )
 
 _HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
+_CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
+_EVERY = "(?:all|any|anything|everything|everyone|each|every)"
+_WRONG = (
+    "(?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake|impossible|a lie)"
+)
 _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"\b({_HELPING})n'?t\b", r"\1 not"),
     (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
@@ -99,32 +104,18 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\b(?:nothing|none|no one|nobody|no \w+) (?:but|except)\b", "only"),
     # Idioms that leave the claim open.
     (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),
-    (
-        r"\b(?:can|could|would|am|is) not (?:really )?(?:be able to )?(?:be sure|tell|decide"
-        r"|determine|identify|know|judge|say (?:if|whether|for))\b",
-        "maybe",
-    ),
+    (rf"\b{_CANNOT}(?:be sure|tell|decide|determine|identify|know|judge)\b", "maybe"),
+    (rf"\b{_CANNOT}say (?:if|whether|for)\b", "maybe"),
     (r"\b(?:hard|difficult|impossible) to (?:say|tell|decide|know|judge)\b", "maybe"),
     # Idioms that negate it.
     (r"\banything but\b", "not"),
     (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
     (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
-    (
-        r"\b(?:all|any|anything|everything|everyone|each|every)(?: other)?(?: of \w+)?"
-        r"(?: \w+)? but\b",
-        "except",
-    ),
-    (
-        r"\b(?:by no means|in no way|no way|no longer|far from(?: being)?|not at all"
-        r"|nowhere (?:near|close to)|under no circumstances|not even(?: remotely)?|hardly|barely|scarcely"
-        r"|nobody|no one)\b",
-        "not",
-    ),
-    (
-        r"\b(?:is|was|be) (?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake"
-        r"|impossible|a lie) (?:that|to)\b",
-        "is not",
-    ),
+    (rf"\b{_EVERY}(?: other)?(?: of \w+)?(?: \w+)? but\b", "except"),
+    (r"\b(?:by no means|in no way|no way|no longer|under no circumstances)\b", "not"),
+    (r"\b(?:far from(?: being)?|nowhere (?:near|close to)|not even(?: remotely)?)\b", "not"),
+    (r"\b(?:hardly|barely|scarcely|nobody|no one)\b", "not"),
+    (rf"\b(?:is|was|be) {_WRONG} (?:that|to)\b", "is not"),
     (r"\b(?:leaving|leaves)\b", ", leaving"),
     (r"\bcompared (?:to|with)\b", "than"),
 )

@@ -10,11 +10,15 @@ import json
 import re
 from typing import NamedTuple
 
+from visenv.text.mentions import without_mentions
+from visenv.text.normalize import canonical
+
 _TAG = re.compile(r"<answer>((?:[^<]|<(?!/?answer>))*)</answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\f?boxed\s?\{")
 _BRACES = re.compile(r"[{}]")
 _FENCE = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL | re.IGNORECASE)
 _SPECIAL = re.compile(r"<\|[^|<>\s]{1,40}\|>|</?s>")
+_LONG_DASH = re.compile(r"\s?[—―]\s?")
 _KEYS = (
     r"(?:final[_ ]?|overall[_ ]?|selected[_ ]?|correct[_ ]?|chosen[_ ]?)?"
     r"(?:answers?|choice|option|selection|letter|verdict|judge?ment|winner|preferred|better|best)"
@@ -41,8 +45,13 @@ class Stated(NamedTuple):
 
 
 def stated(reply: str) -> Stated:
-    """Return the part of a reply that states the answer."""
-    said = _SPECIAL.sub("", reply.rpartition("</think>")[2]).strip()
+    """Return the part of a reply that states the answer, in canonical form.
+
+    Characters that `visenv.text.mentions` uses are removed, and long dashes get blanks, because
+    they separate clauses.
+    """
+    said = _SPECIAL.sub("", without_mentions(reply).rpartition("</think>")[2])
+    said = canonical(_LONG_DASH.sub(" - ", said)).strip()
     fields = _fields(said)
     if fields is not None:
         return Stated(fields, contained=True)
@@ -62,7 +71,7 @@ def _last_tag(text: str) -> _Place:
     if "<" not in text:
         return _NOWHERE
     found = None
-    for found in _TAG.finditer(text):
+    for found in _TAG.finditer(text):  # noqa: B007 - the last match is used after the loop
         pass
     return _NOWHERE if found is None else (found.start(), found.start(1), found.end(1), found.end())
 

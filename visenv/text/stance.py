@@ -46,23 +46,23 @@ class Grammar(NamedTuple):
     bare: bool = True
 
 
-_EMPTY_WORDS = frozenset(
-    """
-    a absolutely again also alternative am an and ans answer answers appear appears are be been being
-    believe best better both call called can certainly choice choices choose chose chosen claim clear
-    clearly close completely conclude conclusion confident convinced correct decision definitely
-    description did do does entirely even ever evidently exactly feel final finally first following
-    follows fully go going good guess had has have hence here i indeed is it its judgement judgment
-    just label leaving let letter like likely look looks me more most must my near obvious obviously
-    of oh ok okay one ones only opinion opt option options or our overall own pick picked prefer
-    preferred presumably probably quite rather really remain remains remotely reply response responses
-    result said say seem seems select selected selection should simple so solution statement sure
-    surely take text that the then there therefore these think this thought thus totally true
-    undoubtedly us verdict very vote we well what which will winner would yes
-    """.split()
-)
+_WITHOUT_CONTENT = """
+    a absolutely again also alternative am an and ans answer answers appear appears are be been
+    being believe best better both call called can certainly choice choices choose chose chosen
+    claim clear clearly close completely conclude conclusion confident convinced correct decision
+    definitely description did do does entirely even ever evidently exactly feel final finally
+    first following follows fully go going good guess had has have hence here i indeed is it its
+    judgement judgment just label leaving let letter like likely look looks me more most must my
+    near obvious obviously of oh ok okay one ones only opinion opt option options or our overall
+    own pick picked prefer preferred presumably probably quite rather really remain remains
+    remotely reply response responses result said say seem seems select selected selection should
+    simple so solution statement sure surely take text that the then there therefore these think
+    this thought thus totally true undoubtedly us verdict very vote we well what which will winner
+    would yes
+"""
 """Words that say nothing about the picture or the text. Prepositions are not among them: "in B"."""
 
+_EMPTY_WORDS = frozenset(_WITHOUT_CONTENT.split())
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→✅✓✔👉…-]")
 
 _NEGATION = re.compile(
@@ -77,7 +77,8 @@ _REJECTION = re.compile(
 )
 _DENIED_AFTER = re.compile(
     rf"^{SPACE}(?:(?:is|are|was|were|do|does|did|can|could|would|will|has|have|should|must|seems?"
-    r"|looks?|appears?|to be|be|also|clearly|definitely|simply|just|both|all|obviously|certainly)\s)*"
+    r"|looks?|appears?|to be|be|also|clearly|definitely|simply|just|both|all|obviously|certainly)"
+    r"\s)*"
     r"(?:not|never|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
     rf"(?:{_REJECTION.pattern}))|[❌✗✘❎]|^\s?[:)|-].{{0,200}}\b(?:too \w+|wrong|incorrect)\b"
 )

@@ -5,9 +5,10 @@ The rule, for documents and queries alike:
 1. The text is made canonical (`visenv.text.normalize.canonical`) and case folded.
 2. A word is a run of letters, digits and underscores, with the combining marks in it.
 3. In Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, the words of a run are its pairs of
-   neighboring characters (bigrams): 营业收入 has the words 营业, 业收 and 收入. A run ends where the
-   script changes (漢字 and かな), and a run of one character is one word. A character is a letter with
-   its vowel signs and tone marks. Korean has blanks, but its particles are written at the noun.
+   neighboring characters (bigrams): 营业收入 has the words 营业, 业收 and 收入. A run
+   ends where the script changes (漢字 and かな), and a run of one character is one word. A
+   character is a letter with its vowel signs and tone marks. Korean has blanks, but its particles
+   are written at the noun.
 
 Bigrams need no dictionary, and find about as much as segmented words do (Nie et al., "On the use of
 words and n-grams for Chinese information retrieval", 2000; Lucene's CJKAnalyzer has the same rule).
@@ -20,6 +21,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from visenv.text.normalize import canonical
 
@@ -68,7 +70,7 @@ def bigrams(run: str) -> list[str]:
     characters = [each for each in _character().findall(run) if each]
     if len(characters) < 2:
         return [run]
-    return [first + second for first, second in zip(characters, characters[1:], strict=False)]
+    return [first + second for first, second in pairwise(characters)]
 
 
 def passages(text: str, words: int) -> Iterator[str]:
@@ -117,7 +119,7 @@ def _runs() -> re.Pattern[str]:
 
 @cache
 def _special() -> re.Pattern[str]:
-    """Return a pattern for the characters that ``\\w+`` does not split into words."""
+    """Return a pattern for the characters at which words are not only runs of letters."""
     return re.compile(f"[{_PAIRED}{_marks()}]")
 
 

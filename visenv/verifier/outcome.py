@@ -73,8 +73,8 @@ def matches(answer: str, truth: str, options: Sequence[str] = ()) -> bool:
 
     Options match if both texts select the same one: by its letter, its text or both ("B. red").
     Whole numbers match exactly. Decimals match if ``|answer - truth| / max(|truth|, 1) <= 0.05``.
-    Other texts match by `visenv.text.normalize.same_text`: case, markup and final punctuation do not
-    count, signs do, and an empty text matches nothing.
+    Other texts match by `visenv.text.normalize.same_text`: case, markup and final punctuation do
+    not count, signs do, and an empty text matches nothing.
     """
     if options:
         chosen, right = option_named(answer, options), option_named(truth, options)

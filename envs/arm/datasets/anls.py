@@ -20,8 +20,8 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
     """Return the similarity to the closest reference, 0 to 1; below `threshold` it counts as 0.
 
     As in the script of the challenge (and in VLMEvalKit), a similarity of exactly `threshold`
-    counts. Case and runs of blanks are ignored. An empty answer matches nothing. An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER`
-    scores 0.
+    counts. Case and runs of blanks are ignored. An empty answer matches nothing, and one longer
+    than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Raises:
         DataError: If there is no reference.

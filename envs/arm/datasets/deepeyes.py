@@ -60,9 +60,9 @@ class DeepEyes(HubSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer equals the reference (`visenv.text.normalize.same_answer`), else 0.
+        """Return 1 if the answer equals the reference, otherwise 0.
 
-        DeepEyes uses a language model instead, which accepts other wordings.
+        They are compared by `visenv.text.normalize.same_answer`. DeepEyes uses a language model instead, which accepts other wordings.
         """
         return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 

@@ -42,7 +42,10 @@ class VisualProbe(HubSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer equals the reference (`visenv.text.normalize.same_answer`), else 0."""
+        """Return 1 if the answer equals the reference, otherwise 0.
+
+        They are compared by `visenv.text.normalize.same_answer`.
+        """
         return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
     @override
