@@ -36,7 +36,8 @@ _NUMBERS = {
 _NOUN = r"(?:answers?|responses?|repl(?:y|ies)|candidates?|assistants?|models?|outputs?)"
 _NUMBER = rf"(\d{{1,2}}|{'|'.join(_CARDINALS)})(?![\w.]\w)(?!\w)"
 _NAME = re.compile(
-    rf"\b{_NOUN}[\s_#(\[\"'.:-]{{0,3}}{_NUMBER}[)\]\"']?|\bresp_{_NUMBER}"
+    rf"\b{_NOUN}(?:-|[\s_#(\[\"'.:]{{0,3}}(?:no\.?\s|number\s)?){_NUMBER}[)\]\"']?"
+    rf"|\bresp[\s_]{_NUMBER}"
     rf"|\b({'|'.join(_ORDINALS)}|\d(?=st|nd|rd|th))(?:st|nd|rd|th)?\s(?:{_NOUN}|one)\b"
     rf"|(?:#|\bno\.\s|\bnumber\s){_NUMBER}"
     rf"|\b({'|'.join(_ORDINALS)})(?=\s(?:is|wins)\b)",
@@ -57,11 +58,11 @@ _PREFERENCE_GRAMMAR = Grammar(
         r"|select|vote for|go with|in favor of|conclusion)\b"
     ),
     affirming=re.compile(
-        rf"^{SPACE}(?:(?:is|are|seems|appears|looks|to be|the|a|an|by far|far|slightly|somewhat"
+        rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly|somewhat"
         r"|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
         r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit"
-        r"|a little)\s)*"
-        r"(?:better|best|preferred|preferable|superior|correct|winner|wins|outperforms|beats"
+        r"|a little|a lot|way)\s)*"
+        r"(?:better|best|preferred|preferable|should be (?:preferred|chosen)|superior|correct|right|winner|wins|outperforms|beats"
         r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
         rf"|^{SPACE}was (?:the )?(?:better|best)(?: one| answer| response)?{SPACE}$"
     ),

@@ -16,7 +16,7 @@ from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import Grammar
 
-_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔👉… \t\n"
+_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔☑👉… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
 
 _WORD = rf"[^\W{CJK}]"
@@ -27,7 +27,7 @@ _LETTER = re.compile(
 )
 _JOINED = re.compile(rf"(?<!{_WORD})(?<![/.@])[A-Za-z](?:\s?[/&+|]\s?[A-Za-z])+(?![\w/@])")
 _VERB = re.compile(
-    r"\s(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
+    r"\s+(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
     r"|best|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
     r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
 )
@@ -63,7 +63,7 @@ _END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
     rf"^{SPACE}{_FILLER}(?:"
     r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
-    r"|consistent|closest|choice|what|wins|best describes)\b"
+    r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
     rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"
     rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
@@ -149,7 +149,7 @@ def _chosen(text: str, options: tuple[str, ...]) -> int | None:
     """Return the index of the option that a text selects, or None."""
     plain = without_markup(text)
     alone = plain.strip(_OUTSIDE)
-    if len(alone) == 1 and alone in ascii_letters:
+    if len(alone) == 1 and alone in ascii_letters and not plain.startswith("!"):
         return ascii_uppercase.index(alone.upper())
     for exact in (True, False):
         given = comparison_tokens(plain, exact=exact)

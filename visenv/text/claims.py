@@ -26,7 +26,7 @@ from typing import NamedTuple
 from visenv.text.mentions import ITEM, ONE, SPACE, UNKNOWN, Labels, labels_in, with_lists
 from visenv.text.mentions import is_firm as _is_firm
 from visenv.text.phrases import simplified
-from visenv.text.stance import Grammar, Level, are_empty, is_open, stance
+from visenv.text.stance import Grammar, Level, are_empty, is_open, is_rejected, stance
 
 _MOST_ITEMS = 8
 """Mentions of a clause that are examined; a clause with more of them claims nothing."""
@@ -54,6 +54,7 @@ _CONTRAST = frozenset(
         *("rather than", "instead of", "other than", "apart from", "aside from"),
     }
 )
+_EXCEPTION = frozenset({"except", "except for", "other than", "apart from", "besides"})
 _CONDITION = re.compile(r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case)\b")
 
 _CORRECTION = re.compile(
@@ -62,7 +63,7 @@ _CORRECTION = re.compile(
     r"|(?:wait|hold on|scratch that|strike that|oops|i (?:was|am) wrong|i take (?:that|it) back"
     r"|i made (?:a mistake|an error))\b)"
     r"|(?:actually|rather|i mean|i meant|sorry|my mistake|correct(?:ion|ing)|edit(?:ed)?|update"
-    rf"|erratum|on second thoughts?|make (?:that|it)|changed? my mind|better said)\b){SPACE}"
+    rf"|erratum|on (?:second thoughts?|reflection)|or better|now(?=\s{ONE})|make (?:that|it)|changed? my mind|better said)\b){SPACE}"
 )
 _RETRACTION = re.compile(
     rf"^{SPACE}(?:no\s{ONE}|(?:but )?(?:that|this|it) (?:is|was|can) (?:actually )?"
@@ -77,7 +78,8 @@ _DISMISSAL = re.compile(
 
 _DOUBT = re.compile(
     r"[^\w]*(?:(?:but|i|am|is|it|this|or|really|quite|though|about|that|of|still|for|sure|also)\b"
-    r"[^\w]*)*(?:maybe|perhaps|possibly|unsure|uncertain|unclear)\b"
+    r"[^\w]*)*(?:maybe|perhaps|possibly|unsure|uncertain|unclear"
+    r"|(?:could|might|may) be (?:wrong|mistaken))\b"
 )
 """A clause that doubts what the sentence said before: ``…, but I am not sure``."""
 
@@ -232,7 +234,13 @@ class _Sentence:
 
     def _read(self, word: str, clause: str, *, condition: bool) -> None:
         if word in _CONTRAST:
-            self._said += [_Claim(each, denied=True) for each in labels_in(clause, self._lists)]
+            # "all except C are wrong" asserts C
+            rests = ITEM.split(clause)[1:]
+            exempt = word in _EXCEPTION and len(rests) == 1 and is_rejected(rests[0])
+            self._said += [
+                _Claim(labels, denied=not exempt, level=Level.DECLARED)
+                for labels in labels_in(clause, self._lists)
+            ]
             return
         opens = is_open(clause)
         self._open = self._open or opens

@@ -82,10 +82,10 @@ def labels_in(text: str, lists: Sequence[Labels]) -> Iterator[Labels]:
 def with_lists(text: str) -> tuple[str, list[Labels]]:
     """Return the text with one character for each list of mentions, and the lists.
 
-    A letter inside a Chinese, Japanese or Korean word is no mention. A label and its text
+    A letter inside a Chinese, Japanese or Korean word is `UNKNOWN`. A label and its text
     (``(B) blue``) are one mention. The labels of alternatives ("A or B") are `UNKNOWN`, twice.
     """
-    plain = _REPEATED.sub(_once, _EMBEDDED.sub("\ufffd", text))
+    plain = _REPEATED.sub(_once, _EMBEDDED.sub(chr(_BARE + UNKNOWN), text))
     lists: list[Labels] = []
 
     def character(found: re.Match[str]) -> str:

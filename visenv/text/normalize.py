@@ -33,6 +33,7 @@ _COMPATIBLE = (
     (0x24B6, 0x24EA),  # circled letters
     (0x2E80, 0x2FE0),  # radicals
     (0xFB00, 0xFB07),  # Latin ligatures
+    (0xFE50, 0xFE6C),  # small forms
     (0xFF01, 0xFFA0),  # full-width forms and half-width katakana
     (0xFFE0, 0xFFE7),  # full-width currency
     (0x1D400, 0x1D800),  # mathematical letters and digits

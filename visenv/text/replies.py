@@ -24,7 +24,7 @@ _KEYS = (
     r"(?:answers?|choice|option|selection|letter|verdict|judge?ment|winner|preferred|better|best)"
 )
 _FIELD = re.compile(
-    rf"""["']{_KEYS}["']\s*:\s*("(?:[^"\\]|\\.){{0,4000}}"|'[^']*'|\[[^\]]{{0,400}}\]|[^,}}\s\[]{{1,400}})""",
+    rf"""["']{_KEYS}["']\s*:\s*("(?:[^"\\]|\\.){{0,4000}}"|'[^']*'|\[[^\]]{{0,400}}\]|[^,{{}}\s\[]{{1,400}})""",
     re.IGNORECASE,
 )
 

@@ -48,9 +48,9 @@ class Grammar(NamedTuple):
 
 _WITHOUT_CONTENT = """
     a absolutely again also alternative am an and ans answer answers appear appears are be been
-    being believe best better both call called can certainly choice choices choose chose chosen
+    being believe best better both call called can certain certainly choice choices choose chose chosen
     claim clear clearly close completely conclude conclusion confident convinced correct decision
-    definitely description did do does entirely even ever evidently exactly feel final finally
+    definitely description did do does entirely even ever evidently exactly fairly feel final finally
     first following follows fully go going good guess had has have hence here i indeed is it its
     judgement judgment just label leaving let letter like likely look looks me more most must my
     near obvious obviously of oh ok okay one ones only opinion opt option options or our overall
@@ -58,7 +58,7 @@ _WITHOUT_CONTENT = """
     remotely reply response responses result said say seem seems select selected selection should
     simple so solution statement sure surely take text that the then there therefore these think
     this thought thus totally true undoubtedly us verdict very vote we well what which will winner
-    would yes
+    would yes hold ring literally strictly pretty positive
 """
 """Words that say nothing about the picture or the text. Prepositions are not among them: "in B"."""
 
@@ -95,9 +95,9 @@ _UNSURE = re.compile(
     r"|part|partly|partially|mostly|largely|almost|nearly|somewhat|to some (?:extent|degree)"
     r"|(?<!more )(?<!most )plausible|candidates?|potentially|supposed\w*|alleged\w*|reportedly"
     r"|seemingly|theoretically|said to be|seemed|would have|would like|tie[ds]?|equally|as good"
-    r"|second best|only better|merely better|say whether|(?:so|neither|nor) (?:is|are|was|does|do)"
+    r"|sometimes|often|occasionally|can be|(?!100)\d{1,3} ?(?:%|percent)|second best|only better|merely better|say whether|(?:so|neither|nor) (?:is|are|was|does|do)"
     r"|tempting|tempted|initially|originally|at first|i thought|(?:was|were) going to|used to"
-    r"|first (?:thought|guess\w*|said|impression|glance|instinct))\b"
+    r"|first (?:thought|guess\w*|said|impression|glance|instinct))(?!\w)"
 )
 """Doubts, degrees, and first thoughts."""
 
@@ -135,7 +135,7 @@ def stance(
     if negation is not None:
         between = before[negation.end() :].replace(" to be ", " be ")
         return (True, Level.BARE) if are_empty(between) else None
-    if (not grammar.complements and _ends_with(_REJECTION, before)) or _DENIED_AFTER.search(after):
+    if (not grammar.complements and _ends_with(_REJECTION, before)) or is_rejected(after):
         return True, Level.BARE
     if _REVERSED_AFTER.search(after):
         return None
@@ -147,6 +147,11 @@ def stance(
         if grammar.bare and alone and (are_empty(after) or _LABEL_END.match(after)):
             return False, Level.BARE
     return (False, Level.WITHIN) if firm and not _NEGATION.search(after) else None
+
+
+def is_rejected(after: str) -> bool:
+    """Return whether the words after a mention deny or reject it."""
+    return _DENIED_AFTER.search(after) is not None
 
 
 def is_open(clause: str) -> bool:

@@ -62,7 +62,8 @@ class DeepEyes(HubSource):
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return 1 if the answer equals the reference, otherwise 0.
 
-        They are compared by `visenv.text.normalize.same_answer`. DeepEyes uses a language model instead, which accepts other wordings.
+        They are compared by `visenv.text.normalize.same_answer`. DeepEyes uses a language model
+        instead, which accepts other wordings.
         """
         return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
