@@ -24,6 +24,9 @@ _TRUTH_GRAMMAR = Grammar(
     declaring=re.compile(r"\b(?:judge?ment|verdict|conclusion|decision|final answer)\b"),
     affirming=re.compile(r"(?!)"),
     valued=re.compile(r"\b(?:judge?ment|verdict)\s?(?:is|:|-)\s?"),
+    opening=re.compile(r"\b(?:should|ought|needs?|want|let us|tell me|torn)\b"),
+    # "The claim about line two is true", but not "true love" or "the true story".
+    within=re.compile(r"\b(?:is|are|was|were|be|seems|looks|it|this|that|them|judged?)\b"),
     complements=True,
     last_counts=False,
 )
@@ -58,12 +61,14 @@ _PREFERENCE_GRAMMAR = Grammar(
         r"|select|vote for|go with|in favor of|conclusion)\b"
     ),
     affirming=re.compile(
-        rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly|somewhat"
-        r"|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
+        rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly"
+        r"|somewhat|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
         r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit"
         r"|a little|a lot|way)\s)*"
-        r"(?:better|best|preferred|preferable|should be (?:preferred|chosen)|superior|correct|right|winner|wins|outperforms|beats"
+        r"(?:better(?! (?:at|on|for)\b)(?! in (?!all|every|both|most|general))|best|preferred"
+        r"|preferable|should be (?:preferred|chosen)|superior|correct|right|winner|wins"
         r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
+        rf"|^{SPACE}it is{SPACE}$"
         rf"|^{SPACE}was (?:the )?(?:better|best)(?: one| answer| response)?{SPACE}$"
     ),
     valued=re.compile(r"\b(?:judge?ment|verdict|winner|better|preferred)\s?[:-]\s?"),

@@ -51,7 +51,7 @@ _CUE = re.compile(
     r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
     r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
     r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
-    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|→"
+    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|[→⇒]"
 )
 """Phrases before an option that select it."""
 
@@ -62,7 +62,7 @@ _FILLER = (
 _END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
     rf"^{SPACE}{_FILLER}(?:"
-    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
+    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
     r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
     rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"

@@ -38,7 +38,8 @@ _HEADING = re.compile(
 _SENTENCE = re.compile(r"([.!?。！？;\n]+)")
 _CLAUSE = re.compile(
     rf"(,|\s-+\s|\((?!\s?{ONE}\s?\))|(?<!{ONE})\)"
-    r"|\b(?:but(?! also)|however|so(?! (?:is|are|was|does|do)\b)|therefore|thus|hence|because|since"
+    r"|\b(?:but(?! also)|however|(?<!think )(?<!believe )so(?! (?:is|are|was|does|do)\b)"
+    r"|therefore|thus|hence|because|since"
     r"|as|while|whereas|although|though|yet|and|which|rather than|instead of|unlike|except(?: for)?"
     r"|other than|apart from|aside from|besides|excluding)\b"
     rf"|\b(?:than|over)\s(?=(?:the\s)?(?:\w+\s)?#?{ONE})"
@@ -62,8 +63,9 @@ _CORRECTION = re.compile(
     rf"(?:(?P<retracts>(?:no|nope)(?={SPACE}$|\s(?:wait|it|the|that|this|i)\b|\s?[-,:])"
     r"|(?:wait|hold on|scratch that|strike that|oops|i (?:was|am) wrong|i take (?:that|it) back"
     r"|i made (?:a mistake|an error))\b)"
-    r"|(?:actually|rather|i mean|i meant|sorry|my mistake|correct(?:ion|ing)|edit(?:ed)?|update"
-    rf"|erratum|on (?:second thoughts?|reflection)|or better|now(?=\s{ONE})|make (?:that|it)|changed? my mind|better said)\b){SPACE}"
+    r"|(?:actually|rather|or better|better said|i mean|i meant|sorry|er+|uh|um|my mistake|update"
+    r"|correct(?:ion|ing)|edit(?:ed)?|erratum|on (?:second thoughts?|reflection)|changed? my mind"
+    rf"|make (?:that|it)|now(?=\s{ONE}))\b){SPACE}"
 )
 _RETRACTION = re.compile(
     rf"^{SPACE}(?:no\s{ONE}|(?:but )?(?:that|this|it) (?:is|was|can) (?:actually )?"
@@ -72,7 +74,8 @@ _RETRACTION = re.compile(
 _DISMISSAL = re.compile(
     rf"^{SPACE}(?:(?:still|also|actually|clearly|simply|just|but|and|is|was|are|which|that|this|it)"
     r"\s)*(?:wrong|incorrect|false|untrue|ruled out|out of the question"
-    r"|not (?:right|correct|true|it|the (?:answer|right|correct)))\b"
+    r"|not (?:right|correct|true|it|really|the (?:answer|right|correct))|said not"
+    r"|i (?:do not think so|do not believe so|doubt (?:it|that)))\b"
 )
 """A clause that rejects what the clause before it names: ``B is close, but still wrong``."""
 
@@ -242,11 +245,13 @@ class _Sentence:
                 for labels in labels_in(clause, self._lists)
             ]
             return
-        opens = is_open(clause)
+        opens = is_open(clause, self._grammar)
         self._open = self._open or opens
         claims = self._stances(clause)
         if self._asked or self._open or condition:
             claims = [claim for claim in claims if claim == _NONE and not self._asked]
+        if word == "and" and not self._named:  # "a cat, a dog and B" is a list of other things
+            claims = [claim for claim in claims if claim.level == Level.DECLARED or claim.denied]
         self._said += [claim for claim in claims if claim.denied or not self._is_subordinate]
         if opens and _DOUBT.match(clause):
             self._said = [claim for claim in self._said if not _is_assertion(claim)]

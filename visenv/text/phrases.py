@@ -95,7 +95,12 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     ),
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
     (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
-    (r"\bat all\b", " "),
+    (r"\bat all\b|\bfor sure\b", " "),
+    (r"\b(?:am )?(?:gonna|going to) (?:say|choose|pick)\b", "say"),
+    (r"\bgotta be\b", "must be"),
+    (r"\b100 ?%", "certainly"),
+    (r"\bi (?:find|consider)\b", "i think"),
+    (r"\b(?:even though|despite)\b", "although"),
     (
         r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b",
         r"\1 be",

@@ -32,6 +32,8 @@ class Grammar(NamedTuple):
         affirming: Matches phrases directly after a mention that assert it.
         valued: Matches the beginning of a declaration that must name a candidate; another value, as
             in ``Final answer: unknown``, is a declaration of none.
+        opening: Matches further words that leave a clause open.
+        within: Matches what must precede a firm mention in a clause with other words.
         complements: Whether there are two labels, 0 and 1, and to deny one asserts the other.
         last_counts: Whether the last of several declarations counts; otherwise, contradictory
             declarations cancel each other.
@@ -41,6 +43,8 @@ class Grammar(NamedTuple):
     declaring: re.Pattern[str]
     affirming: re.Pattern[str]
     valued: re.Pattern[str]
+    opening: re.Pattern[str] = re.compile(r"(?!)")
+    within: re.Pattern[str] = re.compile("")
     complements: bool = False
     last_counts: bool = True
     bare: bool = True
@@ -48,22 +52,22 @@ class Grammar(NamedTuple):
 
 _WITHOUT_CONTENT = """
     a absolutely again also alternative am an and ans answer answers appear appears are be been
-    being believe best better both call called can certain certainly choice choices choose chose chosen
-    claim clear clearly close completely conclude conclusion confident convinced correct decision
-    definitely description did do does entirely even ever evidently exactly fairly feel final finally
-    first following follows fully go going good guess had has have hence here i indeed is it its
-    judgement judgment just label leaving let letter like likely look looks me more most must my
-    near obvious obviously of oh ok okay one ones only opinion opt option options or our overall
-    own pick picked prefer preferred presumably probably quite rather really remain remains
-    remotely reply response responses result said say seem seems select selected selection should
-    simple so solution statement sure surely take text that the then there therefore these think
-    this thought thus totally true undoubtedly us verdict very vote we well what which will winner
-    would yes hold ring literally strictly pretty positive
+    being believe best better both call called can certain certainly choice choices choose chose
+    chosen claim clear clearly close completely conclude conclusion confident convinced correct
+    decision definitely description did do does entirely even ever evidently exactly fairly feel
+    final finally first following follows fully go going good guess had has have hence here hold i
+    indeed is it its judgement judgment just label lean leaving let letter like likely literally
+    look looks me more most must my near obvious obviously of oh ok okay one ones only opinion opt
+    option options or our overall own pick picked positive prefer preferred presumably pretty
+    probably quite rather really remain remains remotely reply response responses result ring said
+    say seem seems select selected selection should simple so solution statement strictly sure
+    surely take text that the then there therefore these think this thought thus totally true
+    undoubtedly us verdict very vote we well what which will winner would yes
 """
 """Words that say nothing about the picture or the text. Prepositions are not among them: "in B"."""
 
 _EMPTY_WORDS = frozenset(_WITHOUT_CONTENT.split())
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→✅✓✔👉…-]")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→⇒✅✓✔👉…-]")
 
 _NEGATION = re.compile(
     r"\b(?:not|never|nowhere|neither|nor|no|none|nothing|without|opposite of|contrary to|against"
@@ -95,7 +99,9 @@ _UNSURE = re.compile(
     r"|part|partly|partially|mostly|largely|almost|nearly|somewhat|to some (?:extent|degree)"
     r"|(?<!more )(?<!most )plausible|candidates?|potentially|supposed\w*|alleged\w*|reportedly"
     r"|seemingly|theoretically|said to be|seemed|would have|would like|tie[ds]?|equally|as good"
-    r"|sometimes|often|occasionally|can be|(?!100)\d{1,3} ?(?:%|percent)|second best|only better|merely better|say whether|(?:so|neither|nor) (?:is|are|was|does|do)"
+    r"|sometimes|often|occasionally|can be|(?!100)\d{1,3} ?(?:%|percent)|second best|only better"
+    r"|merely better|hope|wish|prove|imagine|pretend|depends|say whether"
+    r"|(?:so|neither|nor) (?:is|are|was|does|do)"
     r"|tempting|tempted|initially|originally|at first|i thought|(?:was|were) going to|used to"
     r"|first (?:thought|guess\w*|said|impression|glance|instinct))(?!\w)"
 )
@@ -110,7 +116,7 @@ _REPORTED = re.compile(
 )
 """Opinions of others, before a mention."""
 
-_COMPARED = re.compile(r"\b(?:between|compar\w+|consider(?:ed|ing|s)?)\b")
+_COMPARED = re.compile(r"\b(?:between|compar\w+|consider(?:ed|ing))\b")
 _INFINITIVE = re.compile(rf"\bto be (?:\w+ )?{ONE}")
 
 
@@ -126,27 +132,44 @@ def stance(
         firm: Whether the mention can be nothing else.
         alone: Whether it is the only mention of the clause.
     """
-    head, colon, tail = before.rpartition(":")
+    introduced = _introduced(before, after, grammar)
+    if introduced is not None:
+        return False, introduced
     negation = _last(_NEGATION, before)
-    if colon and are_empty(tail) and are_empty(after) and grammar.bare:
-        concerns_other = negation is not None and not are_empty(before[negation.end() :])
-        if (negation is None or concerns_other) and not _REJECTION.search(head):
-            return False, Level.DECLARED if _ends_with(grammar.declaring, head) else Level.BARE
     if negation is not None:
         between = before[negation.end() :].replace(" to be ", " be ")
         return (True, Level.BARE) if are_empty(between) else None
     if (not grammar.complements and _ends_with(_REJECTION, before)) or is_rejected(after):
         return True, Level.BARE
-    if _REVERSED_AFTER.search(after):
+    level = _level(before, after, grammar, firm=firm, alone=alone)
+    return None if level is None or _REVERSED_AFTER.search(after) else (False, level)
+
+
+def _introduced(before: str, after: str, grammar: Grammar) -> Level | None:
+    """Return the level of a mention at the end of a clause after a colon: ``It is green: B``.
+
+    A negation before the colon counts only if it concerns the mention: "not correct: B".
+    """
+    head, colon, tail = before.rpartition(":")
+    if not (colon and grammar.bare and are_empty(tail) and are_empty(after)):
         return None
+    if _ends_with(_NEGATION, before) or _REJECTION.search(head):
+        return None
+    return Level.DECLARED if _ends_with(grammar.declaring, head) else Level.BARE
+
+
+def _level(before: str, after: str, grammar: Grammar, *, firm: bool, alone: bool) -> Level | None:
+    """Return how strongly a clause without a negation asserts a mention; None if it does not."""
+    head, colon, tail = before.rpartition(":")
     if _ends_with(grammar.declaring, before):
-        return False, Level.DECLARED
+        return Level.DECLARED
     if are_empty(before) or (colon and are_empty(tail) and not ITEM.search(head)):
         if grammar.affirming.match(after):
-            return False, Level.DECLARED
+            return Level.DECLARED
         if grammar.bare and alone and (are_empty(after) or _LABEL_END.match(after)):
-            return False, Level.BARE
-    return (False, Level.WITHIN) if firm and not _NEGATION.search(after) else None
+            return Level.BARE
+    is_within = firm and not _NEGATION.search(after) and _ends_with(grammar.within, before)
+    return Level.WITHIN if is_within else None
 
 
 def is_rejected(after: str) -> bool:
@@ -154,13 +177,14 @@ def is_rejected(after: str) -> bool:
     return _DENIED_AFTER.search(after) is not None
 
 
-def is_open(clause: str) -> bool:
+def is_open(clause: str, grammar: Grammar) -> bool:
     """Return whether a clause asserts nothing: a doubt, a first thought or an opinion of others."""
     mentioned = ITEM.search(clause)
     before = clause[: mentioned.start()] if mentioned else clause
     goal = _INFINITIVE.search(clause)  # "too good to be true"
     return bool(
         _UNSURE.search(clause)
+        or grammar.opening.search(clause)
         or _REPORTED.search(before)
         or (mentioned and _COMPARED.search(clause))
         or (goal and not _NEGATION.search(clause[: goal.start()]))
