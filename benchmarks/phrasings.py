@@ -3,8 +3,10 @@
     python benchmarks/phrasings.py [--list]
 
 Each line of the tables is a reply with its right value, as a careful person reads it, and its
-source: an issue or a test of another project, or a finding. A phrasing is misread if the parser
-returns another value, and unread if it returns nothing although the reply has a value.
+source: an issue or a test of another project, a finding, or "written by hand". The rows "written
+after the parser" were tried on it once it was finished, and are counted on their own. A phrasing is
+misread if the parser returns another value, and unread if it returns nothing although the reply has
+a value.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from visenv.rewards.choice import chosen_letter, chosen_letters
 
 Row = Mapping[str, Any]
 
+AFTER = "written after the parser"
 TESTS = Path(__file__).parent.parent / "tests"
 TABLES: Mapping[str, tuple[Path, Callable[[Row], str | None]]] = {
     "options": (
@@ -27,7 +30,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[Row], str | None]]] = {
         lambda row: chosen_letter(row["text"], row["options"]),
     ),
     "letters": (
-        TESTS / "envs/arm/datasets/letter_phrasings.jsonl",
+        TESTS / "visenv/rewards/letter_phrasings.jsonl",
         lambda row: chosen_letters(row["text"]) or None,
     ),
     "verdicts": (
@@ -37,26 +40,31 @@ TABLES: Mapping[str, tuple[Path, Callable[[Row], str | None]]] = {
 }
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a table."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def main() -> None:
-    """Print a line for each table."""
+    """Print two lines for each table: the rows before the parser, and those after it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="also print the rows")
     listed = parser.parse_args().list
-    print(f"{'table':10}{'rows':>6}{'with a value':>14}{'misread':>9}{'unread':>8}")
+    print(f"{'table':18}{'rows':>6}{'with a value':>14}{'misread':>9}{'unread':>8}")
     for name, (path, read) in TABLES.items():
-        rows = [(row, read(row)) for row in read_rows(path)]
-        unread = [(row, got) for row, got in rows if got is None and row["right"] is not None]
-        misread = [(row, got) for row, got in rows if got not in (None, row["right"])]
-        valued = sum(row["right"] is not None for row, _ in rows)
-        print(f"{name:10}{len(rows):6}{valued:14}{len(misread):9}{len(unread):8}")
-        for kind, found in (("misread", misread), ("unread", unread)) if listed else ():
-            for row, got in found:
-                print(f"  {kind} {row['text']!r}: {got}, right {row['right']}")
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for part in ("before", "after"):
+            chosen = [
+                (row, read(row)) for row in rows if (row["source"] == AFTER) == (part == "after")
+            ]
+            if chosen:
+                report(f"{name}, {part}", chosen, listed=listed)
+
+
+def report(name: str, rows: list[tuple[Row, str | None]], *, listed: bool) -> None:
+    """Print the counts of some rows, and what the parser returned for each."""
+    unread = [(row, got) for row, got in rows if got is None and row["right"] is not None]
+    misread = [(row, got) for row, got in rows if got not in (None, row["right"])]
+    valued = sum(row["right"] is not None for row, _ in rows)
+    print(f"{name:18}{len(rows):6}{valued:14}{len(misread):9}{len(unread):8}")
+    for kind, found in (("misread", misread), ("unread", unread)) if listed else ():
+        for row, got in found:
+            print(f"  {kind} {row['text']!r}: {got}, right {row['right']}")
 
 
 if __name__ == "__main__":
