@@ -13,14 +13,14 @@ from visenv.text.claims import claimed_label
 from visenv.text.mentions import SPACE, mention
 from visenv.text.normalize import without_markup
 from visenv.text.replies import stated
-from visenv.text.stance import Grammar
+from visenv.text.stance import ClaimPhrases
 
 HEAD = "Overall Judgment:"
 
 _HEADING = re.compile(r"\boverall judge?ment\b", re.IGNORECASE)
 _HEADING_MARKS = re.compile(rf"\A{_HEADING.pattern}[\s:|*#-]*", re.IGNORECASE)
 _TRUTH = re.compile(r"(?<![\w-])(?:(true)|false)(?![\w-])", re.IGNORECASE)
-_TRUTH_GRAMMAR = Grammar(
+_TRUTH_PHRASES = ClaimPhrases(
     declaring=re.compile(r"\b(?:judge?ment|verdict|conclusion|decision|final answer)\b"),
     affirming=re.compile(r"(?!)"),
     valued=re.compile(r"\b(?:judge?ment|verdict)\s?(?:is|:|-)\s?"),
@@ -55,7 +55,7 @@ _DIGIT = re.compile(
 )
 """A number that can only be that of a response."""
 
-_PREFERENCE_GRAMMAR = Grammar(
+_PREFERENCE_PHRASES = ClaimPhrases(
     declaring=re.compile(
         r"\b(?:judge?ment|verdict|winner|better|best|prefer|preferred|preferable|choose|choice|pick"
         r"|select|vote for|go with|in favor of|conclusion)\b"
@@ -143,7 +143,7 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
 def _truth(text: str, candidates: int, contained: bool) -> str | None:
     """Return the truth value that a text states."""
     marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), text)
-    label = claimed_label(marked, _TRUTH_GRAMMAR)
+    label = claimed_label(marked, _TRUTH_PHRASES)
     return None if label is None else ("True", "False")[label]
 
 
@@ -159,7 +159,7 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
     if alone:
         return str(int(alone[1])) if 1 <= int(alone[1]) <= candidates else None
     marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
-    chosen = claimed_label(marked, _PREFERENCE_GRAMMAR._replace(bare=contained))
+    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=contained))
     return None if chosen is None else str(chosen + 1)
 
 

@@ -50,11 +50,13 @@ no number (19)      as 18, and list markers:     digits between word        as a
 =================== ============================ ========================== ========================
 
 Each dialect has its own rules for arguments (`visenv.checks.arguments`). ``strict`` refuses
-arguments that can only be a mistake, and compares substrings, affixes and keywords in canonical form
-(`visenv.text.normalize.canonical`), so that ``don’t`` is ``don't``. ``arm`` and ``mmif`` accept them, as the public code does: no
+arguments that can only be a mistake. ``arm`` and ``mmif`` accept them, as the public code does: no
 number satisfies bounds in the wrong order or below zero, every response satisfies an empty list of
 substrings (check 7) or keywords (check 15), and an empty text occurs in every text, at its
 beginning and its end, and as a keyword counts the boundaries of words.
+
+``strict`` compares substrings, affixes and keywords in canonical form
+(`visenv.text.normalize.canonical`), so that ``don’t`` is ``don't``.
 
 In every dialect bounds are inclusive, and checks of "each …" pass for a text without any.
 

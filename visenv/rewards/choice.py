@@ -14,7 +14,7 @@ from visenv.text.mentions import SPACE, mention
 from visenv.text.normalize import comparison_tokens, without_markup
 from visenv.text.phrases import CJK
 from visenv.text.replies import stated
-from visenv.text.stance import Grammar
+from visenv.text.stance import ClaimPhrases
 
 _OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔☑👉… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
@@ -71,9 +71,14 @@ _AFFIRMED = re.compile(
 )
 """Phrases after an option that select it."""
 
+_CORRECTED = re.compile(
+    r"\b(?:wait|scratch that|correction|actually|mistake|i was wrong)\b|\bno[,.:]", re.IGNORECASE
+)
+"""Words after a box that may correct its content."""
+
 _VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
 
-GRAMMAR = Grammar(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
+PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
 """The phrases that select an option."""
 
 
@@ -104,7 +109,8 @@ def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
     r"""Return the letter of the option that `answer` selects, or None if that is unclear.
 
     1. If the answer contains a box (``\boxed{}``), ``<answer>`` tags or a JSON object with the
-       answer, only the last of them counts (`visenv.text.replies`).
+       answer, only the last of them counts (`visenv.text.replies`), unless the text after it
+       corrects it.
     2. An answer that is only a letter, with any punctuation around it (``A``, ``(a)``, ``"B".``),
        or only the text of one option selects that option. Signs count: ``-3`` is not ``3``.
     3. Otherwise, `visenv.text.claims` finds the letter or the text that the answer asserts, with
@@ -118,9 +124,11 @@ def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
     lettered = tuple(options)[: len(ascii_uppercase)]
     said = stated(answer)
     label = _chosen(said.text, lettered)
-    if label is None and said.contained and said.after:
-        after = _marked(without_markup(said.after), lettered, len(lettered))
-        label = claimed_label(after, GRAMMAR._replace(bare=False))
+    corrected = label is not None and _CORRECTED.search(said.after) is not None
+    if corrected or (label is None and said.after):
+        before = f"The answer is {mention(label)}." if corrected else ""
+        after = before + _marked(without_markup(said.after), lettered, len(lettered))
+        label = claimed_label(after, PHRASES._replace(bare=False))
     return None if label is None or label >= len(lettered) else ascii_uppercase[label]
 
 
@@ -137,7 +145,7 @@ def chosen_letters(answer: str) -> str:
     if _RUN.fullmatch(alone) or _SEPARATED.fullmatch(alone):
         return "".join(sorted({*filter(_is_label, alone.replace("and", "").upper())}))
     spaced = _ANSWERED_RUN.sub(lambda found: found[1] + ", ".join(found[2]), plain)
-    labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), GRAMMAR)
+    labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), PHRASES)
     return "".join(ascii_uppercase[label] for label in labels)
 
 
@@ -156,7 +164,7 @@ def _chosen(text: str, options: tuple[str, ...]) -> int | None:
         same = [place for place, each in enumerate(_tokens(options, exact)) if each == given]
         if given and same:
             return same[0] if len(same) == 1 else None
-    return claimed_label(_marked(plain, options, len(options)), GRAMMAR)
+    return claimed_label(_marked(plain, options, len(options)), PHRASES)
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from visenv.text.mentions import ITEM, ONE, SPACE, UNKNOWN, Labels, labels_in, with_lists
 from visenv.text.mentions import is_firm as _is_firm
 from visenv.text.phrases import simplified
-from visenv.text.stance import Grammar, Level, are_empty, is_open, is_rejected, stance
+from visenv.text.stance import ClaimPhrases, Level, are_empty, is_open, is_rejected, stance
 
 _MOST_ITEMS = 8
 """Mentions of a clause that are examined; a clause with more of them claims nothing."""
@@ -110,28 +110,28 @@ _NONE = _Claim((UNKNOWN,), level=Level.DECLARED)
 """A declaration of something that is no candidate."""
 
 
-def claimed_label(text: str, grammar: Grammar) -> int | None:
+def claimed_label(text: str, phrases: ClaimPhrases) -> int | None:
     """Return the index of the candidate that a text with mentions claims, or None.
 
     None means that the text claims no candidate, several ones, or one that does not exist.
     """
-    claims = list(_claims(text, grammar))
+    claims = list(_claims(text, phrases))
     ends = [place for place, claim in enumerate(claims) if not claim.labels]
     for start in (*reversed(ends), -1):
         if any(_is_assertion(claim) for claim in claims[start + 1 :]):
-            label = _decided(claims[start + 1 :], grammar)
+            label = _decided(claims[start + 1 :], phrases)
             return None if label == UNKNOWN else label
         if start >= 0 and claims[start].retracts:
             return None
     return None
 
 
-def claimed_list(text: str, grammar: Grammar) -> Labels:
+def claimed_list(text: str, phrases: ClaimPhrases) -> Labels:
     """Return the indices of the candidates that a text claims together, sorted; empty if unclear.
 
     Candidates belong together if "and", a comma or a similar mark connects them, not "or".
     """
-    asserted = [claim for claim in _claims(text, grammar) if _is_assertion(claim)]
+    asserted = [claim for claim in _claims(text, phrases) if _is_assertion(claim)]
     level = max((claim.level for claim in asserted), default=Level.WITHIN)
     strongest = [claim.labels for claim in asserted if claim.level == level]
     if level == Level.DECLARED:
@@ -140,14 +140,14 @@ def claimed_list(text: str, grammar: Grammar) -> Labels:
     return () if UNKNOWN in labels else tuple(sorted(labels))
 
 
-def _decided(claims: Sequence[_Claim], grammar: Grammar) -> int | None:
+def _decided(claims: Sequence[_Claim], phrases: ClaimPhrases) -> int | None:
     """Return the one candidate of the strongest assertions, if nothing after them denies it."""
     asserted = [place for place, claim in enumerate(claims) if _is_assertion(claim)]
     level = max(claims[place].level for place in asserted)
     strongest = [place for place in asserted if claims[place].level == level]
-    if grammar.last_counts and level == Level.DECLARED:
+    if phrases.last_counts and level == Level.DECLARED:
         strongest = strongest[-1:]
-    elif grammar.last_counts and len(claims[strongest[-1]].labels) == 1:
+    elif phrases.last_counts and len(claims[strongest[-1]].labels) == 1:
         # A list of all options, or "A or B", comes before the choice.
         lists = [number for number, place in enumerate(strongest) if len(claims[place].labels) > 1]
         strongest = strongest[max(lists, default=-1) + 1 :]
@@ -163,22 +163,22 @@ def _is_assertion(claim: _Claim) -> bool:
     return bool(claim.labels) and not claim.denied
 
 
-def _claims(text: str, grammar: Grammar) -> Iterator[_Claim]:
+def _claims(text: str, phrases: ClaimPhrases) -> Iterator[_Claim]:
     """Yield the claims of a text in their order."""
     plain = simplified(_BLANKS.sub(" ", text).casefold())
     plain, lists = with_lists(_HEADING.sub(r"\1\2 ", plain))
     parts = _SENTENCE.split(plain)
     for sentence, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        yield from _Sentence(sentence, grammar, lists, asked="?" in end or "？" in end).claims()
+        yield from _Sentence(sentence, phrases, lists, asked="?" in end or "？" in end).claims()
 
 
 class _Sentence:
     """Reads the clauses of a sentence one after the other."""
 
     def __init__(
-        self, text: str, grammar: Grammar, lists: Sequence[Labels], *, asked: bool
+        self, text: str, phrases: ClaimPhrases, lists: Sequence[Labels], *, asked: bool
     ) -> None:
-        self._grammar = grammar
+        self._phrases = phrases
         self._lists = lists
         self._asked = asked
         self._parts = _CLAUSE.split(text)
@@ -213,12 +213,12 @@ class _Sentence:
         found = _CORRECTION.match(clause)
         if found:
             # "No:" may begin a list of objections. It discards no verdict, but contradicts it.
-            if self._grammar.last_counts or not found[0].rstrip().endswith("no:"):
+            if self._phrases.last_counts or not found[0].rstrip().endswith("no:"):
                 self._said.append(_Claim((), retracts=found["retracts"] is not None))
             self._open = self._is_subordinate = False
             return clause[found.end() :]
         dismissed = self._named and _DISMISSAL.match(clause)
-        if _RETRACTION.match(clause) or (dismissed and self._grammar.complements):
+        if _RETRACTION.match(clause) or (dismissed and self._phrases.complements):
             self._said.append(_Claim((), retracts=True))
         elif dismissed:
             self._said.append(_Claim(self._named, denied=True))
@@ -245,7 +245,7 @@ class _Sentence:
                 for labels in labels_in(clause, self._lists)
             ]
             return
-        opens = is_open(clause, self._grammar)
+        opens = is_open(clause, self._phrases)
         self._open = self._open or opens
         claims = self._stances(clause)
         if self._asked or self._open or condition:
@@ -264,7 +264,7 @@ class _Sentence:
         """Return what a clause asserts or denies."""
         items = list(ITEM.finditer(clause))
         if not items:
-            value = self._grammar.valued.search(clause)
+            value = self._phrases.valued.search(clause)
             return [_NONE] if value and not are_empty(clause[value.end() :]) else []
         if len(items) > _MOST_ITEMS:
             return []
@@ -272,14 +272,14 @@ class _Sentence:
         for item, labels in zip(items, labels_in(clause, self._lists), strict=True):
             before, after = clause[: item.start()], clause[item.end() :]
             taken = stance(
-                before, after, self._grammar, firm=_is_firm(item[0]), alone=len(items) == 1
+                before, after, self._phrases, firm=_is_firm(item[0]), alone=len(items) == 1
             )
             if taken is not None:
                 claims.append(self._claim(labels, *taken))
         return claims
 
     def _claim(self, labels: Labels, denied: bool, level: Level) -> _Claim:
-        if denied and self._grammar.complements and labels in ((0,), (1,)):
+        if denied and self._phrases.complements and labels in ((0,), (1,)):
             return _Claim((1 - labels[0],), level=level)
         return _Claim(labels, denied=denied, level=level)
 

@@ -14,7 +14,7 @@ from visenv.text.mentions import ITEM, ONE, SPACE
 
 
 class Level(IntEnum):
-    """How strongly a clause asserts a candidate."""
+    """Orders assertions of a candidate by their strength."""
 
     WITHIN = 0
     """A firm mention in a clause with other words: ``The ball is blue``."""
@@ -24,7 +24,7 @@ class Level(IntEnum):
     """A mention with a declaring or affirming phrase: ``The answer is B``."""
 
 
-class Grammar(NamedTuple):
+class ClaimPhrases(NamedTuple):
     """Holds the phrases of one kind of candidates, as patterns.
 
     Attributes:
@@ -121,54 +121,56 @@ _INFINITIVE = re.compile(rf"\bto be (?:\w+ )?{ONE}")
 
 
 def stance(
-    before: str, after: str, grammar: Grammar, *, firm: bool, alone: bool
+    before: str, after: str, phrases: ClaimPhrases, *, firm: bool, alone: bool
 ) -> tuple[bool, Level] | None:
     """Return whether a clause denies a mention, and how strongly; None if it leaves it open.
 
     Args:
         before: The clause before the mention.
         after: The clause after it.
-        grammar: The phrases.
+        phrases: The phrases of the kind of candidates.
         firm: Whether the mention can be nothing else.
         alone: Whether it is the only mention of the clause.
     """
-    introduced = _introduced(before, after, grammar)
+    introduced = _introduced(before, after, phrases)
     if introduced is not None:
         return False, introduced
     negation = _last(_NEGATION, before)
     if negation is not None:
         between = before[negation.end() :].replace(" to be ", " be ")
         return (True, Level.BARE) if are_empty(between) else None
-    if (not grammar.complements and _ends_with(_REJECTION, before)) or is_rejected(after):
+    if (not phrases.complements and _ends_with(_REJECTION, before)) or is_rejected(after):
         return True, Level.BARE
-    level = _level(before, after, grammar, firm=firm, alone=alone)
+    level = _level(before, after, phrases, firm=firm, alone=alone)
     return None if level is None or _REVERSED_AFTER.search(after) else (False, level)
 
 
-def _introduced(before: str, after: str, grammar: Grammar) -> Level | None:
+def _introduced(before: str, after: str, phrases: ClaimPhrases) -> Level | None:
     """Return the level of a mention at the end of a clause after a colon: ``It is green: B``.
 
     A negation before the colon counts only if it concerns the mention: "not correct: B".
     """
     head, colon, tail = before.rpartition(":")
-    if not (colon and grammar.bare and are_empty(tail) and are_empty(after)):
+    if not (colon and phrases.bare and are_empty(tail) and are_empty(after)):
         return None
     if _ends_with(_NEGATION, before) or _REJECTION.search(head):
         return None
-    return Level.DECLARED if _ends_with(grammar.declaring, head) else Level.BARE
+    return Level.DECLARED if _ends_with(phrases.declaring, head) else Level.BARE
 
 
-def _level(before: str, after: str, grammar: Grammar, *, firm: bool, alone: bool) -> Level | None:
+def _level(
+    before: str, after: str, phrases: ClaimPhrases, *, firm: bool, alone: bool
+) -> Level | None:
     """Return how strongly a clause without a negation asserts a mention; None if it does not."""
     head, colon, tail = before.rpartition(":")
-    if _ends_with(grammar.declaring, before):
+    if _ends_with(phrases.declaring, before):
         return Level.DECLARED
     if are_empty(before) or (colon and are_empty(tail) and not ITEM.search(head)):
-        if grammar.affirming.match(after):
+        if phrases.affirming.match(after):
             return Level.DECLARED
-        if grammar.bare and alone and (are_empty(after) or _LABEL_END.match(after)):
+        if phrases.bare and alone and (are_empty(after) or _LABEL_END.match(after)):
             return Level.BARE
-    is_within = firm and not _NEGATION.search(after) and _ends_with(grammar.within, before)
+    is_within = firm and not _NEGATION.search(after) and _ends_with(phrases.within, before)
     return Level.WITHIN if is_within else None
 
 
@@ -177,14 +179,14 @@ def is_rejected(after: str) -> bool:
     return _DENIED_AFTER.search(after) is not None
 
 
-def is_open(clause: str, grammar: Grammar) -> bool:
+def is_open(clause: str, phrases: ClaimPhrases) -> bool:
     """Return whether a clause asserts nothing: a doubt, a first thought or an opinion of others."""
     mentioned = ITEM.search(clause)
     before = clause[: mentioned.start()] if mentioned else clause
     goal = _INFINITIVE.search(clause)  # "too good to be true"
     return bool(
         _UNSURE.search(clause)
-        or grammar.opening.search(clause)
+        or phrases.opening.search(clause)
         or _REPORTED.search(before)
         or (mentioned and _COMPARED.search(clause))
         or (goal and not _NEGATION.search(clause[: goal.start()]))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.rewards.choice import GRAMMAR, chosen_letter, chosen_letters
+from visenv.rewards.choice import PHRASES, chosen_letter, chosen_letters
 from visenv.text.claims import claimed_label, claimed_list
 from visenv.text.mentions import mention, without_mentions
 
@@ -43,12 +43,12 @@ def marked(text: str) -> str:
     ],
 )
 def test_claimed_label(text: str, label: int | None) -> None:
-    assert claimed_label(marked(text), GRAMMAR) == label
+    assert claimed_label(marked(text), PHRASES) == label
 
 
 def test_candidate_that_does_not_exist_is_no_label() -> None:
-    assert claimed_label(f"the answer is {NONE}", GRAMMAR) is None
-    assert claimed_label(f"{A} or, rather, {NONE}", GRAMMAR) is None
+    assert claimed_label(f"the answer is {NONE}", PHRASES) is None
+    assert claimed_label(f"{A} or, rather, {NONE}", PHRASES) is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_candidate_that_does_not_exist_is_no_label() -> None:
     ],
 )
 def test_claimed_list(text: str, labels: tuple[int, ...]) -> None:
-    assert claimed_list(marked(text), GRAMMAR) == labels
+    assert claimed_list(marked(text), PHRASES) == labels
 
 
 @given(st.lists(WORDS, max_size=12).map(" ".join))

@@ -59,7 +59,7 @@ def test_canonical(text: str, form: str) -> None:
         ("<b>B</b>", "B"),
     ],
 )
-def test_without_markup(text: str, plain: str) -> None:
+def test_markup_is_removed(text: str, plain: str) -> None:
     assert without_markup(text) == plain
 
 

@@ -41,7 +41,7 @@ def test_text_after_a_box_is_kept() -> None:
 
 
 @given(st.text())
-def test_any_reply_has_a_part(reply: str) -> None:
+def test_part_of_any_reply_is_a_text(reply: str) -> None:
     assert isinstance(stated(reply).text, str)
 
 

@@ -48,7 +48,7 @@ def test_text_with_blanks_has_the_same_words(text: str) -> None:
 
 
 @given(st.text(st.sampled_from("公司年報二零二三"), min_size=2, max_size=20))
-def test_every_part_of_a_run_is_found(text: str) -> None:
+def test_bigrams_contain_every_pair_of_a_run(text: str) -> None:
     for place in range(len(text) - 1):
         assert text[place : place + 2] in bigrams(text)
 
