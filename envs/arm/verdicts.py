@@ -9,37 +9,74 @@ import re
 from collections.abc import Sequence
 
 from visenv.grammar.tool_call import Compat
+from visenv.text.claims import claimed_label
+from visenv.text.mentions import SPACE, mention
+from visenv.text.normalize import without_markup
+from visenv.text.replies import stated
+from visenv.text.stance import ClaimPhrases
 
 HEAD = "Overall Judgment:"
 
-_NOT = r"((?:\bnot|\bnever|n't)\s{1,4}(?:(?:entirely|quite|really|fully|completely)\s{1,4})?)?"
-_STATED = rf"{_NOT}\b(true|false)\b(?:\s{{0,4}}[(/]?\s{{0,4}}(?:or\s{{1,4}})?(true|false)\b)?"
-"""Groups: a negation, the truth value, and another value that makes the verdict ambiguous."""
-
-_HEADED_TRUTH = re.compile(rf"overall judge?ment\s*+:\s*+\**+\s*+{_STATED}", re.IGNORECASE)
-_TRUTH = re.compile(_STATED, re.IGNORECASE)
-_NAME = r"(?:(?:answer|response)\s{1,4}|resp_)"
-_PREFERENCE = re.compile(
-    rf"(?<!\w){_NAME}(\d{{1,2}})\s+is\s+(?:the\s+)?"
-    r"(?:(?:slightly|somewhat|marginally|much|far|clearly|definitely|significantly|considerably"
-    r"|substantially)\s+)?(?:better|best|preferred|correct)\b",
+_HEADING = re.compile(r"\boverall judge?ment\b", re.IGNORECASE)
+_HEADING_MARKS = re.compile(rf"\A{_HEADING.pattern}[\s:|*#-]*", re.IGNORECASE)
+_TRUTH = re.compile(r"(?<![\w-])(?:(true)|false)(?![\w-])", re.IGNORECASE)
+_TRUTH_PHRASES = ClaimPhrases(
+    declaring=re.compile(r"\b(?:judge?ment|verdict|conclusion|decision|final answer)\b"),
+    affirming=re.compile(r"(?!)"),
+    valued=re.compile(r"\b(?:judge?ment|verdict)\s?(?:is|:|-)\s?"),
+    opening=re.compile(r"\b(?:should|ought|needs?|want|let us|tell me|torn)\b"),
+    # "The claim about line two is true", but not "true love" or "the true story".
+    within=re.compile(r"\b(?:is|are|was|were|be|seems|looks|it|this|that|them|judged?)\b"),
+    complements=True,
+    last_counts=False,
+)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NUMBERS = {
+    **{word: number for number, word in enumerate(_CARDINALS, start=1)},
+    **{word: number for number, word in enumerate(_ORDINALS, start=1)},
+}
+_NOUN = r"(?:answers?|responses?|repl(?:y|ies)|candidates?|assistants?|models?|outputs?)"
+_NUMBER = rf"(\d{{1,2}}|{'|'.join(_CARDINALS)})(?![\w.]\w)(?!\w)"
+_NAME = re.compile(
+    rf"\b{_NOUN}(?:-|[\s_#(\[\"'.:]{{0,3}}(?:no\.?\s|number\s)?){_NUMBER}[)\]\"']?"
+    rf"|\bresp[\s_]{_NUMBER}"
+    rf"|\b({'|'.join(_ORDINALS)}|\d(?=st|nd|rd|th))(?:st|nd|rd|th)?\s(?:{_NOUN}|one)\b"
+    rf"|(?:#|\bno\.\s|\bnumber\s){_NUMBER}"
+    rf"|\b({'|'.join(_ORDINALS)})(?=\s(?:is|wins)\b)",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(
-    rf"(?:{_NAME}\d{{1,2}}\s{{0,4}}(?:/|&|and|or)"
-    r"|\b(?:false|untrue|wrong|incorrect|not true|not the case|deny|doubt)(?:\s{1,4}that)?"
-    r"|\b(?:if|whether|neither|nor))\s{0,4}$",
+_DIGIT = re.compile(
+    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:answer|response|one)\s?(?:is|:|=)\s?"
+    r"|\b(?:judge?ment|verdict|winner|choice|preferred|better|best|prefer|choose|pick|select"
+    r"|vote for|go with)\s?(?:is|:|-|=|#)*\s)"
+    r"(\d{1,2})(?![\w%]|\.\d|\s(?:of|out)\b)",
     re.IGNORECASE,
 )
-"""Words before a preference that negate it or make it ambiguous."""
+"""A number that can only be that of a response."""
 
-_BEFORE = 60
-"""Number of characters before a preference that are searched for `_UNSURE`."""
-
-_NUMBER = re.compile(
-    r"(?:overall judge?ment\s*:\s*)?"
-    rf"(?:\$?\\boxed\{{{_NAME}?(\d{{1,2}})\}}\$?|{_NAME}?(\d{{1,2}}))\.?",
-    re.IGNORECASE,
+_PREFERENCE_PHRASES = ClaimPhrases(
+    declaring=re.compile(
+        r"\b(?:judge?ment|verdict|winner|better|best|prefer|preferred|preferable|choose|choice|pick"
+        r"|select|vote for|go with|in favor of|conclusion)\b"
+    ),
+    affirming=re.compile(
+        rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly"
+        r"|somewhat|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
+        r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit"
+        r"|a little|a lot|way)\s)*"
+        r"(?:better(?! (?:at|on|for)\b)(?! in (?!all|every|both|most|general))|best|preferred"
+        r"|preferable|should be (?:preferred|chosen)|superior|correct|right|winner|wins"
+        r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
+        rf"|^{SPACE}it is{SPACE}$"
+        rf"|^{SPACE}was (?:the )?(?:better|best)(?: one| answer| response)?{SPACE}$"
+    ),
+    valued=re.compile(r"\b(?:judge?ment|verdict|winner|better|preferred)\s?[:-]\s?"),
+    last_counts=False,
+    bare=False,
+)
+_NUMBER_ALONE = re.compile(
+    rf"[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?", re.IGNORECASE
 )
 _ARM_PREFERENCE = re.compile(
     r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
@@ -94,35 +131,36 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
     """
     if compat == "arm":
         return _read_as_arm(answer)
-    if candidates == 1:
-        verdicts = _truths(answer)
-    else:
-        whole = _NUMBER.fullmatch(answer.strip())
-        numbers = {int(whole[1] or whole[2])} if whole else _preferred(answer)
-        verdicts = {str(number) for number in numbers}
-        verdicts = verdicts if verdicts <= set(map(str, range(1, candidates + 1))) else set()
+    said = stated(answer)
+    text = without_markup(said.text)
+    starts = [found.start() for found in _HEADING.finditer(text)] or [0]
+    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    read = _truth if candidates == 1 else _preferred
+    verdicts = {read(part, candidates, said.contained) for part in parts}
     return verdicts.pop() if len(verdicts) == 1 else None
 
 
-def _truths(answer: str) -> set[str]:
-    """Return the truth values in an answer; if there is the heading, only those after it count."""
-    found: set[str] = set()
-    for negation, stated, other in _HEADED_TRUTH.findall(answer) or _TRUTH.findall(answer):
-        is_true = (stated.lower() == "true") != bool(negation)
-        found.add(str(is_true))
-        if other:
-            found.add(other.capitalize())
-    return found
+def _truth(text: str, candidates: int, contained: bool) -> str | None:
+    """Return the truth value that a text states."""
+    marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), text)
+    label = claimed_label(marked, _TRUTH_PHRASES)
+    return None if label is None else ("True", "False")[label]
 
 
-def _preferred(answer: str) -> set[int]:
-    """Return the numbers of the responses that an answer prefers; empty if one is negated."""
-    numbers: set[int] = set()
-    for found in _PREFERENCE.finditer(answer):
-        if _UNSURE.search(answer[max(0, found.start() - _BEFORE) : found.start()]):
-            return set()
-        numbers.add(int(found[1]))
-    return numbers
+def _preferred(text: str, candidates: int, contained: bool) -> str | None:
+    """Return the number of the response that a text prefers."""
+
+    def label(found: re.Match[str]) -> str:
+        written = next(group for group in found.groups() if group).lower()
+        number = _NUMBERS.get(written) or int(written)
+        return mention(number - 1 if 1 <= number <= candidates else None)
+
+    alone = _NUMBER_ALONE.fullmatch(_HEADING_MARKS.sub("", text).strip())
+    if alone:
+        return str(int(alone[1])) if 1 <= int(alone[1]) <= candidates else None
+    marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
+    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=contained))
+    return None if chosen is None else str(chosen + 1)
 
 
 def _read_as_arm(answer: str) -> str:

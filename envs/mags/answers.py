@@ -6,10 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from visenv.text.normalize import canonical, same_text
+from visenv.text.phrases import CJK
+
 LONGEST = 1000
 """Maximum length of an answer that a judge compares."""
 
-_TOKEN = re.compile(r"(?<![a-z0-9])-\d+|[a-z0-9]+")
+_TOKEN = re.compile(rf"(?:(?<![\w)])-)?\d+(?:[.,/:-]\d+)*[^\W_{CJK}]*|[{CJK}]|[^\W_{CJK}]+")
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 
 _NUMBERS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -33,17 +37,18 @@ _NEGATIONS = {
 def is_exact(answer: str, references: Iterable[str]) -> bool:
     """Return whether the answer equals a reference.
 
-    The comparison ignores surrounding space, letter case and one final full stop. "four" does not
-    match "4".
+    The comparison is that of `visenv.text.normalize.same_text`: letter case, markup and final
+    punctuation do not count, signs do. "four" does not match "4".
     """
-    return _plain(answer) in {_plain(reference) for reference in references}
+    return any(same_text(answer, reference) for reference in references)
 
 
 def includes(answer: str, references: Iterable[str]) -> bool:
     """Return whether the tokens of a reference form a contiguous run in the answer.
 
-    Tokens are runs of letters and digits, and numbers with a minus sign: "4" is in "4 buses", and
-    neither in "14" nor in "-4".
+    Tokens are runs of letters and digits, and whole numbers, decimals, fractions, ranges and times:
+    "4" is in "4 buses", and not in "14", "-4", "4.5", "1/4", "3-4" or "$4.50". A Chinese, Japanese
+    or Korean character is one token.
     """
     given = _tokens(answer)
     return any(_has_run(given, _tokens(reference)) for reference in references)
@@ -62,12 +67,9 @@ def rule_score(answer: str, references: Iterable[str]) -> float:
     return max((_f1(given, _unified(reference)) for reference in references), default=0.0)
 
 
-def _plain(text: str) -> str:
-    return text.strip().removesuffix(".").strip().casefold()
-
-
 def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(text.casefold())
+    found = _TOKEN.findall(canonical(text).casefold())
+    return [each.replace(",", "") if _THOUSANDS.fullmatch(each) else each for each in found]
 
 
 def _has_run(tokens: list[str], run: list[str]) -> bool:

@@ -55,6 +55,9 @@ number satisfies bounds in the wrong order or below zero, every response satisfi
 substrings (check 7) or keywords (check 15), and an empty text occurs in every text, at its
 beginning and its end, and as a keyword counts the boundaries of words.
 
+``strict`` compares substrings, affixes and keywords in canonical form
+(`visenv.text.normalize.canonical`), so that ``don’t`` is ``don't``.
+
 In every dialect bounds are inclusive, and checks of "each …" pass for a text without any.
 
 Sentences are split by NLTK's Punkt, with its trained parameters if they are installed

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from visenv.checks.arguments import Affix, AnyAffix
 from visenv.checks.sentences import split_sentences
 from visenv.checks.text import blocks, clean, paragraphs, sentences
+from visenv.text.normalize import canonical
 
 _EDGE = re.compile(r"[\W_]*+")
 _SENTENCE_MARKS = " \t\n.…!?,;:"
@@ -121,14 +122,16 @@ def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 def begins(text: str, affix: str) -> bool:
     """Return whether a text begins with `affix` by the rules of ``strict``, in any case.
 
+    Both are compared in the canonical form (`visenv.text.normalize.canonical`).
+
     Marks that end sentences are removed from `affix`, unless it consists only of them.
     """
-    return _starts_past_edge(text.casefold(), _wanted(affix))
+    return _starts_past_edge(canonical(text).casefold(), _wanted(affix))
 
 
 def ends(text: str, affix: str) -> bool:
     """Return whether a text ends with `affix` by the rules of ``strict``."""
-    return _starts_past_edge(text.casefold()[::-1], _wanted(affix)[::-1])
+    return _starts_past_edge(canonical(text).casefold()[::-1], _wanted(affix)[::-1])
 
 
 def begins_arm(text: str, affix: str) -> bool:
@@ -146,7 +149,7 @@ def _all(matches: Callable[[str, str], bool], parts: Iterable[str], arguments: A
 
 
 def _wanted(affix: str) -> str:
-    folded = affix.casefold()
+    folded = canonical(affix).casefold()
     return folded.strip(_SENTENCE_MARKS) or folded.strip()
 
 

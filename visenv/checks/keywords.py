@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from visenv.checks.arguments import AnyKeywords, Keywords
 from visenv.checks.text import clean
+from visenv.text.normalize import canonical
 
 # ------------------------------------------------------------------------------ 15: each keyword
 
@@ -103,8 +104,11 @@ def _is_word(character: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Convert to lower case and normalize whitespace, so that a phrase may span two lines."""
-    return " ".join(text.casefold().split())
+    """Convert to the canonical form in lower case with single blanks.
+
+    A phrase may span two lines, and ``don’t`` is a mention of ``don't``.
+    """
+    return " ".join(canonical(text).casefold().split())
 
 
 def _distinct(arguments: Keywords) -> dict[str, None]:

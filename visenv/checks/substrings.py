@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from visenv.checks.arguments import AnySubstring, AnySubstrings, Substring, Substrings
 from visenv.checks.text import clean
+from visenv.text.normalize import canonical
 
 # ---------------------------------------------------------------------------- 7: none of several
 
 
 def contains_none_strict(response: str, arguments: Substrings) -> bool:
-    """Check case-insensitively, also inside words."""
-    text = response.casefold()
-    return not any(substring.casefold() in text for substring in arguments.substrings)
+    """Check case-insensitively, also inside words, in the canonical form (``don’t``, NFC)."""
+    text = canonical(response).casefold()
+    return not any(canonical(each).casefold() in text for each in arguments.substrings)
 
 
 def contains_none_arm(response: str, arguments: AnySubstrings) -> bool:
@@ -29,8 +30,8 @@ def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
 
 
 def does_not_contain_strict(response: str, arguments: Substring) -> bool:
-    """Check case-insensitively, also inside words."""
-    return arguments.substring.casefold() not in response.casefold()
+    """Check case-insensitively, also inside words, in the canonical form (``don’t``, NFC)."""
+    return canonical(arguments.substring).casefold() not in canonical(response).casefold()
 
 
 def does_not_contain_arm(response: str, arguments: AnySubstring) -> bool:

@@ -16,6 +16,7 @@ from visenv.documents.stitch import LONG_SIDE
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.vectors import Vectors
 from visenv.scorers.backends.encoder import CLIP_MODEL, PACKAGED_MODEL, packaged_model
+from visenv.text.words import passages as cut_passages
 
 PASSAGE_WORDS = 170
 """Words of a passage: about the 256 tokens that MiniLM reads."""
@@ -106,6 +107,8 @@ class TextEmbedder:
 
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
-    """Return the text in runs of at most `words` words; an empty list for a text without words."""
-    split = text.split()
-    return [" ".join(split[start : start + words]) for start in range(0, len(split), words)]
+    """Return the text in runs of at most `words` words; an empty list for a text without words.
+
+    Two Chinese, Japanese or Thai characters count as a word (`visenv.text.words.passages`).
+    """
+    return list(cut_passages(text, words))

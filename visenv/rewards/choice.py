@@ -3,27 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from string import ascii_uppercase
+from collections.abc import Sequence
+from functools import lru_cache
+from string import ascii_letters, ascii_uppercase
 from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
+from visenv.text.claims import claimed_label, claimed_list
+from visenv.text.mentions import SPACE, mention
+from visenv.text.normalize import comparison_tokens, without_markup
+from visenv.text.phrases import CJK
+from visenv.text.replies import stated
+from visenv.text.stance import ClaimPhrases
 
-Options = Mapping[str, str]
+_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔☑👉… \t\n"
+"""Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
 
-_LETTER_ALONE = re.compile(r"[^A-Za-z0-9]*([A-Za-z])[^A-Za-z0-9]*")
-_LETTER_FIRST = re.compile(r"[\s\"'*(\[]{0,8}([A-Za-z])\s?[)\].:](?!\s*(?:or|and)\b)")
-_AFTER_CUE = re.compile(
-    r"\b(?i:answer|option|choice)\b(?:\s+is\b)?\s?:?\s?[\"'*(\[]{0,4}"
-    r"([A-Z]|[a-z](?!\s+\w))(?![A-Za-z0-9'])(?!\s?(?:/|,|or\b|and\b)\s?[A-Za-z](?![A-Za-z0-9']))"
+_WORD = rf"[^\W{CJK}]"
+_LETTER = re.compile(
+    rf"(?<!{_WORD})(?<![/@\\&#$€£%^])(?<!\w[.'-])"
+    rf"(?:([(\[])\s?([A-Za-z])\s?[)\]]|([A-Za-z]))"
+    rf"(?!{_WORD})(?!['@/\\-]\w)(?![+#*=^%°<>]|\.\w)"
 )
-_IN_BRACKETS = re.compile(r"[(\[]([A-Z])[)\]]")
-_ARTICLE = r"A\s+(?!(?:or|and|is|because|since|as)\b)[a-z]"
-_NEGATED = re.compile(
-    r"(?:\b[Nn](?:ot|either|or)\b|n't\b)\s{1,4}(?:(?:the\s)?(?:answer|option|choice)\s{1,4})?"
-    rf"[\"'*(\[]{{0,4}}(?!{_ARTICLE})[A-Z](?![A-Za-z0-9'])"
+_JOINED = re.compile(rf"(?<!{_WORD})(?<![/.@])[A-Za-z](?:\s?[/&+|]\s?[A-Za-z])+(?![\w/@])")
+_VERB = re.compile(
+    r"\s+(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
+    r"|best|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
+    r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
 )
-_CAPITAL = re.compile(rf"(?<![A-Za-z0-9'])(?!{_ARTICLE})([A-Z])(?![A-Za-z0-9'])")
+_IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue200-\ue2ff])")
+_SIGN = re.compile(r"[/&+|]")
+_LONGEST_OPTION = 1000
+_ARTICLES = ("a", "an", "the")
+_RUN = re.compile("[A-Z]{1,8}|[0-9]{1,8}|[a-z]")
+_ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
+_SEPARATED = re.compile(
+    rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}"
+)
+_ANSWERED_RUN = re.compile(
+    r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.IGNORECASE
+)
+"""Letters without separators after "answer:"; three-letter words are no answer elsewhere."""
+
+_CUE = re.compile(
+    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
+    r"|result|solution|decision|verdict|best|closest|accurate|correct|right(?=:)"
+    r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
+    r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
+    r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
+    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|[→⇒]"
+)
+"""Phrases before an option that select it."""
+
+_FILLER = (
+    r"(?:(?:is|are|be|has be|must be|should be|would be|seems|appears|looks|clearly|definitely"
+    r"|probably|likely|certainly|surely|obviously|most|more|also|very|only|best|the|a|my|option)\s)*"
+)
+_END = rf"{SPACE}$"
+_AFFIRMED = re.compile(
+    rf"^{SPACE}{_FILLER}(?:"
+    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
+    r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
+    r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
+    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"
+    rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
+    r"|describes (?:it|the (?:image|picture|scene|photo|figure))\b|[✅✓✔☑])"
+)
+"""Phrases after an option that select it."""
+
+_CORRECTED = re.compile(
+    r"\b(?:wait|scratch that|correction|actually|mistake|i was wrong)\b|\bno[,.:]", re.IGNORECASE
+)
+"""Words after a box that may correct its content."""
+
+_VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
+
+PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
+"""The phrases that select an option."""
 
 
 def choice_score(
@@ -50,89 +106,135 @@ def choice_score(
 
 
 def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
-    """Return the letter of the option that `answer` selects, or None if that is unclear.
+    r"""Return the letter of the option that `answer` selects, or None if that is unclear.
 
-    Letters and option texts after "not" are ignored ("It is not (A)"). Then the result is that of
-    the first of these rules that gives the letter of an option:
+    1. If the answer contains a box (``\boxed{}``), ``<answer>`` tags or a JSON object with the
+       answer, only the last of them counts (`visenv.text.replies`), unless the text after it
+       corrects it.
+    2. An answer that is only a letter, with any punctuation around it (``A``, ``(a)``, ``"B".``),
+       or only the text of one option selects that option. Signs count: ``-3`` is not ``3``.
+    3. Otherwise, `visenv.text.claims` finds the letter or the text that the answer asserts, with
+       negations, doubts and corrections: "It isn't A, it's B" selects B, and "A or B" nothing. "A"
+       and "I" before a word are an article and a pronoun.
 
-    1. the answer is a letter, with any punctuation around it: ``A``, ``(a)``, ``"B".``;
-    2. the answer is the text of an option;
-    3. the answer begins with a letter and a punctuation mark: ``B. red``, ``(B) red``;
-    4. a letter follows ``answer``, ``option`` or ``choice``: the last such letter;
-    5. a letter is in brackets, and all letters in brackets are equal;
-    6. a capital letter is a separate word, and all such letters are equal; ``A`` before a word is
-       an article (``A red car``);
-    7. the text of exactly one option occurs in the answer, as whole words.
-
-    The time is linear in the length of `answer`. An answer longer than
-    `visenv.rewards.vqa.LONGEST_ANSWER` selects no option.
+    An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` selects no option. The time is linear.
     """
     if is_too_long(answer):
         return None
-    lettered = dict(zip(ascii_uppercase, options, strict=False))
-    stated = _NEGATED.sub(" ", answer).strip()
-    picks = (rule(stated, lettered) for rule in _RULES)
-    return next((letter for letter in picks if letter in lettered), None)
+    lettered = tuple(options)[: len(ascii_uppercase)]
+    said = stated(answer)
+    label = _chosen(said.text, lettered)
+    corrected = label is not None and _CORRECTED.search(said.after) is not None
+    if corrected or (label is None and said.after):
+        before = f"The answer is {mention(label)}." if corrected else ""
+        after = before + _marked(without_markup(said.after), lettered, len(lettered))
+        label = claimed_label(after, PHRASES._replace(bare=False))
+    return None if label is None or label >= len(lettered) else ascii_uppercase[label]
 
 
-def _letter_alone(answer: str, options: Options) -> str | None:
-    found = _LETTER_ALONE.fullmatch(answer)
-    return found[1].upper() if found else None
+def chosen_letters(answer: str) -> str:
+    """Return all letters that an answer selects together, sorted; ``""`` if that is unclear.
+
+    ``A, C``, ``AC``, ``A and C`` and ``(A), (C)`` select two letters; ``A or C`` selects none.
+    Digits count as letters. Otherwise, the rules are those of `chosen_letter`.
+    """
+    if is_too_long(answer):
+        return ""
+    plain = without_markup(stated(answer).text)
+    alone = plain.strip(_OUTSIDE)
+    if _RUN.fullmatch(alone) or _SEPARATED.fullmatch(alone):
+        return "".join(sorted({*filter(_is_label, alone.replace("and", "").upper())}))
+    spaced = _ANSWERED_RUN.sub(lambda found: found[1] + ", ".join(found[2]), plain)
+    labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), PHRASES)
+    return "".join(ascii_uppercase[label] for label in labels)
 
 
-def _option_alone(answer: str, options: Options) -> str | None:
-    given = _words(answer)
-    return _only(letter for letter, option in options.items() if _words(option) == given)
+def _is_label(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
-def _letter_first(answer: str, options: Options) -> str | None:
-    found = _LETTER_FIRST.match(answer)
-    return found[1].upper() if found else None
+def _chosen(text: str, options: tuple[str, ...]) -> int | None:
+    """Return the index of the option that a text selects, or None."""
+    plain = without_markup(text)
+    alone = plain.strip(_OUTSIDE)
+    if len(alone) == 1 and alone in ascii_letters and not plain.startswith("!"):
+        return ascii_uppercase.index(alone.upper())
+    for exact in (True, False):
+        given = comparison_tokens(plain, exact=exact)
+        same = [place for place, each in enumerate(_tokens(options, exact)) if each == given]
+        if given and same:
+            return same[0] if len(same) == 1 else None
+    return claimed_label(_marked(plain, options, len(options)), PHRASES)
 
 
-def _after_cue(answer: str, options: Options) -> str | None:
-    found = [letter.upper() for letter in _AFTER_CUE.findall(answer)]
-    return next((letter for letter in reversed(found) if letter in options), None)
+@lru_cache(maxsize=256)
+def _tokens(options: tuple[str, ...], exact: bool) -> list[list[str]]:
+    return [comparison_tokens(option, exact=exact) for option in options]
 
 
-def _in_brackets(answer: str, options: Options) -> str | None:
-    return _only(letter for letter in _IN_BRACKETS.findall(answer) if letter in options)
+def _marked(plain: str, options: tuple[str, ...], count: int) -> str:
+    """Return the text with a character for each mention of an option, by its text or letter."""
+    pattern = _texts(options)
+    if pattern is not None:
+        plain = pattern.sub(lambda found: mention(_label(found, options), "text"), plain)
+    plain = _JOINED.sub(lambda found: _SIGN.sub(r" \g<0> ", found[0]), plain)
+    return _LETTER.sub(lambda found: _letter(found, count), plain)
 
 
-def _capital_alone(answer: str, options: Options) -> str | None:
-    return _only(letter for letter in _CAPITAL.findall(answer) if letter in options)
+def _letter(found: re.Match[str], count: int) -> str:
+    """Return the character for a letter, or the text itself if it is no label."""
+    letter = found[2] or found[3]
+    label = ascii_uppercase.index(letter.upper())
+    if letter in "AaIi" and not found[1]:
+        rest = found.string[found.end() : found.end() + 40]
+        if _IN_PROSE.match(rest) and not _VERB.match(rest):
+            return found[0]
+    if label >= count and letter.islower():
+        return found[0]
+    return mention(label if label < count else None, "marked" if found[1] else "bare")
 
 
-def _option_within(answer: str, options: Options) -> str | None:
-    given = f" {_words(answer)} "
-    texts = {letter: f" {_words(option)} " for letter, option in options.items()}
-    for text in sorted(texts.values(), key=len, reverse=True):
-        given = given.replace(f" not{text}", " ") if text.strip() else given
-    within = {letter: text for letter, text in texts.items() if text.strip() and text in given}
-    # "dark red" contains "red": an option is ignored if a longer option that was found contains it.
-    return _only(
-        letter
-        for letter, text in within.items()
-        if not any(text != other and text in other for other in within.values())
-    )
+def _label(found: re.Match[str], options: tuple[str, ...]) -> int | None:
+    """Return the index of the option whose text was found; None if two have that text."""
+    given = _key(found[0])
+    places = [place for place, option in enumerate(options) if _key(option) == given]
+    return places[0] if len(places) == 1 else None
 
 
-_RULES: tuple[Callable[[str, Options], str | None], ...] = (
-    _letter_alone,
-    _option_alone,
-    _letter_first,
-    _after_cue,
-    _in_brackets,
-    _capital_alone,
-    _option_within,
-)
+@lru_cache(maxsize=1024)
+def _key(text: str) -> list[str]:
+    """Return the tokens of a text without an article at its beginning."""
+    tokens = comparison_tokens(text)
+    return tokens[1:] if len(tokens) > 1 and tokens[0] in _ARTICLES else tokens
 
 
-def _words(text: str) -> str:
-    """Return lower-case words and numbers, separated by one blank."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+@lru_cache(maxsize=256)
+def _texts(options: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern for the texts of options, the longest first; None without any."""
+    written = {
+        _pattern(tokens): len(tokens)
+        for option in options
+        if len(option) <= _LONGEST_OPTION and (tokens := comparison_tokens(option, exact=True))
+    }
+    if not written:
+        return None
+    longest = sorted(written, key=lambda each: (written[each], len(each)), reverse=True)
+    return re.compile("|".join(longest), re.IGNORECASE)
 
 
-def _only(letters: Iterable[str]) -> str | None:
-    distinct = set(letters)
-    return distinct.pop() if len(distinct) == 1 else None
+def _pattern(tokens: list[str]) -> str:
+    """Return a pattern for the text of an option that is not part of a longer word or number."""
+    article = ""
+    if len(tokens) > 1 and tokens[0] in _ARTICLES:
+        article, tokens = rf"(?:\b{tokens[0]}\s)?", tokens[1:]
+    first, last = tokens[0][0], tokens[-1][-1]
+    before, after = "", r"(?![+#])"
+    if re.match(_WORD, first) or first in ".+-":
+        before = r"(?<!\w)(?<!\w[-'])"
+    if first.isdigit() or first in ".+-":
+        before += r"(?<![$€£+./^-])(?<!\d[,:])"
+    if re.match(_WORD, last):
+        after += r"(?!\w)(?!-\w)"
+    if last.isdigit():
+        after += r"(?![%°/^])(?![.,:-]\d)"
+    return before + article + r"[\s-]?".join(map(re.escape, tokens)) + after

@@ -7,7 +7,7 @@ from heapq import nlargest
 from typing import Literal
 
 from visenv.errors import DataError
-from visenv.rewards.vqa import is_too_long, normalize_answer
+from visenv.rewards.vqa import comparable_answer, is_too_long, normalize_answer
 
 
 def edit_similarity(first: str, second: str) -> float:
@@ -30,7 +30,7 @@ def soft_score(
     """Return R_e of Groundlight's paper: mean edit similarity to the `best` references, 0 to 1.
 
     The answer and the references are first normalized as for the VQA score
-    (`visenv.rewards.vqa.normalize_answer`), so that the two scores never contradict each other.
+    (`visenv.rewards.vqa.comparable_answer`), so that the two scores never contradict each other.
     With fewer than `best` references, the mean is over all of them. An answer longer than
     `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
@@ -38,8 +38,9 @@ def soft_score(
         answer: The answer of the policy.
         references: The accepted answers; TextVQA has ten.
         best: The number of most similar references to average over.
-        compat: With ``"r1_vlm"``, two texts that are both empty after normalization have a
-            similarity of 0, as in the public code; otherwise 1.
+        compat: ``"r1_vlm"`` normalizes as the public code: articles alone become empty
+            (`visenv.rewards.vqa.normalize_answer`). An empty text has a similarity of 0 to every
+            text in both cases.
 
     Raises:
         DataError: If there is no reference.
@@ -48,10 +49,11 @@ def soft_score(
         raise DataError("There is no reference answer to compare with.")
     if is_too_long(answer):
         return 0.0
-    given = normalize_answer(answer)
+    form = normalize_answer if compat else comparable_answer
+    given = form(answer)
     similarities = [
-        0.0 if compat and not given and not reference else edit_similarity(given, reference)
-        for reference in map(normalize_answer, references)
+        edit_similarity(given, reference) if given or reference else 0.0
+        for reference in map(form, references)
     ]
     closest = nlargest(best, similarities)
     return sum(closest) / len(closest)

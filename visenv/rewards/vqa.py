@@ -3,7 +3,12 @@
 Normalization and score follow the public VQA evaluation (Antol et al., "VQA: Visual Question
 Answering", 2015), which TextVQA and Groundlight's `r1_vlm` also use. Its quirks are kept, because
 published numbers depend on them; comments describe each of them. Unlike in the official script,
-answers are always normalized (that script does not normalize them if all people agree).
+answers are always normalized (that script does not normalize them if all people agree), and texts
+are compared in NFC.
+
+A published quirk pays empty answers: normalization removes articles, so that "", "the" and "a" are
+equal. `vqa_score` compares a text that becomes empty as it is instead, and a blank answer never
+matches. Only the mode ``"min3"``, Groundlight's published score, keeps the quirk.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from visenv.errors import DataError, UnknownNameError
+from visenv.text.normalize import composed
 
 LONGEST_ANSWER = 10_000
 """Maximum number of characters without blanks at the ends; a longer text scores 0 without parsing.
@@ -66,7 +72,8 @@ def normalize_answer(text: str) -> str:
     The time is linear in the length of `text`. These are the steps, with the quirks of the public
     evaluation:
 
-    1. Line feeds and tabs become blanks; blanks at the ends are removed.
+    1. The text is composed (NFC). Line feeds and tabs become blanks; blanks at the ends are
+       removed.
     2. Each of 21 punctuation characters is removed if it occurs next to a blank anywhere in the
        text, or if the text contains a comma between digits anywhere; otherwise it becomes a blank.
     3. Periods that are not followed by a digit are removed, but only the first 32 of them.
@@ -74,10 +81,18 @@ def normalize_answer(text: str) -> str:
        ``an``, ``the`` are removed (so ``"a-b"`` gives ``"b"``); the apostrophes of contractions are
        restored.
     """
-    text = _without_punctuation(text.replace("\n", " ").replace("\t", " ").strip())
+    text = _without_punctuation(composed(text).replace("\n", " ").replace("\t", " ").strip())
     text = _PERIOD_OF_NO_NUMBER.sub("", text, count=_MOST_PERIODS_REMOVED)
     words = (_NUMBERS.get(word, word) for word in text.lower().split())
     return " ".join(_SPELLINGS.get(word, word) for word in words if word not in _ARTICLES)
+
+
+def comparable_answer(text: str) -> str:
+    """Return the normalized form; if it is empty (``the``, ``A``), the text in lower case.
+
+    The result is empty only for a blank text, which equals no text.
+    """
+    return normalize_answer(text) or composed(text).strip().casefold()
 
 
 def is_too_long(answer: str) -> bool:
@@ -104,7 +119,8 @@ def vqa_score(
 
     - ``"official"``: the mean, over the N ways to leave one person out, of ``min(1, matches among
       the others / 3)``. With ten references, n = 1, 2, 3 give 0.3, 0.6, 0.9, and 4 or more give 1.
-    - ``"min3"``: ``min(1, n / 3)``, as in Groundlight's training and evaluation.
+    - ``"min3"``: ``min(1, n / 3)``, as in Groundlight's training and evaluation, in which two texts
+      that are empty after normalization are equal.
 
     If fewer than three references are compared, the 3 in these formulas is replaced by their
     number. A single reference (procedural data) gives 1 for a match and 0 otherwise.
@@ -120,8 +136,11 @@ def vqa_score(
         raise DataError("There is no reference answer to score against.")
     if is_too_long(answer):
         return 0.0
-    given = normalize_answer(answer)
-    matches = sum(given == normalize_answer(reference) for reference in references)
+    form = normalize_answer if mode == "min3" else comparable_answer
+    given = form(answer)
+    matches = sum(given == form(reference) for reference in references)
+    if mode == "official" and not given:
+        return 0.0
     total = len(references)
     if mode == "min3" or total == 1:
         return _agreement(matches, total)

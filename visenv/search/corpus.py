@@ -10,6 +10,7 @@ from visenv.decoding.files import read_lines, read_text
 from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.search.passage import Passage
+from visenv.text.words import passages
 
 PASSAGE_WORDS = 100
 """Words of a passage, as in the passages of open-domain question answering (DPR, FlashRAG)."""
@@ -30,7 +31,7 @@ class Corpus:
     Args:
         path: A file, or a folder, which is read with all its subfolders. Links to files outside of
             the folder are omitted.
-        words: Most words of a passage.
+        words: Most words of a passage; two Chinese, Japanese or Thai characters count as a word.
 
     Attributes:
         problems: The lines and files that could not be read so far: ``"file:line: problem"``.
@@ -72,13 +73,12 @@ class Corpus:
 
 
 def cut(article: Passage, words: int) -> Iterator[Passage]:
-    """Return the article in passages of at most `words` words.
+    """Return the article in passages of at most `words` words (`visenv.text.words.passages`).
 
     None for an article without words.
     """
-    split = article.text.split()
-    for start in range(0, len(split), words):
-        yield article._replace(text=" ".join(split[start : start + words]))
+    for text in passages(article.text, words):
+        yield article._replace(text=text)
 
 
 def _files(path: Path) -> tuple[list[Path], list[Path]]:

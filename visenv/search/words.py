@@ -1,10 +1,11 @@
 """Searches passages by words: BM25 over a corpus, in one SQLite file.
 
 FTS5, the full-text engine of SQLite, reads the corpus: it splits texts into words, stems the words
-and lists the passages of each word. The ranking of FTS5 looks up the length of each passage that
-contains any word of the query, at about a microsecond each, so that a single "the" costs 100 ms in
-100,000 passages. This module instead stores the postings of each word as arrays, and ranks with
-`visenv.retrieval.bm25.Bm25`.
+and lists the passages of each word. Texts in scripts without blanks are first split into the words
+of `visenv.text.words`, and queries in the same way. The ranking of FTS5 looks up the length of each
+passage that contains any word of the query, at about a microsecond each, so that a single "the"
+costs 100 ms in 100,000 passages. This module instead stores the postings of each word as arrays,
+and ranks with `visenv.retrieval.bm25.Bm25`.
 
 The index contains the number of passages of each word. A query uses only its rarest words, whose
 numbers of passages add up to at most `BUDGET`, so that common words cannot make a query slow in a
@@ -32,9 +33,10 @@ from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import output_folder, replacing
 from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
 from visenv.search.passage import Passage, cleaned
+from visenv.text.words import with_blanks
 
 FILE = "words.sqlite"
-FORMAT = 3
+FORMAT = 4
 BUDGET = 100_000
 """Largest sum of the numbers of passages that contain each word of a query."""
 
@@ -42,7 +44,8 @@ _MOST_WORDS = 32
 _TITLE_WEIGHT = 2
 _K1, _B = 1.2, 0.75
 """Parameters of BM25 in SQLite and Lucene."""
-TOKENIZER = "porter unicode61 remove_diacritics 2"
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+"""Vowel signs (Mn, Mc) belong to words of Indian scripts; Latin accents are removed in any case."""
 _NUMBERS, _COUNTS, _WEIGHTS = "<u4", "u1", "<f4"
 _MOST_COUNTED = 255
 
@@ -66,6 +69,7 @@ def build(folder: Path, passages: Iterable[Passage]) -> int:
 
 
 def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
+    connection.create_function("with_blanks", 1, with_blanks, deterministic=True)
     connection.executescript(
         f"""
         PRAGMA journal_mode = OFF;
@@ -86,7 +90,8 @@ def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
             (tuple(_storable(field) for field in passage) for passage in passages),
         )
         connection.execute(
-            "INSERT INTO temp.words (rowid, title, text) SELECT id, title, text FROM passages"
+            "INSERT INTO temp.words (rowid, title, text) "
+            "SELECT id, with_blanks(title), with_blanks(text) FROM passages"
         )
         (count,) = connection.execute("SELECT count(*) FROM passages").fetchone()
         lengths = [0] * count
@@ -179,7 +184,7 @@ class WordSearch:
         Raises:
             ServiceError: If the index is damaged.
         """
-        words = self._words.of(cleaned(query))
+        words = self._words.of(with_blanks(cleaned(query)))
         try:
             best = self._bm25.best(self._rarest(words), count)
             return read_passages(self._connection(), best)

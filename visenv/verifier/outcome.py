@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import canonical, comparable, same_text
 from visenv.types import Sample
 from visenv.verifier.teachers import EquivalenceJudge
 
@@ -22,7 +23,7 @@ _MOST_WORDS = 4
 LETTER = re.compile(r"\(?([A-Za-z])(?:[).:]{1,2}\s?|\s|$)(.*)", re.DOTALL)
 """Matches an option by its letter, with or without its text: ``B``, ``(B)`` or ``B. red``."""
 
-_NUMBER = re.compile(r"([+\-\u2212]?)(?=\.?\d)(\d{1,3}(?:,\d{3}){1,6}|\d{1,20})?(\.\d{1,20})?\s?%?")
+_NUMBER = re.compile(r"([+-]?)(?=\.?\d)(\d{1,3}(?:,\d{3}){1,6}|\d{1,20})?(\.\d{1,20})?\s?%?")
 
 
 def answer_kind(sample: Sample) -> AnswerKind:
@@ -72,14 +73,15 @@ def matches(answer: str, truth: str, options: Sequence[str] = ()) -> bool:
 
     Options match if both texts select the same one: by its letter, its text or both ("B. red").
     Whole numbers match exactly. Decimals match if ``|answer - truth| / max(|truth|, 1) <= 0.05``.
-    Other texts match if they are equal except for case, blanks and a final full stop.
+    Other texts match by `visenv.text.normalize.same_text`: case, markup and final punctuation do
+    not count, signs do, and an empty text matches nothing.
     """
     if options:
         chosen, right = option_named(answer, options), option_named(truth, options)
         return chosen is not None and chosen == right
     number, true_number = read_number(answer), read_number(truth)
     if true_number is None or number is None:
-        return _normalized(answer) == _normalized(truth)
+        return same_text(answer, truth)
     if not _has_decimals(truth):
         return number == true_number
     return abs(number - true_number) <= TOLERANCE * max(abs(true_number), Decimal(1))
@@ -87,11 +89,11 @@ def matches(answer: str, truth: str, options: Sequence[str] = ()) -> bool:
 
 def read_number(text: str) -> Decimal | None:
     """Return a decimal number such as ``-3``, ``.5``, ``1,000`` or ``5%`` (which is 5), or None."""
-    found = _NUMBER.fullmatch(text.strip().removesuffix("."))
+    found = _NUMBER.fullmatch(canonical(text).strip().removesuffix("."))
     if found is None:
         return None
     sign, whole, fraction = found.groups()
-    minus = "-" if sign in ("-", "\u2212") else ""
+    minus = "-" if sign == "-" else ""
     return Decimal(f"{minus}{(whole or '0').replace(',', '')}{fraction or ''}")
 
 
@@ -105,9 +107,9 @@ def option_named(answer: str, options: Sequence[str]) -> int | None:
 
     An answer selects an option by its letter, its text or both.
     """
-    given = _normalized(answer)
-    texts = [_normalized(option) for option in options]
-    if given in texts:
+    given = comparable(answer)
+    texts = [comparable(option) for option in options]
+    if given and given in texts:
         return texts.index(given)
     found = LETTER.fullmatch(given)
     place = ord(found[1]) - ord("a") if found else len(texts)
@@ -119,7 +121,3 @@ def option_named(answer: str, options: Sequence[str]) -> int | None:
 def _has_decimals(truth: str) -> bool:
     """Return whether a number is written with decimals; a final full stop does not count."""
     return "." in truth.strip().removesuffix(".")
-
-
-def _normalized(text: str) -> str:
-    return " ".join(text.casefold().split()).removesuffix(".").strip()

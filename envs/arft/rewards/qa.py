@@ -2,7 +2,9 @@
 
 Both compare texts after the normalization of SQuAD's script (Rajpurkar et al., 2016): lower case,
 no punctuation, no articles, single blanks. Visual-ARFT (arXiv 2505.14246) uses F1 as reward and
-reports both. Chinese is written without blanks and is compared character by character.
+reports both. Chinese is written without blanks and is compared character by character. Texts are
+compared in NFC. A text that is empty after normalization ("the") is compared as it is, and a blank
+one equals nothing; SQuAD's script, which has unanswerable questions, would pay "the" for "a".
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Literal
 
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import composed
 
 Compat = Literal["arft"] | None
 
@@ -30,8 +33,13 @@ _TOKEN = re.compile(rf"[{_CHINESE}]|[^\s{_CHINESE}]+")
 
 def normalized(text: str) -> str:
     """Return the normalized form of an answer, which is compared."""
-    words = text.lower().translate(_DELETED).split()
+    words = composed(text).lower().translate(_DELETED).split()
     return " ".join(word for word in words if word not in _ARTICLES)
+
+
+def _compared(text: str) -> list[str]:
+    """Return the tokens of a text; those before normalization if none is left."""
+    return tokens(text) or composed(text).casefold().split()
 
 
 def tokens(text: str) -> list[str]:
@@ -58,14 +66,14 @@ def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -
         return 0.0
     if compat:
         return float(any(_published_form(answer) == _published_form(text) for text in references))
-    given = tokens(answer)
-    return float(any(given == tokens(reference) for reference in references))
+    given = _compared(answer)
+    return float(given != [] and any(given == _compared(each) for each in references))
 
 
 def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> float:
     """Return the best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
 
-    Equal texts give 1, even if they are empty after normalization. An answer longer than
+    Equal texts that are not blank give 1. An answer longer than
     `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Args:
@@ -90,9 +98,9 @@ def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> f
 
 
 def _f1(answer: str, reference: str) -> float:
-    given, wanted = tokens(answer), tokens(reference)
+    given, wanted = _compared(answer), _compared(reference)
     if not given or not wanted:
-        return float(given == wanted)
+        return 0.0
     common = (Counter(given) & Counter(wanted)).total()
     return 2 * common / (len(given) + len(wanted))
 

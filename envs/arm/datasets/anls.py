@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from visenv.errors import DataError
 from visenv.rewards.text import edit_similarity
 from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import composed
 
 THRESHOLD = 0.5
 
 
 def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -> float:
-    """Return the similarity to the closest reference, 0 to 1; up to `threshold` it counts as 0.
+    """Return the similarity to the closest reference, 0 to 1; below `threshold` it counts as 0.
 
-    Case and runs of blanks are ignored. An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER`
-    scores 0.
+    As in the script of the challenge (and in VLMEvalKit), a similarity of exactly `threshold`
+    counts. Case and runs of blanks are ignored. An empty answer matches nothing, and one longer
+    than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
     Raises:
         DataError: If there is no reference.
@@ -29,16 +31,18 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
     if is_too_long(answer):
         return 0.0
     given = _normalized(answer)
-    return max(
-        similarity_above(given, _normalized(reference), threshold) for reference in references
-    )
+    similarity = max(edit_similarity(given, _normalized(reference)) for reference in references)
+    return similarity if given and similarity >= threshold else 0.0
 
 
 def similarity_above(first: str, second: str, threshold: float = THRESHOLD) -> float:
-    """Return the edit similarity of two texts without normalization; 0 up to `threshold`."""
+    """Return the edit similarity of two texts without normalization; 0 up to `threshold`.
+
+    MMLongBench-Doc's script leaves out a similarity of exactly `threshold`, unlike `anls`.
+    """
     similarity = edit_similarity(first, second)
     return similarity if similarity > threshold else 0.0
 
 
 def _normalized(text: str) -> str:
-    return " ".join(text.lower().split())
+    return " ".join(composed(text).lower().split())

@@ -19,7 +19,8 @@ from typing_extensions import override
 from visenv.data.rows import RowLocation, text_of
 from visenv.data.table_source import TableSource
 from visenv.errors import DataError
-from visenv.rewards.vqa import normalize_answer, vqa_score
+from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import comparison_tokens, same_answer
 from visenv.types import QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT
 
@@ -59,17 +60,18 @@ class DeepEyes(TableSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0.
+        """Return 1 if the answer equals the reference, otherwise 0.
 
-        DeepEyes uses a language model instead, which accepts other wordings.
+        They are compared by `visenv.text.normalize.same_answer`. DeepEyes uses a language model
+        instead, which accepts other wordings.
         """
-        return vqa_score(answer, sample.answers)
+        return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
     @override
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
         answer = reward.get("ground_truth", extra.get("answer"))
-        if not isinstance(answer, str) or not normalize_answer(answer):
+        if not isinstance(answer, str) or not comparison_tokens(answer):
             raise DataError(f"no ground_truth: {answer!r:.200}")
         source = text_of(row, "data_source")
         number = extra.get("index", place.row - 1)

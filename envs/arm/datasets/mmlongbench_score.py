@@ -25,6 +25,7 @@ from typing import Any
 from visenv.data.json_rows import written_list
 from visenv.errors import DataError
 from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import composed
 
 from .anls import similarity_above
 
@@ -121,7 +122,7 @@ def _items(text: str) -> list[Any]:
 
 def _clean(text: str) -> str:
     """Return the text in lower case, without brackets and their content, quotes, ``$`` or ``%``."""
-    text = _BRACKETED.sub("", text.lower().strip()).strip()
+    text = _BRACKETED.sub("", composed(text).lower().strip()).strip()
     text = _QUOTES.sub("", text).strip()
     return text.lstrip("$").strip().rstrip("%").strip()
 

@@ -17,7 +17,8 @@ from typing_extensions import override
 from visenv.data.rows import RowLocation, text_of
 from visenv.data.table_source import TableSource
 from visenv.errors import DataError
-from visenv.rewards.vqa import normalize_answer, vqa_score
+from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import comparison_tokens, same_answer
 from visenv.types import QuestionTruth, Sample
 
 _IMAGE_TOKEN = re.compile(r"<image>\n?")
@@ -41,8 +42,11 @@ class VisualProbe(TableSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0."""
-        return vqa_score(answer, sample.answers)
+        """Return 1 if the answer equals the reference, otherwise 0.
+
+        They are compared by `visenv.text.normalize.same_answer`.
+        """
+        return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
     @override
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
@@ -50,7 +54,7 @@ class VisualProbe(TableSource):
         answer = row.get("solution")
         if isinstance(answer, bool) or not isinstance(answer, str | int | float):
             raise DataError(f"no solution: {answer!r:.80}")
-        if not asked or not normalize_answer(str(answer)):
+        if not asked or not comparison_tokens(str(answer)):
             raise DataError(f"no question or no solution: {asked!r:.80}, {answer!r:.80}")
         number = row.get("doc_id", place.row - 1)
         kind = str(row.get("data_source") or "")

@@ -11,18 +11,25 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-from visenv.rewards.choice import choice_score
+from visenv.rewards.choice import choice_score, chosen_letters
 from visenv.rewards.vqa import is_too_long
+from visenv.text.normalize import canonical, comparable
+from visenv.text.replies import stated
 from visenv.types import Episode, QuestionTruth, Sample
 from visenv.types.ground_truth import STRICT
 
 TOLERANCE = 1e-6
 """Maximum difference of two equal numbers (VLMEvalKit's comparison of MathVision)."""
 
-_BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
-_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
-_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
-_LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9]){0,7}")
+_NUMBER = re.compile(
+    r"[+-]?(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:e[+-]?\d{1,2}|/[+-]?\d{1,15})?", re.IGNORECASE
+)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
+_UNIT = re.compile(
+    r"(?<=[\d.])\s?(?:%|°|[mck]?m[²³]?|mm[²³]?|[mk]?g|lb|oz|in|ft|[mk]?l|s|min|h|hours?|days?|years?"
+    r"|degrees?|units?|meters?|inch(?:es)?|feet|square \w{1,12}|(?:cm|mm|m|km|in|ft)\^[23]|[€£$])$"
+)
+"""A unit behind a number. The reference is a plain number, in the unit of the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
@@ -50,9 +57,11 @@ def vlmeval_score(answer: str, sample: Sample) -> float:
     r"""Return 1 if the answer is right by the rule of its kind, otherwise 0.
 
     - A choice must select the right option (`visenv.rewards.choice`).
-    - Letters must be the same, in any order.
-    - A number or an open answer must be the same number within `TOLERANCE`, also as a fraction,
-      or the same text, ignoring case and blanks. If there is ``\boxed{}``, only its content counts.
+    - Letters must be the same, in any order (`visenv.rewards.choice.chosen_letters`).
+    - A number or an open answer must be the same number within `TOLERANCE`, also as a fraction, or
+      the same text (`visenv.text.normalize.comparable`). If there is ``\boxed{}``, only its content
+      counts. A unit after a number does not count. VLMEvalKit compares ``float(answer)``, which
+      reads a sign and an exponent, too; it rounds to no precision.
     """
     truth, reference = sample.truth_as(VlmEvalTruth), sample.answers[0]
     if is_too_long(answer):
@@ -60,8 +69,11 @@ def vlmeval_score(answer: str, sample: Sample) -> float:
     if truth.answer_kind == "choice":
         return choice_score(answer, reference, truth.options)
     if truth.answer_kind == "letters":
-        return float(_letters(answer) == _letters(reference) != "")
-    return float(_same(_unboxed(answer), _unboxed(reference)))
+        return float(chosen_letters(answer) == chosen_letters(reference) != "")
+    given, wanted = (comparable(stated(canonical(text)).text) for text in (answer, reference))
+    if truth.answer_kind == "number":
+        given = _UNIT.sub("", given)
+    return float(_same(given, wanted))
 
 
 def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
@@ -105,21 +117,10 @@ def _steps(number: str) -> list[str]:
     return [str(each) for each in range(1, int(number) + 1)]
 
 
-def _letters(text: str) -> str:
-    """Return the sorted letters of a text; ``""`` if it contains anything else."""
-    found = _LETTERS_ALONE.fullmatch(text.strip().strip("()[]."))
-    return "".join(sorted(filter(str.isalnum, text.upper()))) if found else ""
-
-
-def _unboxed(text: str) -> str:
-    found = _BOXED.findall(text)
-    return " ".join((found[-1] if found else text).casefold().split()).rstrip(".")
-
-
 def _same(given: str, reference: str) -> bool:
     one, other = _number(given), _number(reference)
     if one is None or other is None:
-        return given == reference
+        return given == reference != ""
     return math.isclose(one, other, rel_tol=0.0, abs_tol=TOLERANCE)
 
 

@@ -10,6 +10,7 @@ applies ``int()`` to any value).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
 from visenv.documents.stitch import LONG_SIDE, stitch
 from visenv.errors import ConfigurationError, DataError, ToolError
+from visenv.text.words import search_words
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
 from visenv.types import GroundTruth, Image, Sample
 
@@ -137,10 +139,17 @@ class PageByQuery(_PageTool[QueryArguments]):
         return ToolResult((stitch(images, long_side=self.long_side, numbers=numbers), text), detail)
 
     def _found(self, document: Document, query: str) -> list[int]:
+        if not search_words(query):  # a ranking by meaning would return pages for blanks, too
+            raise ToolError(f"No page fits the query {shown(query)}, because it has no words.")
         try:
             ranked = self.ranker.rank(document, query, self.pages)
         except DataError as error:
             raise ToolError(f"{document.name!r} cannot be searched: {error}") from error
+        if not ranked and not _has_text(document):
+            raise ToolError(
+                f"{document.name!r} has no text layer, so no query finds a page. Look at its pages "
+                f"by number, 1 to {len(document)}."
+            )
         if not ranked:
             raise ToolError(
                 f"No page of {document.name!r} fits the query {shown(query)}. Try other words, or "
@@ -247,6 +256,15 @@ class PageByIndex(_PageTool[IndexArguments]):
         """Return a random page of the sample's document."""
         pages = len(self._document(self._name))
         return IndexArguments(filename=self._name, image_idx=int(rng.integers(1, pages + 1)))
+
+
+def _has_text(document: Document) -> bool:
+    """Return whether a page has a text layer; pages that cannot be read do not count."""
+    for page in range(1, len(document) + 1):
+        with suppress(DataError):
+            if search_words(document.page_text(page)):
+                return True
+    return False
 
 
 def _listed(pages: Sequence[int]) -> str:

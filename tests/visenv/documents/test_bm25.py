@@ -51,6 +51,40 @@ def test_numbers_and_other_scripts_are_words() -> None:
     assert Bm25Ranker().rank(document, "ВЫРУЧКА", 5) == [3]
 
 
+@pytest.mark.parametrize(
+    ("pages", "queries"),
+    [
+        (
+            ["公司二零二三年的营业收入为五亿元", "董事会成员包括张伟和李娜", "other words"],
+            {"营业收入": [1], "董事会": [2], "张伟": [2], "利润": []},
+        ),
+        (
+            ["売上高は前年より増加した", "取締役会のメンバー", "カメラの出荷台数"],
+            {"売上高": [1], "取締役会": [2], "カメラ": [3], "利益": []},
+        ),
+        (
+            ["กำไรสุทธิของบริษัทเพิ่มขึ้น", "คณะกรรมการบริษัท"],
+            {"กำไรสุทธิ": [1], "คณะกรรมการ": [2]},
+        ),
+        (
+            ["회사의 매출은 백억원이다", "이사회는 다섯 명이다"],
+            {"매출": [1], "이사회": [2], "회사": [1], "직원": []},
+        ),
+        (
+            ["The revenue (营业收入) of 2023", "iPhone手机的价格", "price of a phone"],
+            {"营业收入": [1], "revenue": [1], "手机": [2], "iPhone": [2], "２０２３": [1]},
+        ),
+        (["cafe\u0301 de Flore", "the ﬁnal page"], {"caf\u00e9": [1], "final": [2]}),
+    ],
+)
+def test_scripts_without_blanks_are_searched(
+    pages: list[str], queries: dict[str, list[int]]
+) -> None:
+    document = TextDocument("d", pages)
+    for query, best in queries.items():
+        assert Bm25Ranker().rank(document, query, 3)[: len(best) or 1] == best
+
+
 def test_document_is_read_once_while_its_statistics_are_kept() -> None:
     CountedDocument.reads = 0
     document, ranker = CountedDocument("d", ["one", "two"]), Bm25Ranker()

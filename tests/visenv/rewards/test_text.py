@@ -60,7 +60,9 @@ def test_soft_score_normalizes_both_texts() -> None:
 
 
 def test_similarity_of_two_empty_texts() -> None:
-    assert soft_score("the", ["a"]) == 1.0  # articles are removed, so both are empty: equal
+    assert soft_score("the", ["a"]) == 0.0  # both are empty without articles: compared as they are
+    assert soft_score("A", ["a"]) == 1.0
+    assert soft_score("", [""]) == soft_score(" ", [""]) == 0.0
     assert soft_score("the", ["a"], compat="r1_vlm") == 0.0
     assert soft_score("cat", ["cat"], compat="r1_vlm") == 1.0
 

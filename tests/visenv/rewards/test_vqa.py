@@ -104,7 +104,27 @@ def test_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
 
 @given(st.text(max_size=50), st.integers(1, 10))
 def test_vqa_score_of_a_unanimous_answer_is_1(answer: str, people: int) -> None:
-    assert vqa_score(answer, [answer] * people) == pytest.approx(1.0)
+    assert vqa_score(answer, [answer] * people) == pytest.approx(float(answer.strip() != ""))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "score"),
+    [
+        ("", "a", 0.0),
+        ("the", "a", 0.0),
+        ("A", "a", 1.0),
+        ("a.", "the", 0.0),
+        ("", "", 0.0),
+        ("?", "?", 1.0),
+        ("cafe\u0301", "caf\u00e9", 1.0),
+    ],
+)
+def test_text_that_becomes_empty_equals_no_other(answer: str, reference: str, score: float) -> None:
+    assert vqa_score(answer, [reference]) == score
+
+
+def test_published_score_of_groundlight_keeps_its_quirk() -> None:
+    assert vqa_score("the", ["a"], mode="min3") == 1.0
 
 
 def test_unknown_truth_is_not_a_wrong_answer() -> None:

@@ -34,6 +34,30 @@ def test_words_are_found_by_their_stem_and_without_accents(tmp_path: Path) -> No
     assert searcher.search("founding", 5)[0].text == "She founded cafés"
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("营业收入", "zh"), ("董事会", "zh2"), ("取締役会", "ja"), ("กำไรสุทธิ", "th"),
+        ("매출", "ko"), ("हिन्दी", "hi"), ("２０２３", "zh"), ("ﬁnance", "en"), ("finances", "en"),
+    ],
+)  # fmt: skip
+def test_words_of_scripts_without_blanks_are_found(tmp_path: Path, query: str, found: str) -> None:
+    build(
+        tmp_path,
+        [
+            Passage("zh", "公司2023年的营业收入为五亿元"),
+            Passage("zh2", "董事会成员包括张伟和李娜"),
+            Passage("ja", "取締役会のメンバー"),
+            Passage("th", "กำไรสุทธิของบริษัทเพิ่มขึ้น"),
+            Passage("ko", "회사의 매출은 백억원이다"),
+            Passage("hi", "हिन्दी भाषा"),
+            Passage("en", "The ﬁnance report"),
+        ],
+    )
+    best = WordSearch(tmp_path).search(query, 1)
+    assert [each.title for each in best] == [found]
+
+
 def test_title_weighs_more_than_a_text(tmp_path: Path) -> None:
     build(tmp_path, [Passage("lake", "one river two"), Passage("river", "one lake two")])
     assert WordSearch(tmp_path).search("river", 2)[0].title == "river"

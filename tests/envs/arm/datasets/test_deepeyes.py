@@ -85,6 +85,18 @@ def test_files_that_count_from_0_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "reference", "score"),
+    [("A", "A", 1.0), ("", "A", 0.0), ("the", "A", 0.0), ("−5", "5", 0.0), ("two", "2", 1.0)],
+)
+def test_short_answers_are_compared_with_their_signs(
+    tmp_path: Path, answer: str, reference: str, score: float
+) -> None:
+    write(tmp_path, [row(0, reward_model={"ground_truth": reference, "style": "model"})])
+    source = DeepEyes(tmp_path)
+    assert source.score(answer, source[0]) == score
+
+
+@pytest.mark.parametrize(
     ("bad", "problem"),
     [
         ({"reward_model": None}, "no reward_model"),

@@ -138,6 +138,18 @@ def test_query_without_a_hit_is_refused_with_advice() -> None:
         query(PageByQuery(Shelf(report())), "zebra")
 
 
+def test_query_in_a_scan_is_told_that_there_is_no_text() -> None:
+    scan = TextDocument("scan", ["", " "])
+    with pytest.raises(ToolError, match=r"'scan' has no text layer.*1 to 2"):
+        query(PageByQuery(Shelf(scan)), "zebra", name="scan")
+
+
+@pytest.mark.parametrize("text", ["   ", "?!", "\x00"])
+def test_query_without_words_shows_no_page(text: str) -> None:
+    with pytest.raises(ToolError, match="it has no words"):
+        query(PageByQuery(Shelf(report()), Fixed(1, 2)), text)
+
+
 def test_document_that_does_not_exist_names_the_nearest() -> None:
     for name in ("reprot", "../report", "report\x00", "x" * 10_240):
         with pytest.raises(ToolError, match="There is no document called") as caught:

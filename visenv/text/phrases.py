@@ -1,0 +1,140 @@
+"""Holds the words by which a reply asserts, denies or doubts something, in several languages.
+
+`simplified` replaces the phrases of other languages, contractions and idioms by a few English
+words, so that the rules of `visenv.text.claims` are written once. The texts are canonical
+(`visenv.text.normalize.canonical`) and case folded. The lists contain function words, not topics:
+a phrase that is missing makes a reply unread, not misread.
+"""
+
+from __future__ import annotations
+
+import re
+
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Ranges of Chinese, Japanese and Korean characters, which a letter may touch."""
+
+
+MENTION = "[\ue000-\uf8ff]"
+"""Characters that stand for a mention of a candidate, see `visenv.text.claims`."""
+
+_AFTER = f"(?<={MENTION})"
+
+_TRANSLATED: tuple[tuple[str, str], ...] = (
+    # Chinese, Japanese and Korean; longer phrases first.
+    (rf"{_AFTER}\s*(?:项|項|选项|選項)", " "),
+    (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={MENTION})", " or "),
+    (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
+    ("(?:不能|不可以?|不要|不会|不會|别|別)(?:选择|選擇|选|選)?|排除", " is not "),
+    (
+        "(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非",
+        " is not ",
+    ),
+    ("是?(?:不正确|不正確|不对|不對|错误|錯誤|错|錯|間違い|誤り)的?", " is wrong "),
+    (f"{_AFTER}(?:가 정답|が正解|が答え|是正确答案|是答案|是正解)", " is the answer "),
+    (rf"是?(?:正确|正確|对|對)的(?!是)|{_AFTER}\s?(?:对|對|正确|正確)", " is correct "),
+    ("(?:应该|應該|正确的|正確的|而)是", " but it is "),
+    ("除了?", " except "),
+    ("可能|也许|也許|或许|或許|かもしれ|수도 있", " maybe "),
+    (
+        "(?:正确|正確|最终|最終)?的?(?:答案|选项|選項)(?:应该|應該|应|應)?[是为為选選]?",
+        " the answer is ",
+    ),
+    ("(?:正解|答え|回答|解答)[は:]", " the answer is "),
+    (r"(?:정답|답변|답|옵션)(?:[은는:]|(?=\s))", " the answer is "),
+    ("(?:认为|認為|觉得|覺得)?(?:应该|應該|应|應)?(?:选择|選擇|选|選)", " i choose "),
+    (r"(?:では|じゃ)(?:なくて?|ない|ありません)|[가이]?\s*아(?:니라|닙니다|니다)", " is not , "),
+    (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
+    ("だと思います|だと思う|です|である|입니다|이다|이에요|예요", " ; "),
+    (f"{_AFTER}(?:だよ?|よ|吧|哦|啊|呢|了|嘛|번)", " "),
+    ("選択肢", " option "),
+    ("、", ", "),
+    ("因为|因為|由于|なぜなら", " because "),
+    ("但是?", " but "),
+    ("故|因此|所以", " so "),
+    ("我", " i "),
+    ("是", " is "),
+    # European languages, Thai and languages of India: nouns, adjectives, verbs, articles.
+    ("คำตอบคือ|คำตอบ|उत्तर(?: है)?|பதில்|উত্তর|જવાબ|ಉತ್ತರ|جواب", " the answer is "),
+    (r"\b(?:antwort|lösung|réponse|respuesta|opción|resposta|risposta|ответ)\b", "answer"),
+    (r"\b(?:odpowiedź|cevap|svar|antwoord|válasz|odpověď)\b", "answer"),
+    (r"\b(?:falsch|faux|falso|incorrecta|неверно)\b", "wrong"),
+    (r"\b(?:richtige?|korrekte?|correct[ao]|correcte|corrett[ao]|correta|bonne)\b", "correct"),
+    (r"\b(?:верно|правильный)\b", "correct"),
+    (r"\b(?:ich (?:wähle|nehme)|je choisis|elijo|eu escolho|scelgo|выбираю)\b", "i choose"),
+    (r"\b(?:ich (?:denke|glaube)|je (?:pense|crois) que|creo que|acho que|penso che)\b", "i think"),
+    (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est|auf keinen fall|weder)\b|\bno es\b", "not"),
+    (r"\b(?:sondern|mais|sino|aber|pero|maar|но|а)\b", "but"),
+    (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
+    (rf"{_AFTER} (?:und|et|y|и|ni|noch) (?={MENTION})", " and "),
+    (r"\b(?:ist|lautet|est|es|é|è|c'est|ce)\b", "is"),
+    (rf"\bl'(?=\w)|\b(?:die|das|la|el|le|lo)\b(?= (?:correct|answer|{MENTION}))", "the "),
+)
+
+_HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
+_CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
+_EVERY = "(?:all|any|anything|everything|everyone|each|every)"
+_WRONG = (
+    "(?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake|impossible|a lie)"
+)
+_BUT = "(?:but|except|other than|besides|apart from)"
+_ENGLISH: tuple[tuple[str, str], ...] = (
+    (rf"\b({_HELPING})n'?t\b", r"\1 not"),
+    (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
+    (r"\b(it|that|this|there|here|what|answer|option|choice|he|she)'s\b", r"\1 is"),
+    (rf"{_AFTER}'s\b", " is"),
+    (r"'m\b", " am"),
+    (r"'re\b", " are"),
+    (r"'d\b", " would"),
+    (r"'ll\b", " will"),
+    # Words that say nothing about the claim, and corrections.
+    (rf"[≠¬]|!(?={MENTION})", " not "),
+    (r"\bclose to\b", "close"),
+    (
+        rf"\b(?:change|changed|switch|switched) (?:my (?:answer|choice) )?(?:from {MENTION} )?to\b",
+        "; actually",
+    ),
+    (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
+    (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
+    (r"\bat all\b|\bfor sure\b", " "),
+    (r"\b(?:am )?(?:gonna|going to) (?:say|choose|pick)\b", "say"),
+    (r"\bgotta be\b", "must be"),
+    (r"\b100 ?%", "certainly"),
+    (r"\bi (?:find|consider)\b", "i think"),
+    (r"\b(?:even though|despite)\b", "although"),
+    (
+        r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b",
+        r"\1 be",
+    ),
+    (r"\b(?:sort|kind) of\b", "maybe"),
+    (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),
+    (r"\b(?:beats|outperforms|surpasses|outranks)\b", "is better than"),
+    # Idioms without a negation of the claim.
+    (r"\b(?:there is )?(?:no|without an?y?) (?:doubt|question)(?: that)?\b", "certainly"),
+    (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
+    (rf"\b(?:nothing|none|no one|nobody|no \w+) {_BUT}\b", "only"),
+    # Idioms that leave the claim open.
+    (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),
+    (rf"\b{_CANNOT}(?:be sure|tell|decide|determine|identify|know|judge)\b", "maybe"),
+    (rf"\b{_CANNOT}say (?:if|whether|for)\b", "maybe"),
+    (r"\b(?:hard|difficult|impossible) to (?:say|tell|decide|know|judge)\b", "maybe"),
+    # Idioms that negate it.
+    (r"\banything but\b", "not"),
+    (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
+    (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
+    (rf"\b{_EVERY}(?: other)?(?: of \w+)?(?: \w+)? but\b", "except"),
+    (r"\b(?:by no means|in no way|no way|no longer|under no circumstances|in no sense)\b", "not"),
+    (r"\b(?:far from(?: being)?|nowhere (?:near|close to)|not even(?: remotely)?)\b", "not"),
+    (r"\b(?:hardly|barely|scarcely|nobody|no one)\b", "not"),
+    (rf"\b(?:is|was|be) {_WRONG} (?:that|to)\b", "is not"),
+    (r"\b(?:leaving|leaves)\b", ", leaving"),
+    (r"\bcompared (?:to|with)\b", "than"),
+)
+
+_ALL = [(re.compile(pattern), becomes) for pattern, becomes in (*_TRANSLATED, *_ENGLISH)]
+
+
+def simplified(text: str) -> str:
+    """Return a case folded text in the words that `visenv.text.claims` knows."""
+    for pattern, becomes in _ALL:
+        text = pattern.sub(becomes, text)
+    return re.sub("  +", " ", text)
