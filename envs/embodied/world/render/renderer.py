@@ -91,8 +91,10 @@ class _GLThread:
 
         if self._gl is None:
             # Mesa starts a thread for each core by default. With several processes and small
-            # frames, these threads compete for cores. A number that the user has set is kept.
-            os.environ.setdefault("LP_NUM_THREADS", "1")
+            # frames, these threads compete for cores. With any thread, a process that is forked
+            # after the first frame waits for ever for the threads of its parent. A number that the
+            # user has set is kept.
+            os.environ.setdefault("LP_NUM_THREADS", "0")
             self._gl = mujoco.GLContext(LARGEST_FRAME, LARGEST_FRAME)
             self._gl.make_current()
             atexit.register(self._free)  # before the modules that it needs are unloaded
