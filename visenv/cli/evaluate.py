@@ -28,9 +28,10 @@ class EvaluateCommand:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
     The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
-    over samples. Rows that cannot be read are listed, and so are episodes that were aborted after a
-    failure; neither are part of the means. With --out, each episode is written when it ends. If the
-    command is killed, run it again: it plays the missing episodes.
+    over samples. Every episode counts: an episode that was aborted after a failure is listed and
+    counts as 0. Rows that cannot be read are listed, and are no episodes. If every episode was
+    aborted, the exit status is 1. With --out, each episode is written when it ends. If the command
+    is killed, run it again: it plays the missing episodes.
     """
 
     env: Annotated[str, Positional, arg(metavar="ENV")] = ""
@@ -106,6 +107,7 @@ class EvaluateCommand:
     # ------------------------------------------------------------------ new episodes
 
     def _play(self) -> None:
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.evaluation.compare import control_row
@@ -143,24 +145,29 @@ class EvaluateCommand:
             specs = places(env, self.episodes, seed=self.seed, repeats=self.repeats)
             played = player.play(specs, self.out)
             controls: list[ControlRow] = []
+            groups = [("", played)]
             title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
             for control in self.control:
                 folder = None if self.out is None else self.out / control
                 under = player.play(specs, folder, control)
                 controls.append(control_row(control, played, under))
+                groups.append((f"the control {control}", under))
                 if folder is not None:
                     summary = summarize(under, unread, totals(under))
                     write_summary(folder, f"{title}, {control}", summary, under)
             env.close()
         self._report(title, summarize(played, unread, totals(played), controls), played)
+        check_not_all_aborted(groups)
 
     # ------------------------------------------------------------------ saved episodes
 
     def _sum_up_saved(self) -> None:
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.evaluation.summary import summarize
 
         episodes = sorted(self._judged(), key=lambda each: (each.group, each.member))
         self._report(self.env, summarize(episodes), episodes)
+        check_not_all_aborted([("", episodes)])
 
     def _judged(self) -> list[Episode]:
         """Judge the saved episodes, write them to the output folder, and drop their messages."""

@@ -43,6 +43,7 @@ class RescoreCommand:
 
     def run(self) -> None:
         """Compute the rewards, and print how many changed."""
+        from visenv.cli.failures import check_not_all_failed
         from visenv.episodes import read_episodes, write_episodes
         from visenv.errors import ConfigurationError
         from visenv.evaluation.rescore import Rescorer
@@ -56,9 +57,12 @@ class RescoreCommand:
         rescorer = Rescorer(options, ask_missing=self.ask, trust=self.trust)
         counts: Counter[str] = Counter()
         rescored: list[Episode] = []
+        failures: list[str] = []
         for episode in read_episodes(self.file):
             new = rescorer.rescore(episode)
             counts[_outcome(episode, new)] += 1
+            if episode.failure is not None:
+                failures.append(str(episode.failure))
             if self.out is not None:
                 rescored.append(new)
         rescorer.close()
@@ -69,6 +73,7 @@ class RescoreCommand:
         if self.out is not None:
             write_episodes(self.out, rescored)
             print(printable(f"written to {self.out}"))
+        check_not_all_failed("episodes were aborted", counts.total(), failures)
 
 
 def _outcome(old: Episode, new: Episode) -> str:

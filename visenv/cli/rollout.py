@@ -60,6 +60,7 @@ class RolloutCommand:
 
     def run(self) -> None:
         """Play and write the episodes, and print a summary."""
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
         from visenv.cli.tables import print_summary
         from visenv.evaluation.summary import summarize
@@ -92,6 +93,7 @@ class RolloutCommand:
         print_summary(summarize(episodes))
         out, path = printable(self.out), printable(self.out / EPISODES_FILE)
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {out}")
+        check_not_all_aborted([("", episodes)])
 
     def _check(self) -> None:
         check_at_least(

@@ -21,7 +21,7 @@ from visenv.cache import SharedCache
 from visenv.errors import DataError
 from visenv.files import is_relative
 from visenv.terminal import printable
-from visenv.types import Image, Sample
+from visenv.types import Episode, Image, Sample
 
 _logger = logging.getLogger(__name__)
 _KEPT = 4
@@ -165,6 +165,16 @@ class RowSource(ABC):
         """Return the sample with that id without its images, or None."""
         index = self._ids.get(sample_id)
         return None if index is None else self._rows[index].sample
+
+    def _sample_of(self, episode: Episode) -> Sample | None:
+        """Return the sample of an episode without its images, or None.
+
+        An episode whose images could not be decoded has no sample id, but its row is known.
+        """
+        index = episode.index
+        if not episode.sample_id and index is not None and 0 <= index < len(self._rows):
+            return self._rows[index].sample
+        return self._known(episode.sample_id)
 
     def _listing(self, place: RowLocation) -> _Listing:
         """Catch an error in the block, and list it as the problem of the row at `place`.

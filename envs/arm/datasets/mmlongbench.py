@@ -66,13 +66,13 @@ class MMLongBench(HubSource):
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Return ``F1``: precision is over answered questions, recall over answerable ones.
 
-        If there was a judge, its extracted answer is used. An episode without an answer counts as
-        answered wrongly.
+        If there was a judge, its extracted answer is used. An episode without an answer, also an
+        aborted one, counts as answered wrongly.
         """
         hits, answerable, answered = 0.0, 0, 0
         for episode in episodes:
-            sample = self._known(episode.sample_id)
-            if sample is None or episode.status == "aborted":
+            sample = self._sample_of(episode)
+            if sample is None:
                 continue
             answer = short_answer(EventLog(episode.events))
             can_be = sample.answers[0] != NOT_ANSWERABLE

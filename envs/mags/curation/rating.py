@@ -94,7 +94,7 @@ def read_zoom_score(text: str) -> int:
         ReplyError: If the reply has another form, or the score is not a whole number from 1 to 10.
     """
     found = json_reply(text)
-    if {*found} != {"reasoning", "zoom_score"}:
+    if not {"reasoning", "zoom_score"} <= {*found}:
         raise ReplyError("expected the keys reasoning and zoom_score")
     score = found["zoom_score"]
     if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= 10:

@@ -299,10 +299,11 @@ def test_eval_plays_each_row_or_gives_the_reason(
 
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert ["episodes", "2"] in [line[:2] for line in lines]
+    assert ["episodes", "3"] in [line[:2] for line in lines]
     assert ["aborted", "1"] in [line[:2] for line in lines]
-    # Wilson's interval of 2 in 2: (1 + z²/4 ± z sqrt(z²/16)) / (1 + z²/2) with z² = 3.8415.
-    assert ["accuracy", "1.000", "[0.342,", "1.000]"] in lines
+    # The row whose image cannot be decoded counts as 0. Wilson's interval of 2 in 3:
+    # (0.666667 + 0.640243 ± 1.959964 sqrt(0.074074 + 0.106707)) / 2.280486.
+    assert ["accuracy", "0.667", "[0.208,", "0.939]"] in lines
     (left_out,) = [line for line in said.splitlines() if line.startswith("left out: ")]
     assert "TextVQA_0.5.1_val.json:2" in left_out
     (aborted,) = [line for line in said.splitlines() if line.startswith("aborted: ")]
@@ -311,13 +312,13 @@ def test_eval_plays_each_row_or_gives_the_reason(
     episodes = list(read_episodes(out / "episodes.jsonl"))
     assert [each.status for each in episodes] == ["terminated", "terminated", "aborted"]
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["rows"][0]["episodes"] == 2
-    assert summary["rows"][0]["accuracy"] == pytest.approx([1.0, 0.34238, 1.0], abs=1e-5)
+    assert summary["rows"][0]["episodes"] == 3
+    assert summary["rows"][0]["accuracy"] == pytest.approx([2 / 3, 0.20766, 0.93851], abs=1e-5)
     failures = ["{status}: {item}: {reason}".format_map(each) for each in summary["failures"]]
     assert failures == [left_out, aborted]
     table = (out / "summary.md").read_text()
     assert "TextVQA_0.5.1_val.json:2: left out: no answers" in table
-    assert "| accuracy, % | 100.0 [34.2, 100.0] |" in table
+    assert "| accuracy, % | 66.7 [20.8, 93.9] |" in table
     items = (out / "items.csv").read_text().splitlines()
     assert items[0].startswith("item,kind,status,reason,answer,right answers,")
     assert items[1].startswith("textvqa-val-0,yes/no,terminated,,yes,yes | yes")

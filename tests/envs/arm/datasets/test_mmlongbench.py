@@ -13,7 +13,7 @@ import pytest
 from visenv.envs.arm.answers import AnswerJudged
 from visenv.envs.arm.datasets.mmlongbench import MMLongBench
 from visenv.errors import DataError
-from visenv.types import Answered, Episode, Message, Turn
+from visenv.types import Answered, Episode, Failure, Message, Turn
 
 Row = dict[str, Any]
 
@@ -92,6 +92,10 @@ def test_f1_by_hand(folder: Path) -> None:
     # Without the last answer: precision 1/2, F1 = 2 x 1/3 x 1/2 / (5/6) = 0.4.
     assert source.totals(episodes[:4]) == {"F1": pytest.approx(0.4)}
     assert source.totals(episodes[2:3]) == {"F1": 0.0}
+    # An aborted episode counts like one without an answer, even if its row was never read.
+    failure = Failure("data", "ImageError", "a.jpg is broken")
+    gone = replace(episodes[2], sample_id="", index=2, turns=(), status="aborted", failure=failure)
+    assert source.totals([*episodes[:2], gone, *episodes[3:]]) == {"F1": pytest.approx(1 / 3)}
     assert source.totals(episodes[3:]) == {}  # no answerable question
     assert source.totals([answered("of another set", "6")]) == {}
 

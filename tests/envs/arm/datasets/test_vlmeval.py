@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.datasets.vlmeval import VlmEval
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth, vlmeval_score, wemath_totals
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Episode, Sample
+from visenv.types import Episode, Failure, Sample
 
 Row = dict[str, str]
 
@@ -333,6 +334,12 @@ def test_wemath_counts_complete_problems() -> None:
     totals = wemath_totals(episodes)
     assert totals == pytest.approx({"WeMath (strict)": 1 - 3.5 / 5, "WeMath (loose)": 1 - 2.5 / 5})
     assert wemath_totals([]) == {}
+    # An aborted step is a wrong one: the first problem is then learned by rote, 1 of 5 more lost.
+    gone = replace(
+        episodes[0][0], status="aborted", failure=Failure("service", "server", "gone"), metrics={}
+    )
+    lost = wemath_totals([(gone, episodes[0][1]), *episodes[1:]])
+    assert lost["WeMath (strict)"] == pytest.approx(1 - 4.5 / 5)
 
 
 @given(st.binary(max_size=300))
