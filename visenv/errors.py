@@ -9,6 +9,7 @@
     ├── DataError                           a row or a file cannot be read; names it
     │   ├── FileRefusedError (OSError)      a file is not a regular file, or is too large to read
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
+    ├── CodeError                           a reward term, tool, environment or policy has a bug
     ├── EpisodeError                        an episode violates one of its invariants
     ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
     ├── ToolError                           a tool rejects a call; the policy reads the text
@@ -131,6 +132,10 @@ class FileRefusedError(DataError, OSError):
 
 class ImageError(DataError):
     """Raised when an image cannot be decoded, or has too many pixels to be decoded."""
+
+
+class CodeError(VisenvError):
+    """Raised when the code of a user has a bug; the message names the object, file and line."""
 
 
 class EpisodeError(VisenvError):

@@ -19,6 +19,7 @@ from visenv.errors import UnknownNameError, VisenvError
 from visenv.old_names import check_options
 from visenv.registration import load
 from visenv.terminal import make_messages_printable, printable_lines
+from visenv.user_code import bug_in
 
 _OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """A name ``module:attribute`` of a person's own object, or of a data set in a folder."""
@@ -112,6 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (VisenvError, OSError) as error:
         print(f"visenv: {printable_lines(error)}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        # A bug in a user's code gets one sentence. Any other bug needs its traceback.
+        sentence = bug_in(error)
+        if not sentence:
+            raise
+        print(f"visenv: {printable_lines(sentence)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as interrupt:
         print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from visenv.evaluation.finite import require_finite_values
 from visenv.evaluation.intervals import Mean, mean, mean_of, share
 from visenv.evaluation.repeats import repeat_metrics, repeats_of
 from visenv.evaluation.values import (
@@ -143,7 +144,12 @@ def summarize(
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
         totals: Scores of the data set that are not means over episodes.
         controls: The same samples under controls (`visenv.evaluation.compare.control_row`).
+
+    Raises:
+        EpisodeError: If a reward, a term or a metric is not a finite number.
     """
+    for episode in episodes:
+        require_finite_values(episode)
     table = _Table(episodes)
     rows = [table.row("", "all", range(len(episodes)))]
     for grouping, groups in _groupings(episodes).items():
