@@ -21,6 +21,7 @@ from ..trainer import Trainer
 from ..trainer.distributed import DistributedContext
 from ..trainer.interrupt import sigterm_interrupts
 from ..trainer.metrics import read_metrics
+from ..trainer.spread import spread_warnings
 from . import parts
 from .curves import draw_curves
 from .demonstrations import find_demonstrations, phase_seed
@@ -245,6 +246,9 @@ class Experiment:
         for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(rich_text(f"Report: {write_report(self.folder)}"))
+        for path in logs:
+            for warning in spread_warnings(path) if path.exists() else ():
+                self.console.print(rich_text(f"Warning: phase {path.parent.name}: {warning}"))
 
 
 def headline_metrics(recipe: Recipe) -> tuple[str, ...]:
