@@ -15,6 +15,7 @@ from visenv.types import Message, TurnRequest
 
 ASKED = (Message("user", ("Reason inside <think></think> tags, then <answer></answer>.",)),)
 PLAIN = (Message("user", ("What is it? Reply with JSON.",)),)
+WHOLE = "<think>I count.</think><answer>4</answer>"
 REQUEST = TurnRequest(stop=("</tool>", "</answer>"))
 
 
@@ -38,14 +39,10 @@ def turn(
     [
         ("<answer>4</answer>", "I count.", "<think>I count.</think><answer>4</answer>"),
         ("\n\n<answer>4</answer>", "I count.\n", "<think>I count.\n</think>\n\n<answer>4</answer>"),
-        ("<answer>4", "I count.", "<think>I count.</think><answer>4</answer>"),
+        ("<answer>4", "I count.", WHOLE),
         # The server took the whole reply for reasoning.
-        (
-            "",
-            "<think>I count.</think><answer>4</answer>",
-            "<think>I count.</think><answer>4</answer>",
-        ),
-        ("", "I count.</think><answer>4</answer>", "<think>I count.</think><answer>4</answer>"),
+        ("", WHOLE, WHOLE),
+        ("", "I count.</think><answer>4</answer>", WHOLE),
         ("", "<answer>4</answer>", "<answer>4</answer>"),  # there was no thought
         # The model wrote a thought of its own after the reasoning.
         ("<think>Yes.</think><answer>4</answer>", "Hm.", "<think>Yes.</think><answer>4</answer>"),
@@ -103,9 +100,7 @@ def test_thought_with_a_zoom_is_a_turn() -> None:
 
 def test_second_round_asks_for_another_tag() -> None:
     told = [
-        Message(
-            "user", ("Write <think></think>, then <rethink></rethink> and <answer></answer>.",)
-        ),
+        Message("user", ("Write <think></think>, then <rethink></rethink>, <answer></answer>.",)),
         Message("assistant", ("<think>a</think>",)),
         Message("user", ("Round 2: write <rethink>...</rethink> and then <answer>...</answer>.",)),
     ]
@@ -115,9 +110,7 @@ def test_second_round_asks_for_another_tag() -> None:
     assert text == "<rethink>Four.</rethink><answer>4</answer>"
 
 
-TEXT = st.text(st.characters(blacklist_characters="<", blacklist_categories=["Cs"])).filter(
-    str.strip
-)
+TEXT = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"])).filter(str.strip)
 
 
 @given(TEXT, TEXT)

@@ -34,7 +34,7 @@ class ChatMessage(BaseModel):
     (`thought`), or as parts of the content.
     """
 
-    content: str | list[Any] | None = None
+    content: str | list[dict[str, Any]] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
