@@ -127,7 +127,7 @@ class OpenAIPolicy(Policy[ChatSession]):
         messages = await asyncio.to_thread(session.encoded)
         choice = await self.client.complete(self._body(messages, request, sampling))
         is_cut = choice.finish_reason == "length"
-        content, thought = choice.message.text, choice.message.thought
+        content, thought = choice.message.content, choice.message.thought
         if content is None and not thought and not is_cut:
             raise PolicyError(
                 f"{self.model} sent no text (finish reason {choice.finish_reason!r}). If the "

@@ -130,19 +130,13 @@ def test_grammars_read_the_joined_turn_as_the_whole_one(thought: str, answer: st
         {"content": "4", "reasoning": "hm"},  # vLLM, Ollama, OpenRouter
         {"content": "4", "thinking": "hm"},
         {"content": "4", "reasoning_content": None, "reasoning": "hm"},
-        {
-            "content": [
-                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
-                {"type": "text", "text": "4"},
-            ]
-        },
     ],
 )
 def test_reasoning_is_read_under_the_names_of_all_servers(message: dict[str, object]) -> None:
     read = ChatMessage.model_validate(message)
-    assert (read.text, read.thought) == ("4", "hm")
+    assert (read.content, read.thought) == ("4", "hm")
 
 
 def test_reasoning_that_is_no_text_is_ignored() -> None:
     read = ChatMessage.model_validate({"content": "4", "reasoning": {"effort": "low"}})
-    assert (read.text, read.thought) == ("4", "")
+    assert (read.content, read.thought) == ("4", "")

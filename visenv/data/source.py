@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from visenv.errors import ConfigurationError
+from visenv.errors import ConfigurationError, DataError
 from visenv.types import Sample
 
 if TYPE_CHECKING:
@@ -101,6 +101,19 @@ def _unfit(giver: str, given: type, accepted: tuple[type, ...], reader: str) -> 
 
 def _name(truth: type) -> str:
     return "none" if truth is NoneType else truth.__name__
+
+
+def require_no_images(sample: Sample, task: str) -> None:
+    """Check that a sample of a simulator has no images, because they would not be shown.
+
+    Raises:
+        DataError: If it has images.
+    """
+    if sample.images:
+        raise DataError(
+            f"Sample {sample.id!r} has {len(sample.images)} images; {task} shows only the frames "
+            "of its simulator."
+        )
 
 
 def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -> Sample:

@@ -31,20 +31,13 @@ class ChatMessage(BaseModel):
     """Represents the message of the model.
 
     Servers that split off the reasoning of a model return it under one of several names
-    (`thought`), or as parts of the content.
+    (`thought`).
     """
 
-    content: str | list[dict[str, Any]] | None = None
+    content: str | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
-
-    @property
-    def text(self) -> str | None:
-        """Return the text outside the reasoning, or None if the server sent none."""
-        if not isinstance(self.content, list):
-            return self.content
-        return "".join(_text_of(part) for part in self.content if not _is_thought(part))
 
     @property
     def thought(self) -> str:
@@ -52,8 +45,7 @@ class ChatMessage(BaseModel):
         for given in (self.reasoning_content, self.reasoning, self.thinking):
             if isinstance(given, str) and given:
                 return given
-        parts = self.content if isinstance(self.content, list) else []
-        return "".join(_text_of(part) for part in parts if _is_thought(part))
+        return ""
 
 
 class ChatChoice(BaseModel):
@@ -269,18 +261,3 @@ def _completion(body: bytes) -> ChatCompletion:
     if not completion.choices:
         raise TransientError("a chat completion without choices")
     return completion
-
-
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
-
-
-def _text_of(part: Any) -> str:
-    """Return the text of a part of a message's content; some servers nest parts."""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, list):
-        return "".join(map(_text_of, part))
-    if not isinstance(part, dict):
-        return ""
-    return _text_of(part.get("text") or part.get("thinking") or part.get("reasoning") or "")

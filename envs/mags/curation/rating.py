@@ -108,12 +108,14 @@ def difficulty_of(score: int) -> str:
 
 
 def image_of(row: Row) -> Image:
-    """Return the first image of a row.
+    """Return the image of a row.
 
     Raises:
-        DataError: If the row has no image.
+        DataError: If the row has no image, or several.
     """
     images = row.get("images")
     if not isinstance(images, list) or not images:
         raise DataError(f"no images: {images!r:.80}")
+    if len(images) > 1:
+        raise DataError(f"{len(images)} images; MagsZoom shows one")
     return Image.from_file(Path(images[0]))

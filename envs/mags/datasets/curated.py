@@ -51,6 +51,8 @@ class MagsRows(PhotoQuestions):
         images = row.get("images")
         if not isinstance(images, list) or not images or not isinstance(images[0], str):
             raise DataError(f"no images: {images!r:.80}")
+        if len(images) > 1:
+            raise DataError(f"{len(images)} images; MagsZoom shows one")
         path = file_inside(self.folder, images[0])
         if not path.is_file():
             raise DataError(f"there is no image {path}")

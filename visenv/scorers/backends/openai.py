@@ -89,7 +89,7 @@ class OpenAIBackend(ScorerBackend):
         if request.stop:
             body["stop"] = list(request.stop)
         choice = (await self._endpoint.complete(self._body(body))).choices[0]
-        text = choice.message.text
+        text = choice.message.content
         if not (text or "").strip() and choice.finish_reason != "length":
             text = choice.message.thought or text  # the server took the whole reply for reasoning
         elif not (text or "").strip() and choice.message.thought:
