@@ -24,6 +24,7 @@ from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.late_events import LateEvents, with_verdicts
+from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.tools.lifecycle import ToolLifecycle
@@ -291,7 +292,8 @@ class VisEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         self._leave_episode()
-        self.sample = draw(self.source, self.np_random, options or {})
+        held_out = is_held_out(self._np_random_seed)
+        self.sample = draw(self.source, self.np_random, options or {}, held_out)
         check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
         self.log = EventLog()

@@ -26,6 +26,7 @@ from visenv.received import ReceivedNames, resolving
 from visenv.records import truth_to_json
 from visenv.rewards import RewardContext, RewardWrapper
 from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
+from visenv.seeding import is_held_out
 from visenv.types import Aborted, Episode, EventLog, Sample, Scored, Truncated, Turn
 from visenv.wrappers import changes_steps, layers
 
@@ -208,7 +209,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
         raise DataError(f"{where}: a seed must be at least 0.")
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
-    sample = draw(base.source, rng, options)
+    sample = draw(base.source, rng, options, is_held_out(episode.seed))
     base.sample = sample
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
