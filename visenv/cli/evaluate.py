@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import ControlName, DataName, PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
-from visenv.terminal import printable
+from visenv.terminal import printable, shell_word
 
 if TYPE_CHECKING:
     from visenv.evaluation.summary import ControlRow, Summary
@@ -228,5 +228,5 @@ class EvaluateCommand:
                 print(printable(f"{status}: {item}: {reason}"))
         if self.out is not None:
             write_summary(self.out, title, summary, episodes)
-            out = printable(self.out)
-            print(f"written to {out}; look at the episodes: visenv view {out}")
+            view = f"visenv view {shell_word(self.out)}"
+            print(f"written to {printable(self.out)}; look at the episodes: {view}")

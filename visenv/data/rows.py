@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +16,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from visenv.cache import SharedCache
+from visenv.data.encoded_image import decoded_bytes
 from visenv.errors import DataError
 from visenv.files import is_relative
 from visenv.terminal import printable
@@ -338,15 +337,17 @@ def image_by_end(folders: Iterable[Path], name: str) -> Path:
 def image_from_cell(cell: Any, name: str) -> Image:
     """Return the image in a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
 
+    Base64 text may have line ends and a ``data:`` prefix.
+
     Raises:
         DataError: If the cell contains no bytes, or text that is not base64.
     """
     encoded = cell.get("bytes") if isinstance(cell, dict) else cell
     if isinstance(encoded, str):
         try:
-            encoded = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise DataError(f"{name} is not base64: {error}") from error
+            encoded = decoded_bytes(encoded, name)
+        except DataError as error:
+            raise DataError(f"{name} is not base64: {error.__cause__}") from error
     if not isinstance(encoded, bytes) or not encoded:
         raise DataError(f"{name} holds no image bytes")
     return Image.from_bytes(encoded, name)

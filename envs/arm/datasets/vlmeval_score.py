@@ -20,8 +20,16 @@ TOLERANCE = 1e-6
 """Maximum difference of two equal numbers (VLMEvalKit's comparison of MathVision)."""
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
-_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
-_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
+_NUMBER = re.compile(
+    r"[+-]?(?:\d{1,15}(?:\.\d{0,15})?(?:e[+-]?\d{1,2}|/\d{1,15})?|\.\d{1,15}(?:e[+-]?\d{1,2})?)"
+)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
+_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\ufe63": "-", "\uff0d": "-"})
+"""The minus sign, and the dashes that stand for it before a number."""
+
+_UNIT = re.compile(r"(?<=[\d.])\s*(?:°\s*[cf]?|%|[a-zµμω]{1,12}(?:[/·][a-z]{1,6})?[²³]?)")
+_MULTIPLES = frozenset(("hundred", "thousand", "million", "billion", "trillion", "k", "m", "bn"))
+"""Words after a number that change its value and are no units; ``m`` can also be meters."""
 _LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9]){0,7}")
 
 
@@ -51,8 +59,9 @@ def vlmeval_score(answer: str, sample: Sample) -> float:
 
     - A choice must select the right option (`visenv.rewards.choice`).
     - Letters must be the same, in any order.
-    - A number or an open answer must be the same number within `TOLERANCE`, also as a fraction,
-      or the same text, ignoring case and blanks. If there is ``\boxed{}``, only its content counts.
+    - A number or an open answer must be the same number within `TOLERANCE`, also as a fraction or
+      with an exponent, or the same text, ignoring case and blanks. If there is ``\boxed{}``, only
+      its content counts. A number may have a unit that its reference does not have.
     """
     truth, reference = sample.truth_as(VlmEvalTruth), sample.answers[0]
     if is_too_long(answer):
@@ -61,7 +70,10 @@ def vlmeval_score(answer: str, sample: Sample) -> float:
         return choice_score(answer, reference, truth.options)
     if truth.answer_kind == "letters":
         return float(_letters(answer) == _letters(reference) != "")
-    return float(_same(_unboxed(answer), _unboxed(reference)))
+    given, wanted = _unboxed(answer), _unboxed(reference)
+    if truth.answer_kind == "number" and _number(wanted) is not None:
+        given = _without_unit(given)
+    return float(_same(given, wanted))
 
 
 def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
@@ -123,8 +135,17 @@ def _same(given: str, reference: str) -> bool:
     return math.isclose(one, other, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
+def _without_unit(text: str) -> str:
+    """Return a number without the unit after it; other texts are returned unchanged."""
+    unit = next((each for each in _UNIT.finditer(text) if each.end() == len(text)), None)
+    if unit is None or unit[0].strip() in _MULTIPLES:
+        return text
+    plain = text[: unit.start()]
+    return text if _number(plain) is None else plain
+
+
 def _number(text: str) -> float | None:
-    plain = text.removeprefix("$").strip()
+    plain = text.removeprefix("$").strip().translate(_MINUS)
     if _THOUSANDS.match(plain):
         plain = plain.replace(",", "")
     if not _NUMBER.fullmatch(plain):

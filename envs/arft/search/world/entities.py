@@ -83,8 +83,8 @@ class EntitiesWorld:
         made = partial(self._make, worlds=worlds)
         return RECENT.sample((self.preset, worlds, self.hops), rng, made)
 
-    def _make(self, rng: np.random.Generator, worlds: tuple[int, int]) -> Sample:
-        engine = WorldEngine(self.preset, int(rng.integers(*worlds)))
+    def _make(self, rng: np.random.Generator, worlds: tuple[int, int] | None = None) -> Sample:
+        engine = WorldEngine(self.preset, int(rng.integers(*(worlds or self.worlds))))
         question = self._ask(rng, engine.world, pick(rng, self.hops))
         split = "hard" if question.hard else "simple"
         return Sample(
