@@ -265,6 +265,7 @@ WRAPPERS: dict[str, str] = {
     "NoTool": "visenv.evaluation.controls:NoTool",
     "ShuffledResults": "visenv.evaluation.controls:ShuffledResults",
     "NativeActions": "visenv.envs.libero.native:NativeActions",
+    "RewardWrapper": "visenv.rewards.wrapper:RewardWrapper",
     "ClipReward": "gymnasium.wrappers.transform_reward:ClipReward",
     "TimeLimit": "gymnasium.wrappers.common:TimeLimit",
     "OrderEnforcing": "gymnasium.wrappers.common:OrderEnforcing",

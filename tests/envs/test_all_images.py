@@ -38,7 +38,7 @@ def colors_in(messages: Iterable[Message]) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_every_image_of_a_sample_is_shown_or_the_sample_is_refused(env_id: str) -> None:
+def test_sample_is_shown_with_all_its_images_or_refused(env_id: str) -> None:
     env = gym.make(env_id, disable_env_checker=True)
     base: Any = env.unwrapped
     env.reset(seed=0)

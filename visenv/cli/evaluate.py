@@ -23,6 +23,9 @@ Totals = Callable[[Sequence["Episode"]], dict[str, float]]
 """Computes the scores of a data set that are not means over episodes."""
 
 
+_ORACLE = "oracle"
+
+
 @dataclass(frozen=True)
 class EvaluateCommand:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
@@ -38,8 +41,10 @@ class EvaluateCommand:
     """Id (visenv/ may be omitted), module:Id or module:Class; or a file of saved episodes (.jsonl)
     to summarize again.
     """
-    policy: PolicyName = "oracle"
-    """Name of a policy (visenv list), or module:Class."""
+    policy: PolicyName | None = None
+    """Name of a policy (visenv list), or module:Class; by default the oracle, which knows the
+    answers. --control needs another one.
+    """
     policy_option: Settings = field(default_factory=list)
     """An argument of the policy; may be given several times."""
     data: DataName = None
@@ -118,12 +123,13 @@ class EvaluateCommand:
         from visenv.makers import env_id
         from visenv.scorers import Scorer
 
+        policy = self.policy or _ORACLE
         chosen = PlaySettings(
             command="eval",
             env=self.env,
             option=self.option,
             data=self.data,
-            policy=self.policy,
+            policy=policy,
             policy_option=self.policy_option,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
@@ -136,6 +142,12 @@ class EvaluateCommand:
         with closing(Player(chosen, self.concurrency, revise)) as player:
             for control in self.control:  # raises for a wrong name before any episode
                 controlled(player.make_env, control)
+            if self.control and self.policy is None:
+                raise ConfigurationError(
+                    "A control shows how much a policy depends on images or tools, and the oracle, "
+                    "which plays by default, knows the answers without them. Name the policy to "
+                    "measure, for example --policy openai --policy-option model=NAME."
+                )
             env = player.make_env()
             source = getattr(env.unwrapped, "source", None)
             # Unreadable rows are reported when the data set is opened; a row that fails later is an
@@ -146,7 +158,7 @@ class EvaluateCommand:
             played = player.play(specs, self.out)
             controls: list[ControlRow] = []
             groups = [("", played)]
-            title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
+            title = f"{env_id(self.env)}, {policy}, {self.data or 'held-out scenes'}"
             for control in self.control:
                 folder = None if self.out is None else self.out / control
                 under = player.play(specs, folder, control)
@@ -157,6 +169,11 @@ class EvaluateCommand:
                     write_summary(folder, f"{title}, {control}", summary, under)
             env.close()
         self._report(title, summarize(played, unread, totals(played), controls), played)
+        if controls and policy == _ORACLE:
+            print(
+                "The oracle knows the answers without images and tools, so its differences under "
+                "controls say nothing about a model."
+            )
         check_not_all_aborted(groups)
 
     # ------------------------------------------------------------------ saved episodes

@@ -112,7 +112,8 @@ class Rescorer:
         if not episode.env_spec:
             raise ConfigurationError(
                 f"The episode of {episode.env_id} (seed {episode.seed}) does not hold the spec of "
-                "its environment: an option, such as a source, cannot be written as JSON."
+                "its environment: an option, such as a source, or a function that is not at the "
+                "top of a module, cannot be written as JSON."
             )
         if episode.env_spec not in self._envs:
             self._envs[episode.env_spec] = remake(episode, self._options)

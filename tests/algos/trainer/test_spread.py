@@ -58,7 +58,7 @@ def test_run_with_a_spread_of_rewards_has_no_warning(
     assert "Warning" not in capsys.readouterr().err
 
 
-def test_one_group_with_a_spread_is_enough(tmp_path: Path) -> None:
+def test_group_with_a_spread_is_enough(tmp_path: Path) -> None:
     flat = {"groups/zero_std": 1.0, "reward": 0.25}
     (warning,) = spread_warnings(write(tmp_path / "a", flat, flat))
     assert "mean reward 0.25" in warning

@@ -118,6 +118,7 @@ MISTAKES = {
     ("eval", ENV, "--control", "no_tol"): "Did you mean 'no_tool'?",
     ("eval", ENV, "--control", "no_tool", "--control", "no_tool"): "the same control twice",
     ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
+    ("eval", ENV, "--control", "no_tool"): "Name the policy to measure",
     ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
     ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
     ("eval",): "Give an environment, a file of episodes, or --compare A B",

@@ -31,7 +31,7 @@ def adder(kind: type[toy.Adder] = toy.Adder, source: Any = None, tool: Any = Non
 
 
 def missing(sample: Any) -> float:
-    return float(sample.colour)  # LINE term
+    return float(sample.tint)  # LINE term
 
 
 def color(context: RewardContext) -> float:

@@ -78,7 +78,7 @@ def test_tags_of_all_tracks(folder: Path, tag: str, gt: Any, answer: str) -> Non
     assert sample.ground_truth.document == ""
 
 
-def test_every_image_of_a_row_is_kept(folder: Path) -> None:
+def test_row_keeps_all_its_images(folder: Path) -> None:
     PIL.Image.new("RGB", (50, 20)).save(folder / "shots" / "b.jpg")
     two = row(1, images=["shots/a.jpg", "shots/b.jpg"])
     source = ARMBench(write(folder, PERCEPTION, two, row(2, images=["shots/a.jpg", "gone.jpg"])))
