@@ -420,7 +420,9 @@ def register_all() -> None:
 def register(env_id: str, entry_point: str, **options: Any) -> None:
     """Register one environment with Gymnasium, with visenv's episode pool for `gym.make_vec`.
 
-    An id that is already registered with the same entry point remains unchanged.
+    An id that is already registered with the same entry point remains unchanged. Gymnasium's checks
+    at the first reset and step are off, because they make an environment unusable if its first
+    reset raises, as for a row that cannot be read; `visenv validate` runs stricter ones.
 
     Args:
         env_id: The id for `gym.make`.
@@ -434,5 +436,5 @@ def register(env_id: str, entry_point: str, **options: Any) -> None:
         entry_point,
         order_enforce=False,  # `VisEnv.step` checks this itself
         vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
-        **options,
+        **{"disable_env_checker": True, **options},
     )

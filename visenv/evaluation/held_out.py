@@ -37,10 +37,11 @@ def places(
     """
     base = env.unwrapped
     source = base.source if isinstance(base, VisEnv) else None
+    is_apart = isinstance(source, HeldOutSource)
     rows = rows_of(source, held_out=True) if isinstance(source, IndexedSource) else None
     wanted = (256 if rows is None else len(rows)) if episodes is None else episodes
     held_out = held_out_seeds(wanted if rows is None else min(wanted, len(rows)), seed)
-    first = HELD_OUT if rows is None and isinstance(source, HeldOutSource) else 0
+    first = HELD_OUT if is_apart and rows is None else 0
     return [
         EpisodeSpec(first + each, group, member, None if rows is None else rows[group])
         for group, each in enumerate(held_out)

@@ -41,7 +41,7 @@ def tool_metrics(episode: Episode) -> dict[str, float]:
 
 def metrics_of(episode: Episode) -> dict[str, float]:
     """Return all values of an episode, by name, without terms that do not apply."""
-    return _results_of(episode) | tool_metrics(episode)
+    return {**_results_of(episode), **tool_metrics(episode)}
 
 
 def labels_of(episode: Episode) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Tests that a command whose every item failed exits with 1, and that one failure does not end it."""
+"""Tests that a command whose every item failed exits with 1, and that one failure ends none."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_command_fails_if_every_episode_was_aborted(
     assert main(["data", "filter", str(saved), "--out", str(out)]) == 0  # dropped, not failed
 
 
-def test_one_episode_that_was_played_is_no_failure_of_the_command(
+def test_command_with_one_played_episode_does_not_fail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _seen.clear()

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from tests.visenv.rollout import broken_code
 from visenv.cli import main
@@ -85,6 +86,7 @@ class Flaky(gym.Wrapper[Any, Any, Any, Any]):
     )
     kind = 0
 
+    @override
     def step(self, action: Any) -> Any:
         raise self.errors[self.kind]
 
@@ -107,11 +109,12 @@ def test_bug_of_visenv_below_a_wrapper_of_a_user_is_not_one_of_the_wrapper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Passing(gym.Wrapper[Any, Any, Any, Any]):
+        @override
         def step(self, action: Any) -> Any:
             return super().step(action)
 
     # The code of the method is in a file of visenv: the toy environment.
-    monkeypatch.setattr(toy.Adder, "metrics", lambda self: toy._correct(None, None))  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(toy.Adder, "metrics", lambda self: toy._correct(None, None))  # type: ignore[arg-type]
     env = Passing(toy.make())
     env.reset(seed=0)
     with pytest.raises(AttributeError) as caught:
