@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv import background
-from visenv.data.source import Source, check_declared_truth, check_truth, draw
+from visenv.data.source import Source, check_declared_truth, check_source, check_truth, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
@@ -164,6 +164,7 @@ class VisEnv(gym.Env[Observation, str]):
             raise ConfigurationError(f"An episode needs at least 1 turn, got {limits.turns}.")
         if limits.turn_calls is not None and limits.turn_calls < 1:
             raise ConfigurationError(f"turn_calls must be at least 1, got {limits.turn_calls}.")
+        check_source(source)
         check_declared_truth(source, self.ground_truths, type(self).__name__)
         self.source = source
         self.grammar = grammar

@@ -157,8 +157,12 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
         folder: The folder in which a tiny model is built, unless it exists.
         seed: Seed of the weights of a tiny model.
+
+    Raises:
+        UnknownNameError: If the name is like that of a tiny model, and no folder has it.
     """
     if name not in MODELS:
+        _check_not_misspelled(name)
         return name
     if not folder.exists():
         # The final name is complete.
@@ -166,6 +170,16 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder
+
+
+def _check_not_misspelled(name: str) -> None:
+    """Raise an error for a name such as ``tiny-zom``, for which the hub would be asked.
+
+    Raises:
+        UnknownNameError: If the name begins as those of tiny models; suggests the nearest.
+    """
+    if name.startswith("tiny") and "/" not in name and not Path(name).exists():
+        raise UnknownNameError("tiny model", name, MODELS)
 
 
 def training_data(data: str) -> str:

@@ -306,10 +306,12 @@ def load(kind: str, name: str) -> Any:
             ``"module:Id"``; see `env_spec`.
 
     Raises:
-        UnknownNameError: If there is no such name; suggests the nearest.
+        UnknownNameError: If there is no such kind or name; suggests the nearest.
         UntrustedNameError: If a received file gives ``"module:attribute"`` (`visenv.received`).
         ConfigurationError: If the object cannot be imported; the message names the missing extra.
     """
+    if kind not in TABLES:
+        raise UnknownNameError("kind of object", kind, TABLES)
     if kind == "environment":
         entry_point: Any = env_spec(name).entry_point
         return entry_point if callable(entry_point) else _import(kind, name, entry_point)

@@ -21,7 +21,8 @@ class RescoreCommand:
     """Compute the rewards of saved episodes again, from their events and ground truth.
 
     Each sample is read again from its data source, or generated again from its seed, and must equal
-    the sample that was played. Verdicts of judges are read from the file.
+    the sample that was played. Verdicts of judges are read from the file. An episode whose reward
+    or one of whose terms differs is counted as changed.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -79,4 +80,5 @@ class RescoreCommand:
 def _outcome(old: Episode, new: Episode) -> str:
     if old.failure is not None:
         return "aborted"
-    return "equal" if new.reward.hex() == old.reward.hex() else "changed"
+    is_equal = new.reward.hex() == old.reward.hex() and dict(new.terms) == dict(old.terms)
+    return "equal" if is_equal else "changed"

@@ -54,6 +54,19 @@ def is_indexed(source: Source) -> TypeIs[IndexedSource]:
     return hasattr(source, "__getitem__")
 
 
+def check_source(source: object) -> None:
+    """Check that an object is a source.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if not (hasattr(source, "__getitem__") or hasattr(source, "sample")) or isinstance(source, str):
+        raise ConfigurationError(
+            "data must be the name of a data set, such as 'rows:my.jsonl', or a source of samples "
+            f"(visenv.data.source), got {source!r:.80}."
+        )
+
+
 def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str) -> None:
     """Check that the type of ground truth that a source declares is accepted by its reader.
 

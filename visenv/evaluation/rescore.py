@@ -203,7 +203,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """Return the sample of the episode from the environment's source.
 
     Raises:
-        DataError: If the media or the ground truth differ from the saved ones.
+        DataError: If the question, the media or the ground truth differ from the saved ones.
     """
     where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if episode.seed < 0:
@@ -214,6 +214,11 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     base.sample = sample
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
+    if sample.question != episode.question:
+        raise DataError(
+            f"{where}: its question is now {sample.question!r:.200}, and was "
+            f"{episode.question!r:.200}."
+        )
     media = base.media_hashes()
     for name in sorted({*media, *episode.media}):
         if media.get(name) != episode.media.get(name):

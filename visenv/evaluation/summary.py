@@ -9,6 +9,7 @@ events, rewards and metrics are read, so that the episodes need no messages
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -195,6 +196,7 @@ class _Table:
         self._episodes = episodes
         self._values = counted_values(episodes)
         self._binary = _binary_metrics(self._values)
+        self._shares = _shares(episodes)
         self._repeats = repeats_of(episodes)
         self._key: Callable[[Episode], SampleKey] = sample_keys(episodes)
 
@@ -208,10 +210,7 @@ class _Table:
             for name, value in counted.items():
                 values[name].append(value)
                 samples[name].append(key)
-        means = {
-            name: (share if name in self._binary else mean)(each, samples[name])
-            for name, each in values.items()
-        }
+        means = {name: self._mean(name, each, samples[name]) for name, each in values.items()}
         repeated = zip(keys, (counted for _, counted in chosen), strict=True)
         return SummaryRow(
             grouping,
@@ -222,6 +221,26 @@ class _Table:
             means | repeat_metrics(repeated, self._repeats),
             len(set(keys)),
         )
+
+    def _mean(self, name: str, values: Sequence[float], samples: Sequence[SampleKey]) -> Mean:
+        """Return a mean; the interval of a metric from 0 to 1 has the same bounds."""
+        if name in self._binary:
+            return share(values, samples)
+        found = mean(values, samples)
+        if name not in self._shares or math.isnan(found.low):
+            return found
+        return Mean(found.value, max(0.0, found.low), min(1.0, found.high))
+
+
+def _shares(episodes: Iterable[Episode]) -> frozenset[str]:
+    """Return the metrics of tasks whose values are all from 0 to 1."""
+    lowest: dict[str, float] = {}
+    highest: dict[str, float] = {}
+    for episode in episodes:
+        for name, value in episode.metrics.items():
+            lowest[name] = min(value, lowest.get(name, value))
+            highest[name] = max(value, highest.get(name, value))
+    return frozenset(name for name in lowest if 0.0 <= lowest[name] <= highest[name] <= 1.0)
 
 
 def _binary_metrics(values: Iterable[Mapping[str, float]]) -> frozenset[str]:

@@ -86,9 +86,28 @@ def test_train_has_the_options_of_its_recipe(capsys: pytest.CaptureFixture[str])
     assert all(option in said for option in ("--resume", "scenes.data", "--phases.rl.steps"))
 
 
+def test_help_of_train_needs_no_torch() -> None:
+    program = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+from visenv.cli import main
+sys.exit(main(["train", "--help"]) or 10 * main(["train", "zoom_tiny"]))
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 10
+    assert "usage: visenv train [RECIPE]" in done.stdout
+    assert "pip install 'visenv[train]'" in done.stdout
+    assert "needs the package 'torch', which is not installed" in done.stderr
+
+
 MISTAKES = {
     ("plya", ENV): "Did you mean 'play'?",
     ("card", "ZomVQA-v0"): "Did you mean 'visenv/ZoomVQA-v0'?",
+    ("card", "zoomvqa"): "Did you mean 'visenv/ZoomVQA-v0'?",
+    ("card", "arm_doc"): "Did you mean 'visenv/ArmDoc-v0'?",
+    ("card", ENV, "--picture", "a.bmp"): "--picture writes WebP: name a .webp file, not a.bmp",
+    ("rollout", ENV, "--option", "data=3"): "a source of samples (visenv.data.source), got 3",
     ("play", "ZoomVQA-v1"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("rollout", ENV, "--policy", "orcle"): "Did you mean 'oracle'?",
     ("rollout", ENV, "--option", "preset=tinny"): "Did you mean 'tiny'?",

@@ -120,6 +120,12 @@ def test_functions_of_reward_terms_are_saved_as_names(tmp_path: Path) -> None:
             Rescorer(trust=some).rescore(episode)
 
 
+def test_sample_with_another_question_is_refused(tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, played(gym.make(toy.register())))
+    with pytest.raises(DataError, match=r"its question is now 'Add .*', and was 'Subtract"):
+        Rescorer().rescore(replace(episode, question="Subtract them."))
+
+
 def test_function_without_a_name_is_explained(tmp_path: Path) -> None:
     env = RewardWrapper(gym.make(toy.register()), [RewardTerm("one", 1.0, lambda _: 1.0)])
     (episode,) = saved(tmp_path, played(env))
