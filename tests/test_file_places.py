@@ -93,6 +93,7 @@ RESOLVERS = {
     "visenv/records.py": "types of events and ground truths: registered names only, tested with "
     "the episodes",
     "visenv/registration.py": "`require_trust`, tested with the episodes",
+    "visenv/rewards/named.py": "`require_trust`, tested with the episodes",
     "visenv/rollout/vector_hosts.py": "the spec of a person's pool, sent to a process of the run",
     "visenv/sandbox/fork_server.py": CONSTANT,
     "visenv/sandbox/guest/preload.py": CONSTANT,

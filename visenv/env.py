@@ -18,12 +18,13 @@ import numpy as np
 from typing_extensions import override
 
 from visenv import background
-from visenv.data.source import Source, check_declared_truth, check_truth, draw
+from visenv.data.source import Source, check_declared_truth, check_source, check_truth, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.late_events import LateEvents, with_verdicts
+from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.tools.lifecycle import ToolLifecycle
@@ -51,6 +52,9 @@ from visenv.types import (
 )
 from visenv.types.empty import EMPTY
 
+MOST_CALLS = 64
+"""Default limit of the calls in a turn, far above what a task needs."""
+
 
 class Observation(TypedDict):
     """Holds the new text since the last action, with one marker per image, and the new images."""
@@ -72,6 +76,8 @@ class EpisodeLimits(NamedTuple):
             (`ToolResult.env_steps`), for simulators in which one turn takes several steps.
         observation_pixels: Maximum number of pixels of all images of one observation together; if
             they have more, all of them are shrunk by one factor.
+        turn_calls: Maximum number of calls that one turn can make; the others of the turn are not
+            executed. None sets no limit.
     """
 
     turns: int
@@ -80,6 +86,7 @@ class EpisodeLimits(NamedTuple):
     image_pixels: int = QWEN_PIXELS
     env_steps: int | None = None
     observation_pixels: int | None = None
+    turn_calls: int | None = MOST_CALLS
 
 
 class VisEnv(gym.Env[Observation, str]):
@@ -155,6 +162,9 @@ class VisEnv(gym.Env[Observation, str]):
             raise ConfigurationError(f"on_abort must be 'truncate' or 'raise', got {on_abort!r}.")
         if limits.turns < 1:
             raise ConfigurationError(f"An episode needs at least 1 turn, got {limits.turns}.")
+        if limits.turn_calls is not None and limits.turn_calls < 1:
+            raise ConfigurationError(f"turn_calls must be at least 1, got {limits.turn_calls}.")
+        check_source(source)
         check_declared_truth(source, self.ground_truths, type(self).__name__)
         self.source = source
         self.grammar = grammar
@@ -291,7 +301,8 @@ class VisEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         self._leave_episode()
-        self.sample = draw(self.source, self.np_random, options or {})
+        held_out = is_held_out(self._np_random_seed)
+        self.sample = draw(self.source, self.np_random, options or {}, held_out)
         check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
         self.log = EventLog()
@@ -486,9 +497,15 @@ class VisEnv(gym.Env[Observation, str]):
             self.log.append(Answered(self.turn, turn.answer))
             return ()
         parts: tuple[Part, ...] = ()
+        most = self.limits.turn_calls
         for number, call in enumerate(turn.calls, start=1):
             parts += self._call(call)
-            if number < len(turn.calls) and (reason := self.stop_calls(self.log[-1])):
+            if number == len(turn.calls):
+                break
+            reason = self.stop_calls(self.log[-1])
+            if not reason and number == most:
+                reason = f"a turn can make at most {most} calls"
+            if reason:
                 return parts + self._skip(turn.calls[number:], reason)
         return parts
 

@@ -9,6 +9,7 @@
     ├── DataError                           a row or a file cannot be read; names it
     │   ├── FileRefusedError (OSError)      a file is not a regular file, or is too large to read
     │   └── ImageError                      an image cannot be decoded, or is too large to decode
+    ├── CodeError                           a reward term, tool, environment or policy has a bug
     ├── EpisodeError                        an episode violates one of its invariants
     ├── EpisodeOverError (ResetNeeded)      step() was called after the end of the episode
     ├── ToolError                           a tool rejects a call; the policy reads the text
@@ -24,7 +25,8 @@ catches `ToolError`, and `ServiceError` aborts the episode; all other errors rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 import gymnasium.error
@@ -65,7 +67,7 @@ class UnknownNameError(ConfigurationError, KeyError):
     def __init__(self, kind: str, given: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(known)
         new = suggestion(given, names)
-        near = [new] if new else get_close_matches(given, names, n=1, cutoff=0.4)
+        near = [new] if new else _nearest(given, names)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none is registered"
         more = f" {advice}" if advice else ""
@@ -80,6 +82,23 @@ class UnknownNameError(ConfigurationError, KeyError):
     @override
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
         return (type(self), self._arguments)
+
+
+_VERSION = re.compile(r"-v\d+$")
+
+
+def _nearest(given: str, names: Sequence[str]) -> list[str]:
+    """Return the name that is most like a given one, without regard to case, or an empty list.
+
+    An id is also found without its namespace and version: ``zoomvqa`` for ``visenv/ZoomVQA-v0``.
+    """
+    forms: dict[str, str] = {}
+    for name in names:
+        short = _VERSION.sub("", name.rpartition("/")[2])
+        for form in (name, short):
+            forms.setdefault(form.casefold(), name)
+    found = get_close_matches(given.casefold(), forms, n=1, cutoff=0.4)
+    return [forms[found[0]]] if found else []
 
 
 class UntrustedNameError(ConfigurationError):
@@ -131,6 +150,10 @@ class FileRefusedError(DataError, OSError):
 
 class ImageError(DataError):
     """Raised when an image cannot be decoded, or has too many pixels to be decoded."""
+
+
+class CodeError(VisenvError):
+    """Raised when the code of a user has a bug; the message names the object, file and line."""
 
 
 class EpisodeError(VisenvError):

@@ -139,12 +139,12 @@ def file_inside(root: Path, name: object) -> Path:
 
     Raises:
         DataError: If `name` is not the relative path of a file below `root`, also after following
-            links.
+            links (`leads_inside`).
     """
     if not is_relative(name):
         raise DataError(f"the name {name!r:.200} must be a path below {root}")
     path = root / str(name)
-    if _has_link(root, path) and not _is_inside(root, path):
+    if _has_link(root, path) and not leads_inside(root, path):
         raise DataError(f"{path} is a link to a place outside of {root}")
     return path
 
@@ -171,8 +171,27 @@ def _has_link(root: Path, path: Path) -> bool:
     return False
 
 
-def _is_inside(root: Path, path: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+def leads_inside(root: Path, path: Path) -> bool:
+    """Return whether a path stays in a folder after following links.
+
+    A data set of the Hugging Face Hub is a folder of links to files of the same download
+    (``<repository>/snapshots/<commit>`` and ``<repository>/blobs``); these count as inside.
+    """
+    target = Path(os.path.realpath(path))
+    inside = Path(os.path.realpath(root))
+    if target.is_relative_to(inside):
+        return True
+    blobs = _blobs_of(inside)
+    return blobs is not None and target.parent == blobs
+
+
+def _blobs_of(folder: Path) -> Path | None:
+    """Return the folder of the files of a snapshot of the hub, or None for any other folder."""
+    for commit in (folder, *folder.parents):
+        if commit.parent.name == "snapshots":
+            blobs = commit.parent.with_name("blobs")
+            return blobs if blobs.is_dir() and not blobs.is_symlink() else None
+    return None
 
 
 def is_image_name(name: str) -> bool:

@@ -20,6 +20,7 @@ from visenv.data.open import data_set_name
 from visenv.data.source import Source
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.options import split_place
 from visenv.plugins import describe_error
 from visenv.policy import Policy
 from visenv.registration import MODELS, env_spec, load, title_of
@@ -156,8 +157,12 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
         folder: The folder in which a tiny model is built, unless it exists.
         seed: Seed of the weights of a tiny model.
+
+    Raises:
+        UnknownNameError: If the name is like that of a tiny model, and no folder has it.
     """
     if name not in MODELS:
+        _check_not_misspelled(name)
         return name
     if not folder.exists():
         # The final name is complete.
@@ -167,6 +172,16 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     return folder
 
 
+def _check_not_misspelled(name: str) -> None:
+    """Raise an error for a name such as ``tiny-zom``, for which the hub would be asked.
+
+    Raises:
+        UnknownNameError: If the name begins as those of tiny models; suggests the nearest.
+    """
+    if name.startswith("tiny") and "/" not in name and not Path(name).exists():
+        raise UnknownNameError("tiny model", name, MODELS)
+
+
 def training_data(data: str) -> str:
     """Return a data set with the split to train on, if its class does not use that by default.
 
@@ -174,11 +189,18 @@ def training_data(data: str) -> str:
         data: The name of a data set; see `visenv.data.open.open_data`.
     """
     split = getattr(load("data set", data_set_name(data)), "training_split", "")
-    place, _, query = data.partition("?")
+    place, query = _split(data)
     options = [option for option in query.split("&") if option]
     if not split or any(option.startswith("split=") for option in options):
         return data
     return f"{place}?{'&'.join([*options, f'split={split}'])}"
+
+
+def _split(data: str) -> tuple[str, str]:
+    """Return the name of a data set without its options, and the options."""
+    name = data_set_name(data)
+    place, query = split_place(data[len(name) + 1 :])
+    return f"{name}:{place}", query
 
 
 def held_out_data(data: str) -> str | None:
@@ -187,7 +209,7 @@ def held_out_data(data: str) -> str | None:
     Args:
         data: The name of a data set; see `visenv.data.open.open_data`.
     """
-    place, _, query = data.partition("?")
+    place, query = _split(data)
     splits = getattr(load("data set", data_set_name(data)), "splits", ())
     held_out = next((each for each in ("val", "dev", "test") if each in splits), None)
     if held_out is None:

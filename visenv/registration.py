@@ -265,6 +265,7 @@ WRAPPERS: dict[str, str] = {
     "NoTool": "visenv.evaluation.controls:NoTool",
     "ShuffledResults": "visenv.evaluation.controls:ShuffledResults",
     "NativeActions": "visenv.envs.libero.native:NativeActions",
+    "RewardWrapper": "visenv.rewards.wrapper:RewardWrapper",
     "ClipReward": "gymnasium.wrappers.transform_reward:ClipReward",
     "TimeLimit": "gymnasium.wrappers.common:TimeLimit",
     "OrderEnforcing": "gymnasium.wrappers.common:OrderEnforcing",
@@ -305,10 +306,12 @@ def load(kind: str, name: str) -> Any:
             ``"module:Id"``; see `env_spec`.
 
     Raises:
-        UnknownNameError: If there is no such name; suggests the nearest.
+        UnknownNameError: If there is no such kind or name; suggests the nearest.
         UntrustedNameError: If a received file gives ``"module:attribute"`` (`visenv.received`).
         ConfigurationError: If the object cannot be imported; the message names the missing extra.
     """
+    if kind not in TABLES:
+        raise UnknownNameError("kind of object", kind, TABLES)
     if kind == "environment":
         entry_point: Any = env_spec(name).entry_point
         return entry_point if callable(entry_point) else _import(kind, name, entry_point)
@@ -419,7 +422,9 @@ def register_all() -> None:
 def register(env_id: str, entry_point: str, **options: Any) -> None:
     """Register one environment with Gymnasium, with visenv's episode pool for `gym.make_vec`.
 
-    An id that is already registered with the same entry point remains unchanged.
+    An id that is already registered with the same entry point remains unchanged. Gymnasium's checks
+    at the first reset and step are off, because they make an environment unusable if its first
+    reset raises, as for a row that cannot be read; `visenv validate` runs stricter ones.
 
     Args:
         env_id: The id for `gym.make`.
@@ -433,5 +438,5 @@ def register(env_id: str, entry_point: str, **options: Any) -> None:
         entry_point,
         order_enforce=False,  # `VisEnv.step` checks this itself
         vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
-        **options,
+        **{"disable_env_checker": True, **options},
     )

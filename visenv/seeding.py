@@ -1,8 +1,21 @@
-"""Converts a stream of random numbers to the seeds that `reset` takes."""
+"""Converts a stream of random numbers to the seeds that `reset` takes.
+
+A seed tells whether its sample is held out: `HELD_OUT` is added to the seeds of an evaluation if
+the source keeps documents, worlds or states apart for it (`visenv.data.source.HeldOutSource`). All
+players, saved episodes and rescoring then agree about the sample.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+
+HELD_OUT = 2**63
+"""The first seed of held-out samples. Training uses the seeds below."""
+
+
+def is_held_out(seed: int | None) -> bool:
+    """Return whether the sample of a seed is held out from training."""
+    return seed is not None and seed >= HELD_OUT
 
 
 def seeds(stream: np.random.SeedSequence, count: int) -> list[int]:

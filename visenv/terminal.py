@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,11 @@ def printable(text: object, keep: str = "") -> str:
         return character if character in keep else character.encode("unicode_escape").decode()
 
     return _HIDDEN.sub(escaped, str(text))
+
+
+def shell_word(text: object) -> str:
+    """Return a path as one word of a command that a person copies into a shell."""
+    return shlex.quote(printable(text))
 
 
 def printable_lines(text: object) -> str:

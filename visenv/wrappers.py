@@ -41,9 +41,18 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
         given.pop("self", None)
         extra = given.pop("kwargs", {})
         given.pop("env", None)
+        given = cls.saved_arguments(given)
         # A copy of a judge or of a model would be as large as the original, or may be impossible.
         RecordConstructorArgs.__init__(wrapper, _disable_deepcopy=True, **given, **extra)
         return wrapper
+
+    @classmethod
+    def saved_arguments(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the constructor as the spec contains them, if possible as JSON.
+
+        A subclass overrides this method if its constructor also accepts another form of them.
+        """
+        return arguments
 
     def __init__(self, env: gym.Env[Observation, str]) -> None:
         gym.Wrapper.__init__(self, env)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from visenv.errors import RunError
+from visenv.errors import RunError, UnknownNameError
 from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.terminal import rich_text
@@ -19,8 +20,10 @@ from visenv.viewer import write_report
 
 from ..trainer import Trainer
 from ..trainer.distributed import DistributedContext
+from ..trainer.evaluation import Scores
 from ..trainer.interrupt import sigterm_interrupts
 from ..trainer.metrics import read_metrics
+from ..trainer.spread import spread_warnings
 from . import parts
 from .curves import draw_curves
 from .demonstrations import find_demonstrations, phase_seed
@@ -226,11 +229,29 @@ class Experiment:
             self.folder / "evaluation" / label.replace(", ", "-").replace(" ", "-"),
             self.processes,
         )
+        if not self.results.scores:
+            self._check_metrics(scores)
         self.results.add(label, scores)
         for env, ways in scores.items():
             named = f" ({env})" if len(scores) > 1 else ""
             told_ways = "; ".join(f"{way} {score}" for way, score in ways.items())
             self.console.print(rich_text(f"{label}{named}: {told_ways}"))
+
+    def _check_metrics(self, scores: Scores) -> None:
+        """Compare the metrics of the recipe with those of the first evaluation.
+
+        Raises:
+            UnknownNameError: If a metric is missing and looks like a misspelled one.
+        """
+        known = {"reward"}
+        for ways in scores.values():
+            for score in ways.values():
+                known |= score.metrics.keys()
+        for name in self.recipe.evaluation.metrics:
+            if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
+                raise UnknownNameError("metric of the environments", name, known)
+            if name not in known:
+                self.console.print(rich_text(f"No held-out episode has the metric {name!r}."))
 
     def _evaluate_baselines(self) -> None:
         """Score the baselines with the model before the first phase of RL."""
@@ -245,6 +266,9 @@ class Experiment:
         for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(rich_text(f"Report: {write_report(self.folder)}"))
+        for path in logs:
+            for warning in spread_warnings(path) if path.exists() else ():
+                self.console.print(rich_text(f"Warning: phase {path.parent.name}: {warning}"))
 
 
 def headline_metrics(recipe: Recipe) -> tuple[str, ...]:

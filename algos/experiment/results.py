@@ -126,6 +126,10 @@ class Results:
         columns = {
             name: [_cell(ways, name) for _, _, ways in rows] for name in (*metrics, "reward")
         }
+        if any(each.aborted for _, _, ways in rows for each in ways.values()):
+            columns["aborted"] = [
+                " / ".join(str(ways[way].aborted) for way in WAYS) for _, _, ways in rows
+            ]
         yield from fitting_tables("Held-out episodes, greedy / sampled", labels, columns, width)
 
     def _save(self) -> None:

@@ -51,11 +51,12 @@ class HeldOutScore:
     """Holds means over the held-out episodes of one environment and one sampling mode.
 
     Attributes:
-        episodes: Number of episodes that were not aborted.
-        reward: Mean reward; NaN if every episode was aborted.
+        episodes: Number of episodes; an aborted one counts as 0 in the means.
+        reward: Mean reward; NaN if there is no episode.
         metrics: Means of the metrics by name.
         intervals: Half widths of the 95 % intervals of the metrics.
         kinds: Means of the metrics by kind of sample, if there are several kinds.
+        aborted: Number of episodes that were aborted.
     """
 
     episodes: int
@@ -63,6 +64,7 @@ class HeldOutScore:
     metrics: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, dict[str, float]] = field(default_factory=dict)
+    aborted: int = 0
 
     @classmethod
     def of(cls, episodes: Sequence[Episode]) -> HeldOutScore:
@@ -80,6 +82,7 @@ class HeldOutScore:
                 for row in rows
                 if row.label != "mean of groups"
             },
+            first.aborted,
         )
 
     def value(self, metric: str) -> float | None:
@@ -90,7 +93,8 @@ class HeldOutScore:
     def __str__(self) -> str:
         accuracy = self.metrics.get("accuracy")
         said = "" if accuracy is None else f"accuracy {accuracy:.3f}, "
-        return f"{said}reward {self.reward:.3f}"
+        lost = f", {self.aborted} of {self.episodes} episodes aborted" if self.aborted else ""
+        return f"{said}reward {self.reward:.3f}{lost}"
 
 
 Scores = Mapping[str, Mapping[str, HeldOutScore]]
@@ -177,6 +181,7 @@ def flattened(scores: Scores) -> dict[str, float]:
         for way, score in ways.items():
             prefix = f"eval/{env}/{way}"
             flat[f"{prefix}/reward"] = score.reward
+            flat[f"{prefix}/aborted"] = score.aborted
             flat |= {f"{prefix}/{name}": value for name, value in score.metrics.items()}
             for kind, metrics in score.kinds.items():
                 flat |= {f"{prefix}/{name}/{kind}": value for name, value in metrics.items()}

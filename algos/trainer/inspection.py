@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from visenv.episodes import write_episodes
-from visenv.errors import EpisodeError
+from visenv.evaluation.finite import require_finite_reward
 from visenv.files import output_folder, replacing
-from visenv.types import Episode, Group
+from visenv.types import Group
 
 from .credit import TrainingSegment
 from .distributed import DistributedContext
@@ -72,17 +71,4 @@ def require_finite_rewards(groups: Sequence[Group]) -> None:
         EpisodeError: If a reward is not a finite number. The message names the episode.
     """
     for episode in (each for group in groups for each in group):
-        if not math.isfinite(episode.reward):
-            raise EpisodeError(
-                f"{_place(episode)} has the reward {episode.reward}, of the terms "
-                f"{dict(episode.terms)}; rewards must be finite numbers: correct the term, or let "
-                "the environment abort the episode"
-            )
-
-
-def _place(episode: Episode) -> str:
-    sample = f"sample {episode.sample_id!r}, " if episode.sample_id else ""
-    return (
-        f"the episode of {episode.env_id} with {sample}seed {episode.seed} (group {episode.group}, "
-        f"member {episode.member})"
-    )
+        require_finite_reward(episode)

@@ -13,7 +13,7 @@ import numpy as np
 from visenv.decoding.files import read_lines
 from visenv.decoding.json_text import WRONG_VALUES, read_json
 from visenv.errors import RunError
-from visenv.evaluation.summary import tool_metrics
+from visenv.evaluation.values import tool_metrics
 from visenv.files import check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
 

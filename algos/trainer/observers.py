@@ -13,6 +13,7 @@ from .display import Display
 from .distributed import DistributedContext
 from .evaluation import EvaluationResult
 from .metrics import MetricsLog
+from .spread import spread_warnings
 from .trackers import Trackers
 
 
@@ -45,6 +46,7 @@ class Observers:
         self._state = state
         self._callbacks = callbacks
         self._processes = processes
+        self._stage = stage
         first, folder, step = processes.first, state.folder, state.step
         self._display = Display(label, state.steps, step, episodes, shown=first)
         self._log = MetricsLog(folder / "metrics.jsonl", step, stage) if first else None
@@ -112,7 +114,13 @@ class Observers:
             callback.on_evaluate(self._state, evaluated.metrics)
 
     def end(self) -> None:
-        """Notify that the run has ended."""
+        """Notify that the run has ended, and warn if no group had different rewards.
+
+        An experiment repeats no warning of a phase: it prints them after its tables.
+        """
+        if self._processes.first and not self._stage:
+            for warning in spread_warnings(self._state.folder / "metrics.jsonl"):
+                self._display.say(f"Warning: {warning}")
         for callback in self._callbacks:
             callback.on_train_end(self._state)
 

@@ -89,7 +89,7 @@ def make_doc(
     *,
     data: str | Source = "procedural",
     candidates: int = 2,
-    documents: tuple[int, int] = (0, 10_000),
+    documents: Sequence[int] | None = None,
     ranker: str | PageRanker = "bm25",
     zoom: bool = False,
     **settings: Unpack[ArmSettings],
@@ -100,8 +100,8 @@ def make_doc(
         data: ``"procedural"`` (fictional reports with exact ground truth), real documents such
             as ``"pdf:<folder>"`` or ``"armbench:<folder>"``, or a `Source` with a ``library``.
         candidates: Number of responses in a procedural sample: 1, 2 or 4.
-        documents: The range of seeds of the procedural documents, as (first, last + 1). Different
-            seeds give different documents, so that held-out documents are unseen.
+        documents: The range of seeds of the procedural documents, as (first, last + 1); by default
+            0 to 9,999, and 10,000 to 19,999 in evaluations, so that held-out documents are unseen.
         ranker: The ranking of pages for a query: ``"bm25"`` over their text, ``"text:<index>"`` or
             ``"clip:<index>"`` by meaning (``visenv index`` builds the index), or a `PageRanker`.
         zoom: Whether shown pages can be enlarged, with the tool of ArmZoom.
@@ -119,9 +119,7 @@ def make_doc(
 
     chosen = choose("visenv/ArmDoc-v0", make_doc, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
-    procedural = ReportsWorld(
-        chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
-    )
+    procedural = ReportsWorld(chosen.preset.world, documents=documents, candidates=(candidates,))
     if data == "procedural":
         source: Source = procedural
     else:
@@ -238,7 +236,7 @@ def make_vqa(
 def make_doc_vqa(
     *,
     data: str | Source = "procedural",
-    documents: tuple[int, int] = (0, 10_000),
+    documents: Sequence[int] | None = None,
     ranker: str | PageRanker = "bm25",
     zoom: bool = False,
     judge: str = "rules",
@@ -250,7 +248,7 @@ def make_doc_vqa(
         data: ``"procedural"`` (fictional reports with exact ground truth),
             ``"mp_docvqa:<folder>"``, ``"mmlongbench:<folder>"``, or a `Source` with a
             ``library``.
-        documents: The range of seeds of the procedural documents, as (first, last + 1).
+        documents: The range of seeds of the procedural documents, see `make_doc`.
         ranker: The ranking of pages for a query, see `make_doc`.
         zoom: Whether shown pages can be enlarged, with the tool of ArmVQA.
         judge: Scores answers: ``"rules"`` (only the data set's own rule), or a scorer such as
@@ -269,7 +267,7 @@ def make_doc_vqa(
 
     chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
-    procedural = ReportQuestions(chosen.preset.world, documents=tuple(documents))
+    procedural = ReportQuestions(chosen.preset.world, documents=documents)
     if data == "procedural":
         source: Source = procedural
     else:

@@ -152,8 +152,8 @@ def read_extracted(text: str) -> str:
         ReplyError: If the reply has another form.
     """
     found = json_reply(text)
-    if list(found) != ["answer"]:
-        raise ReplyError(f"expected the one key 'answer', got {list(found)!r:.100}")
+    if "answer" not in found:
+        raise ReplyError(f"expected the key 'answer', got {list(found)!r:.100}")
     answer = found["answer"]
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
         raise ReplyError(f"expected a text, got {answer!r:.100}")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from visenv.data.source import Source
+from visenv.data.source import Source, require_no_images
 from visenv.env import EpisodeLimits, Observation
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
@@ -161,7 +161,12 @@ class HouseEnv(RebuiltPrompt):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Return the first prompt; the list of actions depends on the house."""
+        """Return the first prompt; the list of actions depends on the house.
+
+        Raises:
+            DataError: If the sample has images: the frames come from the simulator.
+        """
+        require_no_images(self.sample, type(self).__name__)
         self.act.begin(self.sample)
         self.grammar = grammar = self._grammar(self.simulation.dialect.names)
         self._frames, self._shown = [], 0

@@ -54,7 +54,8 @@ def make(
         reward: ``"success"`` or ``"outcome"``.
         tasks: Indices of the tasks of a suite; all by default.
         states: Indices of the stored initial states, or the number of the first ones; all 50 by
-            default.
+            default. Without `states`, the samples of ``"solved"`` are divided: evaluations play
+            every fifth state of a task, and training the others.
         layout_seed: The seed of LIBERO when a task is loaded; it determines the poses of the
             fixtures, which the stored states do not contain.
         actions: ``"bins"`` (integers from 0 to 254) or ``"native"`` (``{"values": …}`` with numbers

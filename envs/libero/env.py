@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from visenv.data.source import Source
+from visenv.data.source import Source, require_no_images
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.grammar import ActionChunkGrammar, ParsedTurn, ToolCall
 from visenv.grammar.action_chunk import TOOL
@@ -99,7 +99,12 @@ class Libero(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Return the message with frames and task; set the step limit of the suite."""
+        """Return the message with frames and task; set the step limit of the suite.
+
+        Raises:
+            DataError: If the sample has images: the frames come from the simulator.
+        """
+        require_no_images(self.sample, type(self).__name__)
         table = LEROBOT_LIMITS if self.preset.limits == "lerobot" else STEP_LIMITS
         steps = self.preset.env_steps or table[self.truth.suite]
         self.limits = self.limits._replace(env_steps=steps)

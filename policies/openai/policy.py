@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -16,6 +17,10 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
 from visenv.scorers.chat import ChatChoice, ChatClient
 from visenv.types import FinishReason, Message, Reply, Sampling, TurnRequest
+
+from .reasoning import JoinedReply, SplitReply, joined
+
+_log = logging.getLogger(__name__)
 
 RegexField = Literal["structured_outputs", "guided_regex", "regex"]
 _REGEX_FIELDS = ("structured_outputs", "guided_regex", "regex")
@@ -54,7 +59,8 @@ class OpenAIPolicy(Policy[ChatSession]):
             vLLM's ``"structured_outputs"``, the ``"guided_regex"`` of vLLM before 0.11, or SGLang's
             ``"regex"``. None sends no expression, so that turns are not constrained.
         extra: Further fields of the request body, which override other fields, for example
-            ``{"top_p": 0.9}`` or ``{"logprobs": True}``.
+            ``{"top_p": 0.9}`` or ``{"logprobs": True}``. None removes a field, as in
+            ``{"max_tokens": None, "max_completion_tokens": 512}``.
         timeout: Most seconds of one attempt.
         retries: Further attempts after a failure that may be temporary (`ChatClient`).
         concurrency: Most requests at the same time.
@@ -87,6 +93,7 @@ class OpenAIPolicy(Policy[ChatSession]):
         self.prefill = prefill
         self.regex_field = regex_field
         self.extra = dict(extra or {})
+        self._warned = False
         self.client = ChatClient(
             base_url,
             key_variable=key_variable,
@@ -110,18 +117,28 @@ class OpenAIPolicy(Policy[ChatSession]):
         empty, because generic servers send no ids. A finish reason other than ``"stop"`` and
         ``"length"`` (such as a content filter, or an aborted request) becomes ``"abort"``.
 
+        Reasoning that the server splits off is put back in the form that the environment asks for
+        (`visenv.policies.openai.reasoning`). A reply whose tokens were all used for reasoning is a
+        turn that was cut.
+
         Raises:
             PolicyError: If the server cannot be reached, refuses, or sends no text.
         """
         messages = await asyncio.to_thread(session.encoded)
         choice = await self.client.complete(self._body(messages, request, sampling))
-        if choice.message.content is None:
+        is_cut = choice.finish_reason == "length"
+        content, thought = choice.message.content, choice.message.thought
+        if content is None and not thought and not is_cut:
             raise PolicyError(
                 f"{self.model} sent no text (finish reason {choice.finish_reason!r}). If the "
-                "server splits off reasoning or tool calls, switch its parsers off: the "
-                "environment's grammar reads the whole text."
+                "server splits off tool calls, switch its parsers off: the environment's grammar "
+                "reads the whole text."
             )
-        text, cut = _whole_turn(choice.message.content, choice, request, self.prefill)
+        if is_cut and not (content or "").strip():
+            self._warn_once()
+        reply_as_sent = SplitReply(content or "", thought, is_cut)
+        whole = joined(reply_as_sent, session.messages, request, self.prefill)
+        text, cut = _whole_turn(whole, choice, request, self.prefill)
         finish: FinishReason = "stop" if cut else _FINISH.get(choice.finish_reason, "abort")
         reply = Reply(text, np.zeros(0, np.int32), _logprobs(choice), finish)
         session.said(reply)
@@ -145,7 +162,17 @@ class OpenAIPolicy(Policy[ChatSession]):
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         if self.regex_field is not None and request.regex is not None:
             body |= self._constraint(request.prefill, request.regex)
-        return body | self.extra
+        return {name: value for name, value in (body | self.extra).items() if value is not None}
+
+    def _warn_once(self) -> None:
+        """Warn once that a reply was used up by reasoning."""
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "%s used all tokens of a turn (max_tokens) for its reasoning; the turn counts as "
+                "one that was cut. Allow more tokens, or make the model reason less.",
+                self.model,
+            )
 
     def _constraint(self, prefix: str, regex: str) -> dict[str, Any]:
         """Return the constraint for the server.
@@ -164,11 +191,12 @@ class OpenAIPolicy(Policy[ChatSession]):
 
 
 def _whole_turn(
-    content: str, choice: ChatChoice, request: TurnRequest, prefill: bool
+    reply: JoinedReply, choice: ChatChoice, request: TurnRequest, prefill: bool
 ) -> tuple[str, bool]:
     """Return the turn from prefix to stop string, and whether text after that was removed."""
+    content = reply.text
     prefix = request.prefill if prefill and not content.startswith(request.prefill) else ""
-    start = len(request.prefill) if prefill else 0
+    start = max(len(request.prefill) if prefill else 0, len(prefix) + reply.thought_end)
     text = prefix + content
     ends = [text.find(stop, start) + len(stop) for stop in request.stop if stop in text[start:]]
     if ends:

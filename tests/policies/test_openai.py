@@ -183,7 +183,7 @@ def test_extra_fields_win(server: Server) -> None:
     server.script = [said("x")]
     ask_once(OpenAIPolicy("m", server.url, extra={"top_p": 0.9, "seed": None}))
     assert server.bodies[0]["top_p"] == 0.9
-    assert server.bodies[0]["seed"] is None
+    assert "seed" not in server.bodies[0]
 
 
 @pytest.mark.attack("keys: an API key is read at each request, and never saved, logged or pickled")
@@ -485,6 +485,26 @@ def test_null_content_gives_the_reason_and_the_remedy(server: Server) -> None:
     with pytest.raises(PolicyError, match=r"no text \(finish reason 'tool_calls'\).*parsers off"):
         ask_once(OpenAIPolicy("m", server.url))
     assert len(server.bodies) == 1
+
+
+def test_reply_whose_tokens_were_all_reasoning_is_a_turn_that_was_cut(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.script = [said(None, "length"), said("", "length")]
+    policy = OpenAIPolicy("m", server.url)
+    for _ in range(2):
+        reply = ask_once(policy)
+        assert (reply.text, reply.finish_reason) == ("", "length")
+    assert caplog.text.count("used all tokens of a turn") == 1
+
+
+def test_field_of_extra_that_is_none_is_not_sent(server: Server) -> None:
+    server.script = [said("fine")]
+    extra = {"max_tokens": None, "max_completion_tokens": 512}
+    ask_once(OpenAIPolicy("m", server.url, extra=extra))
+    (body,) = server.bodies
+    assert "max_tokens" not in body
+    assert body["max_completion_tokens"] == 512
 
 
 def test_empty_content_is_a_turn(server: Server) -> None:

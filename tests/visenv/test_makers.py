@@ -8,6 +8,7 @@ import pytest
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_id, find_model, held_out_data, settings
+from visenv.registration import load
 
 
 def test_namespace_may_be_left_out() -> None:
@@ -44,6 +45,20 @@ def test_checkpoint_is_its_own_name(tmp_path: Path) -> None:
         "Qwen/Qwen2.5-VL-3B-Instruct"
     )
     assert not any(tmp_path.iterdir())
+
+
+def test_misspelled_tiny_model_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"no tiny model called 'tiny-zom'.*Did you mean"):
+        find_model("tiny-zom", tmp_path / "model")
+    assert find_model("lab/tiny-zom", tmp_path / "model") == "lab/tiny-zom"
+
+
+def test_names_are_suggested_without_regard_to_case_namespace_and_version() -> None:
+    for given in ("zoomvqa", "ZOOMVQA", "zoom_vqa", "visenv/zoomvqa"):
+        with pytest.raises(UnknownNameError, match="Did you mean 'visenv/ZoomVQA-v0'"):
+            env_id(given)
+    with pytest.raises(UnknownNameError, match=r"no kind of object called 'polcy'.*'policy'"):
+        load("polcy", "oracle")
 
 
 @pytest.mark.component("torch", "transformers")

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError
-from visenv.options import read_options
+from visenv.options import read_options, split_place
+
+
+def test_folder_may_have_a_question_mark_in_its_name(tmp_path: Path) -> None:
+    assert split_place("no/such?split=val") == ("no/such", "split=val")
+    assert split_place("no/such") == ("no/such", "")
+    folder = tmp_path / "which one?"
+    (folder / "a?b").mkdir(parents=True)
+    assert split_place(f"{folder}") == (f"{folder}", "")
+    assert split_place(f"{folder}?split=val") == (f"{folder}", "split=val")
+    assert split_place(f"{folder}/a?b?split=val&x=?") == (f"{folder}/a?b", "split=val&x=?")
+    assert split_place(f"{folder}/c?split=val") == (f"{tmp_path}/which one", "/c?split=val")
+    assert split_place("a\0?b" * 9_000)[0] == "a\0"
 
 
 def test_options_are_pairs() -> None:

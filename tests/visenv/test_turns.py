@@ -11,8 +11,8 @@ import pytest
 from typing_extensions import override
 
 from tests.environments import IDS
-from visenv.env import EpisodeLimits, VisEnv
-from visenv.errors import ServiceError
+from visenv.env import MOST_CALLS, EpisodeLimits, VisEnv
+from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector
@@ -129,6 +129,26 @@ def test_limit_of_environment_steps_stops_the_turn_and_truncates() -> None:
     skipped = [event for event in info["step"].events if isinstance(event, CallSkipped)]
     assert [each.reason for each in skipped] == ["the limit of 2 environment steps is reached"] * 2
     assert info["step"].events[-1] == Truncated(0, "env steps")
+
+
+def test_limit_of_calls_stops_the_turn() -> None:
+    *_, info = take(planner(turn_calls=2), "1 1 1 1")
+    kinds = [type(event).__name__ for event in info["step"].events]
+    assert kinds == ["TurnTaken", "ToolCalled", "ToolCalled", "CallSkipped", "CallSkipped"]
+    assert (
+        "2 further calls of this turn were not carried out: a turn can make at most 2 calls."
+        in (info["step"].messages[0].plain())
+    )
+    *_, info = take(planner(), "1 " * 80)
+    called = [event for event in info["step"].events if isinstance(event, ToolCalled)]
+    assert len(called) == 6  # the goal
+    *_, info = take(planner(toy.Adder), "1 " * 80)
+    called = [event for event in info["step"].events if isinstance(event, ToolCalled)]
+    assert len(called) == MOST_CALLS
+    *_, info = take(planner(toy.Adder, turn_calls=None), "1 " * 80)
+    assert len(info["step"].events) == 81
+    with pytest.raises(ConfigurationError, match="turn_calls must be at least 1"):
+        planner(turn_calls=0)
 
 
 def test_environment_steps_count_over_turns() -> None:

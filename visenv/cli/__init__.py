@@ -15,13 +15,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from visenv import __version__
-from visenv.errors import UnknownNameError, VisenvError
+from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.old_names import check_options
 from visenv.registration import load
 from visenv.terminal import make_messages_printable, printable_lines
+from visenv.user_code import bug_in
 
 _OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """A name ``module:attribute`` of a person's own object, or of a data set in a folder."""
+
+
+_TRAIN_HELP = """\
+usage: visenv train [RECIPE] [--<field of the recipe> VALUE …]
+
+Train a model by a recipe: phases, evaluation, controls, report. RECIPE is the name of a recipe of
+visenv, such as zoom_tiny, or a TOML file.
+
+The options are the fields of the recipe, such as --phases.rl.steps 100. They are listed here if the
+packages for training are installed: pip install 'visenv[train]'."""
 
 
 class Command(NamedTuple):
@@ -104,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append("")  # so that module:Class is also found in the current folder
     try:
         if words[0] == "train":  # its options are in the recipes, which load PyTorch
-            load("recipe", "train")(words[1:])
+            _train(words[1:])
         else:
             _command(words[0], words[1:]).run()
     except BrokenPipeError:  # the reader closed the pipe, as in `visenv list | head`
@@ -113,10 +124,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (VisenvError, OSError) as error:
         print(f"visenv: {printable_lines(error)}", file=sys.stderr)
         return 1
+    except Exception as error:
+        # A bug in a user's code gets one sentence. Any other bug needs its traceback.
+        sentence = bug_in(error)
+        if not sentence:
+            raise
+        print(f"visenv: {printable_lines(sentence)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as interrupt:
         print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return 130
     return 0
+
+
+def _train(words: Sequence[str]) -> None:
+    """Run `visenv train`; without PyTorch, its help says what is missing.
+
+    Raises:
+        ConfigurationError: If a package for training is not installed.
+    """
+    try:
+        train = load("recipe", "train")
+    except ConfigurationError as error:
+        if not {"-h", "--help"} & set(words):
+            raise
+        print(_TRAIN_HELP, printable_lines(error), sep="\n\n")
+        return
+    train(words)
 
 
 def _names_code(words: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ class CardCommand:
     data: DataName = None
     """Data set of the episodes, for example rows:my.jsonl; by default that of the environment."""
     picture: Path | None = None
-    """WebP file to write an animation of the oracle's episode to."""
+    """File to write an animation of the oracle's episode to; its name ends with .webp."""
 
     def run(self) -> None:
         """Print the card, and write the animation."""
@@ -36,6 +36,10 @@ class CardCommand:
         from visenv.files import replacing
 
         check_at_least(0, episodes=self.episodes)
+        if self.picture is not None and self.picture.suffix.lower() != ".webp":
+            raise ConfigurationError(
+                f"--picture writes WebP: name a .webp file, not {self.picture}."
+            )
         card = make_card(self.env, self.episodes, self.data)
         Console().print(WrappedMarkdown(printable_lines(card_markdown(card))))
         if self.picture is not None:

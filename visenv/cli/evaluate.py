@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import ControlName, DataName, PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
-from visenv.terminal import printable
+from visenv.terminal import printable, shell_word
 
 if TYPE_CHECKING:
     from visenv.evaluation.summary import ControlRow, Summary
@@ -23,22 +23,28 @@ Totals = Callable[[Sequence["Episode"]], dict[str, float]]
 """Computes the scores of a data set that are not means over episodes."""
 
 
+_ORACLE = "oracle"
+
+
 @dataclass(frozen=True)
 class EvaluateCommand:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
     The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
-    over samples. Rows that cannot be read are listed, and so are episodes that were aborted after a
-    failure; neither are part of the means. With --out, each episode is written when it ends. If the
-    command is killed, run it again: it plays the missing episodes.
+    over samples. Every episode counts: an episode that was aborted after a failure is listed and
+    counts as 0. Rows that cannot be read are listed, and are no episodes. If every episode was
+    aborted, the exit status is 1. With --out, each episode is written when it ends. If the command
+    is killed, run it again: it plays the missing episodes.
     """
 
     env: Annotated[str, Positional, arg(metavar="ENV")] = ""
     """Id (visenv/ may be omitted), module:Id or module:Class; or a file of saved episodes (.jsonl)
     to summarize again.
     """
-    policy: PolicyName = "oracle"
-    """Name of a policy (visenv list), or module:Class."""
+    policy: PolicyName | None = None
+    """Name of a policy (visenv list), or module:Class; by default the oracle, which knows the
+    answers. --control needs another one.
+    """
     policy_option: Settings = field(default_factory=list)
     """An argument of the policy; may be given several times."""
     data: DataName = None
@@ -106,6 +112,7 @@ class EvaluateCommand:
     # ------------------------------------------------------------------ new episodes
 
     def _play(self) -> None:
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.evaluation.compare import control_row
@@ -116,12 +123,13 @@ class EvaluateCommand:
         from visenv.makers import env_id
         from visenv.scorers import Scorer
 
+        policy = self.policy or _ORACLE
         chosen = PlaySettings(
             command="eval",
             env=self.env,
             option=self.option,
             data=self.data,
-            policy=self.policy,
+            policy=policy,
             policy_option=self.policy_option,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
@@ -134,6 +142,12 @@ class EvaluateCommand:
         with closing(Player(chosen, self.concurrency, revise)) as player:
             for control in self.control:  # raises for a wrong name before any episode
                 controlled(player.make_env, control)
+            if self.control and self.policy is None:
+                raise ConfigurationError(
+                    "A control shows how much a policy depends on images or tools, and the oracle, "
+                    "which plays by default, knows the answers without them. Name the policy to "
+                    "measure, for example --policy openai --policy-option model=NAME."
+                )
             env = player.make_env()
             source = getattr(env.unwrapped, "source", None)
             # Unreadable rows are reported when the data set is opened; a row that fails later is an
@@ -143,24 +157,34 @@ class EvaluateCommand:
             specs = places(env, self.episodes, seed=self.seed, repeats=self.repeats)
             played = player.play(specs, self.out)
             controls: list[ControlRow] = []
-            title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
+            groups = [("", played)]
+            title = f"{env_id(self.env)}, {policy}, {self.data or 'held-out scenes'}"
             for control in self.control:
                 folder = None if self.out is None else self.out / control
                 under = player.play(specs, folder, control)
                 controls.append(control_row(control, played, under))
+                groups.append((f"the control {control}", under))
                 if folder is not None:
                     summary = summarize(under, unread, totals(under))
                     write_summary(folder, f"{title}, {control}", summary, under)
             env.close()
         self._report(title, summarize(played, unread, totals(played), controls), played)
+        if controls and policy == _ORACLE:
+            print(
+                "The oracle knows the answers without images and tools, so its differences under "
+                "controls say nothing about a model."
+            )
+        check_not_all_aborted(groups)
 
     # ------------------------------------------------------------------ saved episodes
 
     def _sum_up_saved(self) -> None:
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.evaluation.summary import summarize
 
         episodes = sorted(self._judged(), key=lambda each: (each.group, each.member))
         self._report(self.env, summarize(episodes), episodes)
+        check_not_all_aborted([("", episodes)])
 
     def _judged(self) -> list[Episode]:
         """Judge the saved episodes, write them to the output folder, and drop their messages."""
@@ -221,5 +245,5 @@ class EvaluateCommand:
                 print(printable(f"{status}: {item}: {reason}"))
         if self.out is not None:
             write_summary(self.out, title, summary, episodes)
-            out = printable(self.out)
-            print(f"written to {out}; look at the episodes: visenv view {out}")
+            view = f"visenv view {shell_word(self.out)}"
+            print(f"written to {printable(self.out)}; look at the episodes: {view}")

@@ -36,6 +36,7 @@ class IndexCommand:
 
     def run(self) -> None:
         """Embed the missing pages, and complete the index."""
+        from visenv.cli.failures import check_not_all_failed
         from visenv.cli.tables import progress
         from visenv.documents.library import FolderLibrary
         from visenv.documents.page_store import PageStore
@@ -47,6 +48,7 @@ class IndexCommand:
         embedder = open_embedder(self.embedder, self.model, self.device)
         pages = 0
         left_out: list[str] = []
+        problems: list[str] = []
         with (
             PageStore(self.out, embedder) as store,
             progress("documents", len(library.names)) as advance,
@@ -55,10 +57,12 @@ class IndexCommand:
                 try:
                     pages += store.ingest(library.document(name))
                 except DataError as error:
+                    problems.append(str(error))
                     left_out.append(f"left out: {printable(error)}")
                 advance()
             documents = len(store.documents)
         out = printable(self.out)
         print(*left_out, f"{pages} pages embedded, {documents} documents in {out}", sep="\n")
+        check_not_all_failed("documents were left out", len(library.names), problems)
         name = index_name(f"{self.embedder}:{self.out}", embedder.name)
         print(f'use it: gym.make("visenv/ArmDoc-v0", ranker="{printable(name)}", ...)')

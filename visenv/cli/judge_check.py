@@ -40,6 +40,7 @@ class JudgeCheckCommand:
         from rich.table import Table
 
         from visenv import background
+        from visenv.cli.failures import check_not_all_failed
         from visenv.registration import load
         from visenv.scorers import Scorer
         from visenv.scorers.evaluation import check_judge, read_items
@@ -55,3 +56,5 @@ class JudgeCheckCommand:
             table.add_row(rich_text(name), str(share))
         Console().print(table)
         print(f"without a verdict: {report.failed}")
+        reasons = [report.first_failure] * report.failed
+        check_not_all_failed("requests got no verdict", report.requests, reasons)

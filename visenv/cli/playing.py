@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from visenv.cli.tables import progress
 from visenv.evaluation.controls import controlled
+from visenv.evaluation.finite import require_finite_values
 from visenv.makers import env_id, env_maker, make_policy, settings
 from visenv.provenance import arguments_of
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv
@@ -107,6 +108,8 @@ class Player:
 
         Raises:
             RunError: If the folder cannot be used.
+            CodeError: If the code of a reward term, a tool or an environment has a bug.
+            EpisodeError: If a reward, a term or a metric is not a finite number.
         """
         make = self.make_env if control is None else controlled(self.make_env, control)
         chosen = self._chosen
@@ -119,6 +122,7 @@ class Player:
 
         async def played(spec: EpisodeSpec) -> Episode:
             episode = await collector.play(spec)
+            require_finite_values(episode)
             return episode if self._revise is None else await self._revise(episode)
 
         with ExitStack() as stack:

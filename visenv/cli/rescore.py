@@ -21,7 +21,8 @@ class RescoreCommand:
     """Compute the rewards of saved episodes again, from their events and ground truth.
 
     Each sample is read again from its data source, or generated again from its seed, and must equal
-    the sample that was played. Verdicts of judges are read from the file.
+    the sample that was played. Verdicts of judges are read from the file. An episode whose reward
+    or one of whose terms differs is counted as changed.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -43,6 +44,7 @@ class RescoreCommand:
 
     def run(self) -> None:
         """Compute the rewards, and print how many changed."""
+        from visenv.cli.failures import check_not_all_failed
         from visenv.episodes import read_episodes, write_episodes
         from visenv.errors import ConfigurationError
         from visenv.evaluation.rescore import Rescorer
@@ -56,9 +58,12 @@ class RescoreCommand:
         rescorer = Rescorer(options, ask_missing=self.ask, trust=self.trust)
         counts: Counter[str] = Counter()
         rescored: list[Episode] = []
+        failures: list[str] = []
         for episode in read_episodes(self.file):
             new = rescorer.rescore(episode)
             counts[_outcome(episode, new)] += 1
+            if episode.failure is not None:
+                failures.append(str(episode.failure))
             if self.out is not None:
                 rescored.append(new)
         rescorer.close()
@@ -69,9 +74,11 @@ class RescoreCommand:
         if self.out is not None:
             write_episodes(self.out, rescored)
             print(printable(f"written to {self.out}"))
+        check_not_all_failed("episodes were aborted", counts.total(), failures)
 
 
 def _outcome(old: Episode, new: Episode) -> str:
     if old.failure is not None:
         return "aborted"
-    return "equal" if new.reward.hex() == old.reward.hex() else "changed"
+    is_equal = new.reward.hex() == old.reward.hex() and dict(new.terms) == dict(old.terms)
+    return "equal" if is_equal else "changed"

@@ -16,7 +16,7 @@ from visenv.cli.arguments import (
     Settings,
     check_at_least,
 )
-from visenv.terminal import printable
+from visenv.terminal import printable, shell_word
 
 _ROLLOUT = 0x5EED_0A11
 
@@ -60,6 +60,7 @@ class RolloutCommand:
 
     def run(self) -> None:
         """Play and write the episodes, and print a summary."""
+        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
         from visenv.cli.tables import print_summary
         from visenv.evaluation.summary import summarize
@@ -90,8 +91,9 @@ class RolloutCommand:
         with closing(Player(chosen, self.concurrency)) as player:
             episodes = player.play(specs, self.out, self.control)
         print_summary(summarize(episodes))
-        out, path = printable(self.out), printable(self.out / EPISODES_FILE)
+        out, path = shell_word(self.out), printable(self.out / EPISODES_FILE)
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {out}")
+        check_not_all_aborted([("", episodes)])
 
     def _check(self) -> None:
         check_at_least(

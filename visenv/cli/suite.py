@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import PolicyName, Settings, check_at_least
+from visenv.cli.failures import check_not_all_failed
 from visenv.errors import ConfigurationError
 from visenv.files import check_no_link, output_folder, write_text
 from visenv.terminal import printable_lines
@@ -105,6 +106,7 @@ class SuiteCommand:
             folder = output_folder(self.out)
             write_text(folder / "suite.md", page)
             write_text(folder / "suite.json", json.dumps(as_json(suite, rows), indent=2) + "\n")
+        _check_not_all_aborted(rows)
 
     def _asked(self) -> list[_Asked]:
         """Return the policies of the table.
@@ -180,6 +182,20 @@ class SuiteCommand:
                 _play(suite, column, asked, player, specs, source, control)
                 for control in (None, *suite.controls)
             ]
+
+
+def _check_not_all_aborted(rows: Sequence[TableRow]) -> None:
+    """Raise an error if every episode of a row of the table was aborted.
+
+    Raises:
+        VisenvError: With the policy of the row.
+    """
+    for row in rows:
+        episodes = sum(each.episodes for each in row.results)
+        aborted = sum(each.aborted for each in row.results)
+        reason = next((each.failure for each in row.results if each.failure), "")
+        what = f"episodes of {row.label!r} were aborted"
+        check_not_all_failed(what, episodes, [reason] * aborted)
 
 
 def _play(

@@ -73,6 +73,9 @@ def print_comparison(comparison: Comparison) -> None:
         table.add_row(rich_text(row.metric), str(row.samples), *values)
     console = Console()
     console.print(table)
+    if any(comparison.aborted):
+        first, second = comparison.aborted
+        print(f"Aborted episodes count as 0: {first} in A, {second} in B.")
     left_out = comparison.only_first + comparison.only_second
     if left_out:
         print(
@@ -110,11 +113,10 @@ def _tools(rows: Sequence[ToolRow]) -> Table:
 
 def _controls(rows: Sequence[ControlRow]) -> Table:
     metric = rows[0].metric
-    table = _table("control", "samples", metric, f"{metric} lost, paired")
+    table = _table("control", "samples", "aborted", metric, f"{metric} lost, paired")
     for row in rows:
-        table.add_row(
-            rich_text(row.control), str(row.samples), _cell(row.value), _cell(row.difference)
-        )
+        counts = (str(row.samples), str(row.aborted))
+        table.add_row(rich_text(row.control), *counts, _cell(row.value), _cell(row.difference))
     return table
 
 

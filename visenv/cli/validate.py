@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from visenv.errors import VisenvError
 from visenv.makers import env_id, env_maker
 
 if TYPE_CHECKING:
-    from visenv.testing.validation import ValidationReport
+    from visenv.testing.validation import CheckResult, ValidationReport
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class ValidateCommand:
 
     The checks are those of `visenv.testing`: Gymnasium's own checker, determinism, pickling,
     hostile texts, the maximum reward for the oracle, the minimum for empty and random turns, and
-    rescoring. All checks run, even after a check has failed; the exit status is 1 if a check
-    failed.
+    rescoring. All checks run, even after a check has failed; each is reported when it ends, and the
+    exit status is 1 if a check failed.
     """
 
     env: EnvName
@@ -42,7 +43,6 @@ class ValidateCommand:
         Raises:
             VisenvError: If a check failed.
         """
-        from visenv.cli.tables import progress
         from visenv.testing.survival import require_hypothesis
 
         check_at_least(1, hostile=self.hostile)
@@ -51,8 +51,16 @@ class ValidateCommand:
         from visenv.testing.contract import CHECKS
         from visenv.testing.validation import validate
 
-        with progress("checks", len(CHECKS)) as advance:
-            report = validate(make, self.hostile, lambda _: advance())
+        done = 0
+
+        def show(check: CheckResult) -> None:
+            nonlocal done
+            done += 1
+            result = "passed" if check.passed else "FAILED"
+            place = f"{done}/{len(CHECKS)} {check.name.replace('_', ' ')}"
+            print(f"{place}: {result} in {check.seconds:.1f} s", file=sys.stderr, flush=True)
+
+        report = validate(make, self.hostile, show)
         name = env_id(self.env)
         if self.json:
             print(json.dumps(_as_json(name, report), indent=2))

@@ -9,13 +9,14 @@ begins a new conversation::
     trl             {"messages": [{"role", "content": [{"type": "image"}, {"type": "text", …}]}],
                     "images": ["images/…"]}
 
-The text has a marker for each image, at its place. A literal ``<image>`` in any text is broken by a
-blank, so that it is not read as a marker.
+The text has a marker for each image, at its place. A literal marker in any text (``<image>``, and
+LLaMA-Factory's ``<video>`` and ``<audio>``) is broken by a blank, so that it is not read as one.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +31,8 @@ from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
 from visenv.files import write_text
 from visenv.types import Episode, Message, all_images, flatten
+
+_OTHER_MEDIA = re.compile(r"<(video|audio)>")
 
 LAYOUTS = ("llama-factory", "trl")
 
@@ -117,7 +120,13 @@ def conversations(episode: Episode) -> Iterator[list[Message]]:
 
 
 def _marked(message: Message) -> str:
-    return flatten((message,))[0]
+    parts = [part if not isinstance(part, str) else _broken(part) for part in message.parts]
+    return flatten((Message(message.role, tuple(parts)),))[0]
+
+
+def _broken(text: str) -> str:
+    """Return a text whose literal markers of other media are broken by a blank."""
+    return _OTHER_MEDIA.sub(r"< \1>", text)
 
 
 def _parts(message: Message) -> list[dict[str, str]]:

@@ -60,8 +60,9 @@ PATH_KEYS = ("images", "evidence")
 class JsonLines:
     """Iterates over the rows of a JSONL file, with one row in memory at a time.
 
-    Empty lines are skipped. A line that is not a JSON object, has no id (a non-empty string or an
-    integer) or repeats an id is an `InputRow` with a problem, and so is a row with a path that is
+    Empty lines are skipped. A saved episode without an id gets one from its environment, group and
+    member. Any other line that is not a JSON object, has no id (a non-empty string or an integer)
+    or repeats an id is an `InputRow` with a problem, and so is a row with a path that is
     not below the folder of the file. Paths under `PATH_KEYS` are relative to that folder, and are
     returned as absolute paths.
 
@@ -98,7 +99,7 @@ class JsonLines:
     def _line(self, number: int, content: bytes, known: dict[str, int]) -> InputRow:
         digest = hashlib.sha256(content.strip()).hexdigest()[:16]
         try:
-            row = read_object(content)
+            row = _with_id(read_object(content))
             name = _id_of(row)
             if name in known:
                 raise DataError(f"the id {name!r} is already used on line {known[name]}")
@@ -210,6 +211,18 @@ def write_lines(path: Path, rows: Iterable[Row]) -> int:
         file.flush()
         os.fsync(file.fileno())
     return count
+
+
+def _with_id(row: Row) -> Row:
+    """Return a row with an id; a saved episode is identified by its place in the run.
+
+    Rollouts, evaluations and training runs save episodes without ids.
+    """
+    if "id" in row or not {"env_id", "group", "member", "turns"} <= row.keys():
+        return row
+    place = f"{row['group']}-{row['member']}"
+    env = f"{row['env_id']}/" if row["env_id"] else ""
+    return {"id": f"{env}{place}", **row}
 
 
 def _id_of(row: Row) -> str:

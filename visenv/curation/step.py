@@ -23,6 +23,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from visenv.background import run_here
@@ -30,6 +31,9 @@ from visenv.curation.journal import CurationJournal, RowOutcome, failed
 from visenv.curation.lines import InputRow, InputRows, JsonLines, Row, write_lines
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 from visenv.files import write_text
+
+_SHOWN = 500
+"""Maximum length of an error in `CurationStep.errors`; the journal has all of it."""
 
 _FAILURES: dict[type[Exception], str] = {
     DataError: "cannot be read",
@@ -62,10 +66,12 @@ class CurationStep:
     Attributes:
         name: Name of the step in the journal.
         in_order: Whether an outcome depends on earlier rows; rows are then processed one by one.
+        errors: The error of the first row that failed in the last run, by reason.
     """
 
     name: ClassVar[str]
     in_order: ClassVar[bool] = False
+    errors: Mapping[str, str] = MappingProxyType({})
 
     async def decide(self, row: Row) -> RowOutcome:
         """Decide on a row.
@@ -134,7 +140,9 @@ class CurationStep:
             self.begin()
             work = _Work(self, journal, on_line or (lambda: None))
             run_here(work.through(lines, 1 if self.in_order else concurrency))
-            return _finish(lines, journal, out)
+            errors: dict[str, str] = {}
+            self.errors = errors
+            return _finish(lines, journal, out, errors)
         finally:
             journal.close()
 
@@ -228,14 +236,18 @@ def _chained(lines: InputRows) -> Iterator[InputRow]:
 # ---------------------------------------------------------------------------- the end
 
 
-def _finish(lines: InputRows, journal: CurationJournal, out: Path) -> StepReport:
-    """Write the kept rows in the order of the input, and the counts."""
+def _finish(
+    lines: InputRows, journal: CurationJournal, out: Path, errors: dict[str, str]
+) -> StepReport:
+    """Write the kept rows in the order of the input, and the counts; fill `errors`."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("kept", "dropped", "failed")}
 
     def rows() -> Iterator[Row]:
         for line in lines:
             outcome = journal.outcome(line)
             counts[outcome.status][outcome.reason] += 1
+            if outcome.status == "failed":
+                errors.setdefault(outcome.reason, str(outcome.detail.get("error", ""))[:_SHOWN])
             yield from outcome.rows
 
     written = write_lines(out, rows())

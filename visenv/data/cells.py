@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,12 +9,12 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from visenv.data.encoded_image import decoded_bytes
 from visenv.data.json_rows import written_list
 from visenv.errors import DataError
 from visenv.files import is_relative
 from visenv.types import Image
 
-_DATA_PREFIX = re.compile(r"data:[\w.+/-]{0,80}(?:;[\w=.-]{1,80})*;base64,", re.ASCII)
 _BASE64_OF_IMAGE = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0AK")
 """The first characters of JPEG, PNG, GIF, WebP, BMP and TIFF files in Base64."""
 _LONGEST_PATH = 4096
@@ -47,7 +45,7 @@ class ImageCell(NamedTuple):
         """
         if self.encoded is None:
             return Image.from_file(find_file(self.path, folders))
-        return Image.from_bytes(_decoded(self.encoded, name), name)
+        return Image.from_bytes(decoded_bytes(self.encoded, name), name)
 
 
 def image_cells(value: Any) -> list[ImageCell]:
@@ -94,18 +92,6 @@ def _is_encoded(text: str) -> bool:
         or text.startswith("data:")
         or (len(text) > 64 and text.startswith(_BASE64_OF_IMAGE))
     )
-
-
-def _decoded(encoded: bytes | str, name: str) -> bytes:
-    """Return the bytes of an image; line ends in Base64 text are allowed."""
-    if isinstance(encoded, bytes):
-        return encoded
-    prefix = _DATA_PREFIX.match(encoded)
-    text = encoded[prefix.end() :] if prefix else encoded
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise DataError(f"{name} is not Base64 text: {error}") from error
 
 
 def find_file(name: str, folders: Sequence[str]) -> str:

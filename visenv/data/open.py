@@ -15,7 +15,7 @@ from visenv.data.hub_snapshot import PREFIX, download
 from visenv.data.row import QUESTIONS, RowSchema
 from visenv.data.rows import RowSource
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
-from visenv.options import read_options
+from visenv.options import read_options, split_place
 from visenv.plugins import describe_error
 from visenv.registration import known_names, load, title_of
 from visenv.terminal import printable
@@ -75,7 +75,7 @@ def _open(text: str, schema: RowSchema) -> RowSource:
     own_rows = name == ROWS
     if own_rows:
         made = partial(made, schema=schema)
-    place, _, query = text[len(name) + 1 :].partition("?")
+    place, query = split_place(text[len(name) + 1 :])
     if not place:
         what = "file" if own_rows else "folder"
         raise ConfigurationError(f"Give the {what} of the data set, {name}:<{what}>; got {text!r}.")

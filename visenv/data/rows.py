@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +16,11 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from visenv.cache import SharedCache
+from visenv.data.encoded_image import decoded_bytes
 from visenv.errors import DataError
 from visenv.files import is_relative
 from visenv.terminal import printable
-from visenv.types import Image, Sample
+from visenv.types import Episode, Image, Sample
 
 _logger = logging.getLogger(__name__)
 _KEPT = 4
@@ -169,6 +168,16 @@ class RowSource(ABC):
         """Return the sample with that id without its images, or None."""
         index = self._ids.get(sample_id)
         return None if index is None else self._rows[index].sample
+
+    def _sample_of(self, episode: Episode) -> Sample | None:
+        """Return the sample of an episode without its images, or None.
+
+        An episode whose images could not be decoded has no sample id, but its row is known.
+        """
+        index = episode.index
+        if not episode.sample_id and index is not None and 0 <= index < len(self._rows):
+            return self._rows[index].sample
+        return self._known(episode.sample_id)
 
     def _listing(self, place: RowLocation) -> _Listing:
         """Catch an error in the block, and list it as the problem of the row at `place`.
@@ -332,15 +341,14 @@ def image_by_end(folders: Iterable[Path], name: str) -> Path:
 def image_from_cell(cell: Any, name: str) -> Image:
     """Return the image in a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
 
+    Base64 text may have line ends and a ``data:`` prefix.
+
     Raises:
         DataError: If the cell contains no bytes, or text that is not base64.
     """
     encoded = cell.get("bytes") if isinstance(cell, dict) else cell
     if isinstance(encoded, str):
-        try:
-            encoded = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise DataError(f"{name} is not base64: {error}") from error
+        encoded = decoded_bytes(encoded, name)
     if not isinstance(encoded, bytes) or not encoded:
         raise DataError(f"{name} holds no image bytes")
     return Image.from_bytes(encoded, name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from visenv.errors import ConfigurationError
+from visenv.errors import ConfigurationError, DataError
 from visenv.types import Sample
 
 if TYPE_CHECKING:
@@ -52,6 +52,19 @@ that an environment can check it. A source without the attribute is checked samp
 def is_indexed(source: Source) -> TypeIs[IndexedSource]:
     """Return whether the source is finite; `isinstance` with a protocol is 50 times slower."""
     return hasattr(source, "__getitem__")
+
+
+def check_source(source: object) -> None:
+    """Check that an object is a source.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if not (hasattr(source, "__getitem__") or hasattr(source, "sample")) or isinstance(source, str):
+        raise ConfigurationError(
+            "data must be the name of a data set, such as 'rows:my.jsonl', or a source of samples "
+            f"(visenv.data.source), got {source!r:.80}."
+        )
 
 
 def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str) -> None:
@@ -103,8 +116,52 @@ def _name(truth: type) -> str:
     return "none" if truth is NoneType else truth.__name__
 
 
-def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -> Sample:
+def require_no_images(sample: Sample, task: str) -> None:
+    """Check that a sample of a simulator has no images, because they would not be shown.
+
+    Raises:
+        DataError: If it has images.
+    """
+    if sample.images:
+        raise DataError(
+            f"Sample {sample.id!r} has {len(sample.images)} images; {task} shows only the frames "
+            "of its simulator."
+        )
+
+
+@runtime_checkable
+class HeldOutSource(Protocol):
+    """Provides samples that share no document, world or scene with those of training.
+
+    A procedural source needs it if several samples are about one thing, such as a document.
+    """
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Return a held-out sample, which depends only on the state of the generator."""
+        ...
+
+
+def rows_of(source: IndexedSource, held_out: bool) -> Sequence[int]:
+    """Return the rows of a finite source that are played in training, or in an evaluation.
+
+    All rows are played in both, unless the source divides them: `training_rows` and
+    `held_out_rows` are then its rows for either.
+    """
+    name = "held_out_rows" if held_out else "training_rows"
+    rows: Sequence[int] | None = getattr(source, name, None)
+    return range(len(source)) if rows is None else rows
+
+
+def draw(
+    source: Source, rng: np.random.Generator, options: Mapping[str, Any], held_out: bool = False
+) -> Sample:
     """Return the sample that `options` select (``"sample"`` or ``"index"``), else a random one.
+
+    Args:
+        source: The source.
+        rng: Selects the sample if `options` select none.
+        options: The options of `reset`.
+        held_out: Whether the random sample must be held out from training.
 
     Raises:
         ConfigurationError: If the option does not fit the source.
@@ -113,7 +170,10 @@ def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -
     if options:
         return _named(source, options)
     if is_indexed(source):
-        return source[int(rng.integers(len(source)))]
+        rows = rows_of(source, held_out)
+        return source[rows[int(rng.integers(len(rows)))]]
+    if held_out and isinstance(source, HeldOutSource):
+        return source.sample_held_out(rng)
     return source.sample(rng)
 
 

@@ -13,6 +13,7 @@ from visenv.documents.names import unknown_document
 from visenv.documents.page_images import SUFFIXES, TEXT_SUFFIX, PageImages, page_number
 from visenv.documents.rendered import RENDERED_BYTES, RenderedDocument, RenderedPages
 from visenv.errors import DataError
+from visenv.files import leads_inside
 
 
 class FolderLibrary:
@@ -25,13 +26,15 @@ class FolderLibrary:
     (``report_1.txt``).
 
     The folder is read once, when the first document is requested. Names are looked up in the result
-    and never become part of a path. Links to files outside of the folder, and names that cannot be
-    printed, are omitted.
+    and never become part of a path. Names that cannot be printed are omitted, and so are links to
+    files outside of the folder, because a folder from somebody else can contain links to your
+    files. The links of a download from the hub are followed (`visenv.files.leads_inside`).
 
     The library can be pickled, without its caches.
 
     Args:
         root: The folder.
+        follow_links: Whether to follow all links, for a folder of links that you made.
         rendered_bytes: Most bytes of rendered pages in the cache. Documents themselves need little
             memory, because few PDF files are open at a time.
 
@@ -39,10 +42,18 @@ class FolderLibrary:
         DataError: If the folder does not exist.
     """
 
-    def __init__(self, root: str | Path, *, rendered_bytes: int = RENDERED_BYTES) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        follow_links: bool = False,
+        rendered_bytes: int = RENDERED_BYTES,
+    ) -> None:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
             raise DataError(f"There is no folder of documents at {str(root)!r}.")
+        self._follow_links = follow_links
+        self._left_out: list[str] = []
         self._rendered = RenderedPages(rendered_bytes)
         self._documents: dict[str, Document] = {}
 
@@ -91,9 +102,28 @@ class FolderLibrary:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 path = Path(entry.path)
-                outside = entry.is_symlink() and not _target(path).is_relative_to(self.root)
-                if not outside and entry.name.isprintable() and not entry.name.startswith("."):
+                if not entry.name.isprintable() or entry.name.startswith("."):
+                    continue
+                is_foreign_link = entry.is_symlink() and not self._follow_links
+                if is_foreign_link and not leads_inside(self.root, path):
+                    self._left_out.append(entry.name)
+                else:
                     yield path
+
+    @property
+    def note(self) -> str:
+        """Return a sentence about the links that were left out, ``""`` if there are none.
+
+        The errors of `document` do not contain it, because policies read them.
+        """
+        _ = self._makers  # reads the folder
+        if not self._left_out:
+            return ""
+        return (
+            f"{len(self._left_out)} links lead out of the folder and are not followed, for example "
+            f"{self._left_out[0]!r}: name the folder of the files, or, if you made the links, set "
+            "follow_links=true."
+        )
 
 
 def _is_page(path: Path) -> bool:
@@ -114,7 +144,3 @@ def _open_pdf(path: Path) -> Document:
     from visenv.documents.pdf import PdfDocument
 
     return PdfDocument.open(path)
-
-
-def _target(link: Path) -> Path:
-    return Path(os.path.realpath(link))  # `resolve` raises on a link to itself

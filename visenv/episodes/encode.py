@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.records import event_to_json, truth_to_json
-from visenv.types import Episode, Image, Message, Part, Segment, Turn, Video
+from visenv.types import Episode, Failure, Image, Message, Part, Segment, Turn, Video
 
 from .fields import ARRAYS, FORMAT, MAPPINGS, PLAIN, SETTINGS
 
@@ -26,13 +26,20 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
         **{name: getattr(episode, name) for name in PLAIN},
         **{name: dict(getattr(episode, name)) for name in MAPPINGS},
         "term_weights": dict(episode.term_weights),
-        "failure": episode.failure,
+        "failure": _failure_record(episode.failure),
         "answers": episode.answers,
         "ground_truth": truth_to_json(episode.ground_truth),
         "turns": [_turn_record(turn) for turn in episode.turns],
         "closing": [_message_record(message) for message in episode.closing],
         "segments": [_segment_record(segment) for segment in episode.segments],
     }
+
+
+def _failure_record(failure: Failure | None) -> tuple[str, ...] | None:
+    """Return the fields of a failure; files of earlier versions lack the last one."""
+    if failure is None or failure.bug:
+        return failure
+    return failure[:4]
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:

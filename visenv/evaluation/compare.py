@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.errors import DataError
 from visenv.evaluation.intervals import NOTHING, Mean, difference
-from visenv.evaluation.repeats import ACCURACY, SampleKey, sample_of
-from visenv.evaluation.summary import ControlRow, metrics_of, summarize
+from visenv.evaluation.repeats import ACCURACY
+from visenv.evaluation.summary import ControlRow, summarize
+from visenv.evaluation.values import SampleKey, counted_values, is_aborted, sample_keys
 from visenv.types import Episode
 
 
@@ -39,12 +40,14 @@ class Comparison(NamedTuple):
         samples: Number of samples in both evaluations.
         only_first: Number of samples that only the first evaluation contains.
         only_second: Number of samples that only the second evaluation contains.
+        aborted: Number of aborted episodes of each evaluation; each counts as 0.
     """
 
     metrics: list[MetricDifference]
     samples: int
     only_first: int
     only_second: int
+    aborted: tuple[int, int] = (0, 0)
 
     def of(self, metric: str) -> MetricDifference | None:
         """Return the row of a metric, or None if one of the evaluations does not have it."""
@@ -54,7 +57,8 @@ class Comparison(NamedTuple):
 def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
     """Compare two evaluations, paired by sample.
 
-    The value of a sample is the mean over its repeats. Aborted episodes are ignored.
+    The value of a sample is the mean over its repeats. An aborted episode counts as 0
+    (`visenv.evaluation.values.counted_values`).
 
     Args:
         first: Episodes of one evaluation, with or without their messages.
@@ -63,7 +67,8 @@ def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
     Raises:
         DataError: If the evaluations have no sample in common.
     """
-    one, other = _by_sample(first), _by_sample(second)
+    key = sample_keys([*first, *second])
+    one, other = _by_sample(first, key), _by_sample(second, key)
     shared = [sample for sample in one if sample in other]
     if not shared:
         raise DataError(
@@ -77,27 +82,35 @@ def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
         len(shared),
         len(one) - len(shared),
         len(other) - len(shared),
+        (sum(map(is_aborted, first)), sum(map(is_aborted, second))),
     )
 
 
 def control_row(
     control: str, plain: Sequence[Episode], under_control: Sequence[Episode]
 ) -> ControlRow:
-    """Compare an evaluation with the same samples under a control; NaN if no sample is in both.
+    """Compare an evaluation with the same samples under a control.
+
+    The row has NaN if no sample is in both, or if every episode of one of them was aborted: then
+    the difference would measure the failure.
 
     Args:
         control: The name of the control.
         plain: The episodes without the control.
         under_control: The episodes under the control.
     """
+    aborted = sum(map(is_aborted, under_control))
+    nothing = ControlRow(control, ACCURACY, NOTHING, NOTHING, 0, aborted)
+    if all(map(is_aborted, plain)) or all(map(is_aborted, under_control)):
+        return nothing
     try:
         compared = compare(plain, under_control)
     except DataError:
-        return ControlRow(control, ACCURACY, NOTHING, NOTHING, 0)
+        return nothing
     row = compared.of(ACCURACY) or compared.of("reward")
     assert row is not None  # every episode has a reward
     value = summarize(under_control).rows[0].means[row.metric]
-    return ControlRow(control, row.metric, value, row.difference, row.samples)
+    return ControlRow(control, row.metric, value, row.difference, row.samples, aborted)
 
 
 def _row(
@@ -116,13 +129,14 @@ def _row(
     )
 
 
-def _by_sample(episodes: Sequence[Episode]) -> dict[SampleKey, dict[str, float]]:
+def _by_sample(
+    episodes: Sequence[Episode], key: Callable[[Episode], SampleKey]
+) -> dict[SampleKey, dict[str, float]]:
     """Return the mean of each metric over the repeats of each sample."""
     found: dict[SampleKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for episode in episodes:
-        if episode.status != "aborted":
-            for name, value in metrics_of(episode).items():
-                found[sample_of(episode)][name].append(value)
+    for episode, values in zip(episodes, counted_values(episodes), strict=True):
+        for name, value in values.items():
+            found[key(episode)][name].append(value)
     return {
         sample: {name: sum(each) / len(each) for name, each in values.items()}
         for sample, values in found.items()

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from visenv.evaluation.intervals import Mean, mean, share
+from visenv.evaluation.values import SampleKey
 from visenv.types import Episode
 
-SampleKey = tuple[str, int | None]
-"""Identifies the sample of an episode: its id, and its row in a finite source."""
-
 ACCURACY = "accuracy"
-
-
-def sample_of(episode: Episode) -> SampleKey:
-    """Return the sample of an episode; if the sample was never read, the seed replaces the id."""
-    return (episode.sample_id or f"seed {episode.seed}", episode.index)
 
 
 def repeats_of(episodes: Iterable[Episode]) -> int:
@@ -25,16 +18,19 @@ def repeats_of(episodes: Iterable[Episode]) -> int:
     return max((episode.member + 1 for episode in episodes), default=0)
 
 
-def repeat_metrics(episodes: Iterable[Episode], repeats: int) -> dict[str, Mean]:
+def repeat_metrics(
+    episodes: Iterable[tuple[SampleKey, Mapping[str, float]]], repeats: int
+) -> dict[str, Mean]:
     """Return ``avg@n`` and ``pass@k`` of samples that were played `repeats` times (n).
 
     ``avg@n`` is the mean accuracy of all repeats. ``pass@k``, for k = 1, 2, 4, … and n, is the
     probability that one of k repeats is right (`pass_at_k`), averaged over samples. An episode is
-    right if its accuracy is 1. A sample with fewer than k valid repeats, because the others were
-    aborted, is left out of ``pass@k``.
+    right if its accuracy is 1; an aborted episode is not. A sample with fewer than k repeats,
+    because a file holds only a part of a run, is left out of ``pass@k``.
 
     Args:
-        episodes: Episodes without aborted ones.
+        episodes: The sample of each episode, and the values with which it counts
+            (`visenv.evaluation.values.counted_values`).
         repeats: The number n; with less than 2 the result is empty.
     """
     if repeats < 2:
@@ -73,11 +69,13 @@ def pass_at_k(count: int, right: int, k: int) -> float:
     return 1.0 - math.comb(count - right, k) / math.comb(count, k)
 
 
-def _accuracies(episodes: Iterable[Episode]) -> dict[SampleKey, list[float]]:
+def _accuracies(
+    episodes: Iterable[tuple[SampleKey, Mapping[str, float]]],
+) -> dict[SampleKey, list[float]]:
     found: dict[SampleKey, list[float]] = defaultdict(list)
-    for episode in episodes:
-        if ACCURACY in episode.metrics:
-            found[sample_of(episode)].append(episode.metrics[ACCURACY])
+    for sample, values in episodes:
+        if ACCURACY in values:
+            found[sample].append(values[ACCURACY])
     return found
 
 

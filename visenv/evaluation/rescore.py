@@ -26,6 +26,7 @@ from visenv.received import ReceivedNames, resolving
 from visenv.records import truth_to_json
 from visenv.rewards import RewardContext, RewardWrapper
 from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
+from visenv.seeding import is_held_out
 from visenv.types import Aborted, Episode, EventLog, Sample, Scored, Truncated, Turn
 from visenv.wrappers import changes_steps, layers
 
@@ -111,7 +112,8 @@ class Rescorer:
         if not episode.env_spec:
             raise ConfigurationError(
                 f"The episode of {episode.env_id} (seed {episode.seed}) does not hold the spec of "
-                "its environment: an option, such as a source, cannot be written as JSON."
+                "its environment: an option, such as a source, or a function that is not at the "
+                "top of a module, cannot be written as JSON."
             )
         if episode.env_spec not in self._envs:
             self._envs[episode.env_spec] = remake(episode, self._options)
@@ -201,17 +203,22 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """Return the sample of the episode from the environment's source.
 
     Raises:
-        DataError: If the media or the ground truth differ from the saved ones.
+        DataError: If the question, the media or the ground truth differ from the saved ones.
     """
     where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if episode.seed < 0:
         raise DataError(f"{where}: a seed must be at least 0.")
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
-    sample = draw(base.source, rng, options)
+    sample = draw(base.source, rng, options, is_held_out(episode.seed))
     base.sample = sample
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
+    if sample.question != episode.question:
+        raise DataError(
+            f"{where}: its question is now {sample.question!r:.200}, and was "
+            f"{episode.question!r:.200}."
+        )
     media = base.media_hashes()
     for name in sorted({*media, *episode.media}):
         if media.get(name) != episode.media.get(name):

@@ -21,6 +21,7 @@ from visenv.data.open import data_set_name
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, VisenvError
 from visenv.old_names import with_new_env_options
+from visenv.options import split_place
 from visenv.received import require_trust, resolving, texts_in
 from visenv.registration import NAMESPACE, SCORERS, WRAPPERS, env_spec, known_names
 from visenv.types import Episode
@@ -80,7 +81,7 @@ def named_in(options: Mapping[str, Any]) -> Iterator[str]:
         if head not in SCORERS and head not in known_names("data set"):
             yield text
             yield data_set_name(text)  # mymodule:Charts in mymodule:Charts:<folder>
-        place, _, query = rest.partition("?")
+        place, query = split_place(rest)
         yield from (rest, place)
         yield from (value for _, value in parse_qsl(query))
 

@@ -88,18 +88,20 @@ class ColumnResult(NamedTuple):
     Attributes:
         name: The heading of the column.
         score: The score of the column, 0 to 1; NaN if no row was played.
-        played: Number of episodes in the mean.
-        aborted: Number of rows that a failure ended; they are not part of the mean.
+        episodes: Number of episodes in the mean.
+        aborted: Number of these that a failure ended; each counts as 0.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
         skipped: The reason why the column was not played, ``""`` if it was played.
+        failure: The reason of the first aborted episode, ``""`` if there is none.
     """
 
     name: str
     score: Mean = NOTHING
-    played: int = 0
+    episodes: int = 0
     aborted: int = 0
     left_out: tuple[str, ...] = ()
     skipped: str = ""
+    failure: str = ""
 
 
 def read_folders(suite: Suite, words: Sequence[str]) -> dict[str, str]:
@@ -128,8 +130,14 @@ def column_result(
     score = overall.means.get(metric, NOTHING)
     if column.total:
         score = Mean(summary.totals.get(column.total, math.nan), math.nan, math.nan)
+    reasons = (each.reason for each in summary.failures if each.status == "aborted")
     return ColumnResult(
-        column.name, score, overall.episodes, overall.aborted, tuple(map(str, left_out))
+        column.name,
+        score,
+        overall.episodes,
+        overall.aborted,
+        tuple(map(str, left_out)),
+        failure=next(reasons, ""),
     )
 
 
@@ -163,7 +171,7 @@ def markdown(suite: Suite, rows: Sequence[TableRow]) -> str:
     counts = [
         [name, *(str(each) for each in numbers), str(sum(numbers))]
         for name, numbers in (
-            ("episodes", [each.played for each in first]),
+            ("episodes", [each.episodes for each in first]),
             ("aborted", [sum(row.results[place].aborted for row in rows)
                          for place in range(len(first))]),
             ("left out", [len(each.left_out) for each in first]),

@@ -1,19 +1,31 @@
 """Summarizes an evaluation: means with intervals by group, tool use, and all failures.
 
-Intervals are over samples, not over repeats of a sample. A metric with only the values 0 and 1 has
-Wilson's interval, any other metric the normal interval. Only events, rewards and metrics are read,
-so that the episodes need no messages (`Episode.without_messages`).
+Every episode that was asked for counts: an aborted episode counts as 0
+(`visenv.evaluation.values`). Intervals are over samples, not over repeats of a sample. A metric
+with only the values 0 and 1 has Wilson's interval, any other metric the normal interval. Only
+events, rewards and metrics are read, so that the episodes need no messages
+(`Episode.without_messages`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from visenv.evaluation.finite import require_finite_values
 from visenv.evaluation.intervals import Mean, mean, mean_of, share
-from visenv.evaluation.repeats import SampleKey, repeat_metrics, repeats_of, sample_of
-from visenv.records import known_fields
+from visenv.evaluation.repeats import repeat_metrics, repeats_of
+from visenv.evaluation.values import (
+    SampleKey,
+    calls_of,
+    counted_values,
+    is_aborted,
+    labels_of,
+    sample_keys,
+    sample_of,
+)
 from visenv.types import Episode, ToolCalled
 
 ANY_TOOL = "any tool"
@@ -25,12 +37,13 @@ class SummaryRow(NamedTuple):
     Attributes:
         grouping: The label by which the episodes are grouped, ``""`` for all episodes.
         label: The group, or ``"all"``, or ``"mean of groups"``.
-        episodes: Number of episodes in the means.
-        aborted: Number of episodes that a failed service or an unreadable row ended; they are not
-            counted anywhere else.
+        episodes: Number of episodes that were asked for, which is the denominator of the means of
+            the reward, of its terms and of the metrics.
+        aborted: Number of these that a failed service or an unreadable row ended; each counts as 0.
         unanswered: Number of episodes that a limit truncated; they are part of the means.
-        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name; if
-            samples were repeated, ``avg@n`` and ``pass@k`` as well (`repeat_metrics`).
+        means: Every metric, the reward, its terms, and tool use (`tool_metrics`; only of episodes
+            that were played), by name; if samples were repeated, ``avg@n`` and ``pass@k`` as well
+            (`repeat_metrics`).
         samples: Number of samples in the means, which is less than `episodes` if samples were
             repeated.
     """
@@ -45,7 +58,7 @@ class SummaryRow(NamedTuple):
 
 
 class ToolRow(NamedTuple):
-    """Describes the use of one tool in the counted episodes.
+    """Describes the use of one tool in the episodes that were played.
 
     Attributes:
         tool: The name of the tool; `ANY_TOOL` for all tools together, ``""`` for calls that could
@@ -73,6 +86,7 @@ class ControlRow(NamedTuple):
         difference: The metric without the control minus the metric under it, paired by sample. For
             ``no_tool`` it is the tool necessity.
         samples: Number of samples in both.
+        aborted: Number of aborted episodes under the control; each counts as 0.
     """
 
     control: str
@@ -80,6 +94,7 @@ class ControlRow(NamedTuple):
     value: Mean
     difference: Mean
     samples: int
+    aborted: int = 0
 
 
 class FailedItem(NamedTuple):
@@ -130,35 +145,26 @@ def summarize(
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
         totals: Scores of the data set that are not means over episodes.
         controls: The same samples under controls (`visenv.evaluation.compare.control_row`).
+
+    Raises:
+        EpisodeError: If a reward, a term or a metric is not a finite number.
     """
-    counted = [episode for episode in episodes if episode.status != "aborted"]
-    binary = _binary_metrics(counted)
-    repeats = repeats_of(episodes)
-    rows = [_row("", "all", episodes, binary, repeats)]
+    for episode in episodes:
+        require_finite_values(episode)
+    table = _Table(episodes)
+    rows = [table.row("", "all", range(len(episodes)))]
     for grouping, groups in _groupings(episodes).items():
         if len(groups) > 1:
-            some = [
-                _row(grouping, label, groups[label], binary, repeats) for label in sorted(groups)
-            ]
+            some = [table.row(grouping, label, groups[label]) for label in sorted(groups)]
             rows += [*some, _mean_of_groups(some)]
     failures = [*_left_out(left_out), *_failures(episodes)]
-    return Summary(rows, tool_use(counted), failures, dict(totals or {}), controls)
-
-
-def tool_metrics(episode: Episode) -> dict[str, float]:
-    """Return ``used tools`` (0 or 1), ``tool calls`` and ``failed calls`` of an episode."""
-    calls = _calls(episode)
-    failed = sum(not call.ok for call in calls)
-    return {
-        "used tools": float(bool(calls)),
-        "tool calls": float(len(calls)),
-        "failed calls": float(failed),
-    }
+    played = [episode for episode in episodes if not is_aborted(episode)]
+    return Summary(rows, tool_use(played), failures, dict(totals or {}), controls)
 
 
 def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
     """Return how often each tool was used and returned a result; all tools together come first."""
-    calls = [_calls(episode) for episode in episodes]
+    calls = [calls_of(episode) for episode in episodes]
     samples = [sample_of(episode) for episode in episodes]
     names = sorted({call.tool for each in calls for call in each})
     rows = [_tool_row(ANY_TOOL, calls, samples)]
@@ -168,89 +174,104 @@ def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
 # ------------------------------------------------------------------------------------- rows
 
 
-def metrics_of(episode: Episode) -> dict[str, float]:
-    """Return all values that are averaged, by name, without terms that do not apply."""
-    values = {"reward": episode.reward, **tool_metrics(episode)}
-    terms = {name: value for name, value in episode.terms.items() if value is not None}
-    return {**episode.metrics, **values, **terms}
-
-
-def labels_of(episode: Episode) -> dict[str, str]:
-    """Return the labels by which the episode is grouped; none if its sample was never read."""
-    truth = known_fields(episode.ground_truth)
-    if not truth and not episode.kind:
-        return {}
-    return dict(truth.get("labels") or {"kind": episode.kind})
-
-
 def item_of(episode: Episode) -> str:
     """Return the id of the episode's sample, or the location of its row if it was never read."""
     place = episode.seed if episode.index is None else episode.index
     return episode.sample_id or f"row {place}"
 
 
-def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]]]:
-    found: dict[str, dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
-    for episode in episodes:
+def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[int]]]:
+    """Return the places of the episodes of each group of each grouping."""
+    found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, episode in enumerate(episodes):
         for grouping, label in labels_of(episode).items():
-            found[grouping][label].append(episode)
+            found[grouping][label].append(place)
     return found
 
 
-def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
+class _Table:
+    """Computes the rows of an evaluation; all groups use one kind of interval for a metric."""
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        self._episodes = episodes
+        self._values = counted_values(episodes)
+        self._binary = _binary_metrics(self._values)
+        self._shares = _shares(episodes)
+        self._repeats = repeats_of(episodes)
+        self._key: Callable[[Episode], SampleKey] = sample_keys(episodes)
+
+    def row(self, grouping: str, label: str, places: Iterable[int]) -> SummaryRow:
+        """Return the row of the episodes at these places."""
+        chosen = [(self._episodes[place], self._values[place]) for place in places]
+        keys = [self._key(episode) for episode, _ in chosen]
+        values: dict[str, list[float]] = defaultdict(list)
+        samples: dict[str, list[SampleKey]] = defaultdict(list)
+        for key, (_, counted) in zip(keys, chosen, strict=True):
+            for name, value in counted.items():
+                values[name].append(value)
+                samples[name].append(key)
+        means = {name: self._mean(name, each, samples[name]) for name, each in values.items()}
+        repeated = zip(keys, (counted for _, counted in chosen), strict=True)
+        return SummaryRow(
+            grouping,
+            label,
+            len(chosen),
+            sum(is_aborted(episode) for episode, _ in chosen),
+            sum(episode.status == "truncated" for episode, _ in chosen),
+            means | repeat_metrics(repeated, self._repeats),
+            len(set(keys)),
+        )
+
+    def _mean(self, name: str, values: Sequence[float], samples: Sequence[SampleKey]) -> Mean:
+        """Return a mean; the interval of a metric from 0 to 1 has the same bounds."""
+        if name in self._binary:
+            return share(values, samples)
+        found = mean(values, samples)
+        if name not in self._shares or math.isnan(found.low):
+            return found
+        return Mean(found.value, max(0.0, found.low), min(1.0, found.high))
+
+
+def _shares(episodes: Iterable[Episode]) -> frozenset[str]:
+    """Return the metrics of tasks whose values are all from 0 to 1."""
+    lowest: dict[str, float] = {}
+    highest: dict[str, float] = {}
+    for episode in episodes:
+        for name, value in episode.metrics.items():
+            lowest[name] = min(value, lowest.get(name, value))
+            highest[name] = max(value, highest.get(name, value))
+    return frozenset(name for name in lowest if 0.0 <= lowest[name] <= highest[name] <= 1.0)
+
+
+def _binary_metrics(values: Iterable[Mapping[str, float]]) -> frozenset[str]:
     """Return the metrics that are 0 or 1 in all episodes; all groups then use one interval."""
     seen: dict[str, set[float]] = defaultdict(set)
-    for episode in episodes:
-        for name, value in metrics_of(episode).items():
+    for each in values:
+        for name, value in each.items():
             seen[name].add(value)
-    return frozenset(name for name, values in seen.items() if values <= {0.0, 1.0})
-
-
-def _row(
-    grouping: str, label: str, episodes: Sequence[Episode], binary: frozenset[str], repeats: int
-) -> SummaryRow:
-    counted = [episode for episode in episodes if episode.status != "aborted"]
-    values: dict[str, list[float]] = defaultdict(list)
-    samples: dict[str, list[SampleKey]] = defaultdict(list)
-    for episode in counted:
-        for name, value in metrics_of(episode).items():
-            values[name].append(value)
-            samples[name].append(sample_of(episode))
-    means = {
-        name: (share if name in binary else mean)(each, samples[name])
-        for name, each in values.items()
-    }
-    return SummaryRow(
-        grouping,
-        label,
-        len(counted),
-        len(episodes) - len(counted),
-        sum(episode.status == "truncated" for episode in counted),
-        means | repeat_metrics(counted, repeats),
-        len(set(map(sample_of, counted))),
-    )
+    return frozenset(name for name, found in seen.items() if found <= {0.0, 1.0})
 
 
 def _mean_of_groups(rows: Sequence[SummaryRow]) -> SummaryRow:
-    """Return a row with the mean over groups that have a counted episode."""
-    counted = [row for row in rows if row.episodes] or rows
-    shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
+    """Return a row with the mean over groups.
+
+    A mean that a group with played episodes lacks is left out. A group in which every episode was
+    aborted has no tool use, and is not part of that mean.
+    """
+    played = [row for row in rows if row.aborted < row.episodes] or rows
+    shared = [name for name in played[0].means if all(name in row.means for row in played)]
     return SummaryRow(
         rows[0].grouping,
         "mean of groups",
         sum(row.episodes for row in rows),
         sum(row.aborted for row in rows),
         sum(row.unanswered for row in rows),
-        {name: mean_of([row.means[name] for row in counted]) for name in shared},
+        {name: mean_of([row.means[name] for row in rows if name in row.means]) for name in shared},
         sum(row.samples for row in rows),
     )
 
 
 # ------------------------------------------------------------------------------------- tools
-
-
-def _calls(episode: Episode) -> list[ToolCalled]:
-    return [event for event in episode.events if isinstance(event, ToolCalled)]
 
 
 def _of(calls: Sequence[ToolCalled], tool: str) -> list[ToolCalled]:

@@ -29,9 +29,8 @@ from visenv.evaluation.summary import (
     SummaryRow,
     ToolRow,
     item_of,
-    labels_of,
-    metrics_of,
 )
+from visenv.evaluation.values import counted_values, labels_of
 from visenv.files import replacing
 from visenv.types import Episode, EventLog
 
@@ -116,9 +115,11 @@ def _headline_table(name: str, rows: Sequence[SummaryRow], corner: str) -> str:
     per_cent = name == "accuracy"
     values = [_shown(row.means.get(name), per_cent) for row in rows]
     unit = f"{name}, %" if per_cent else name
-    counts = [str(row.episodes) for row in rows]
+    counts = [
+        [name, *(str(getattr(row, name)) for row in rows)] for name in ("episodes", "aborted")
+    ]
     columns = [corner, *(row.label for row in rows)]
-    return cell_table(columns, [[unit, *values], ["episodes", *counts]])
+    return cell_table(columns, [[unit, *values], *counts])
 
 
 def _mean_table(summary: Summary) -> str:
@@ -149,12 +150,16 @@ def _tool_table(rows: Iterable[ToolRow]) -> str:
 
 def _control_table(rows: Sequence[ControlRow]) -> str:
     """Return the accuracy under each control and its decrease (the tool necessity for no_tool)."""
-    columns = ["control", "metric", "samples", "under the control", "lost, paired by sample"]
+    columns = [
+        *("control", "metric", "samples", "aborted"),
+        *("under the control", "lost, paired by sample"),
+    ]
     cells = [
         [
             f"{row.control} (tool necessity)" if row.control == "no_tool" else row.control,
             row.metric,
             str(row.samples),
+            str(row.aborted),
             _shown(row.value),
             _shown(row.difference),
         ]
@@ -207,7 +212,7 @@ def _means(summary: Summary) -> Iterator[list[Any]]:
         for name in ("used", "calls", "success"):
             yield ["tool", tool.tool, "", "", "", "", name, *_blank(getattr(tool, name))]
     for control in summary.controls:
-        counts = ["", control.samples, "", ""]
+        counts = ["", control.samples, control.aborted, ""]
         yield ["control", control.control, *counts, control.metric, *_blank(control.value)]
         yield ["control", control.control, *counts, "difference", *_blank(control.difference)]
     for name, value in summary.totals.items():
@@ -215,11 +220,12 @@ def _means(summary: Summary) -> Iterator[list[Any]]:
 
 
 def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
-    metrics = list(dict.fromkeys(name for each in episodes for name in metrics_of(each)))
+    counted = counted_values(episodes)
+    metrics = list(dict.fromkeys(name for values in counted for name in values))
     groupings = list(dict.fromkeys(name for each in episodes for name in labels_of(each)))
     yield ["item", *groupings, "status", "reason", "answer", "right answers", *metrics]
-    for episode in episodes:
-        labels, values = labels_of(episode), metrics_of(episode)
+    for episode, values in zip(episodes, counted, strict=True):
+        labels = labels_of(episode)
         right = list(episode.answers)
         yield [
             item_of(episode),

@@ -2,6 +2,7 @@
 
 from visenv.grammar.action_chunk import ActionChunkGrammar
 from visenv.grammar.base import Grammar, ParsedTurn, Problem, ToolCall
+from visenv.grammar.hermes import HermesGrammar
 from visenv.grammar.key_value import KeyValueGrammar
 from visenv.grammar.tool_call import ToolCallGrammar
 from visenv.grammar.zoom_in_think import ZoomInThinkGrammar
@@ -9,6 +10,7 @@ from visenv.grammar.zoom_in_think import ZoomInThinkGrammar
 __all__ = [
     "ActionChunkGrammar",
     "Grammar",
+    "HermesGrammar",
     "KeyValueGrammar",
     "ParsedTurn",
     "Problem",

@@ -109,8 +109,8 @@ class ToolCallGrammar:
                 "Reason inside <think></think> tags, then give your final answer inside "
                 "<answer></answer> tags. You have no tools."
             )
-        schemas = "\n".join(_schema_line(tool) for tool in tools)
-        example = _as_json(ToolCall(tools[0].name, tools[0].example().model_dump(mode="json")))
+        schemas = "\n".join(schema_line(tool) for tool in tools)
+        example = example_call(tools[0])
         return (
             "You can use these tools; each line is the JSON schema of one:\n"
             f"<tools>\n{schemas}\n</tools>\n\n"
@@ -178,7 +178,13 @@ def _parameters(arguments: type[Arguments]) -> Mapping[str, Any]:
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 
-def _schema_line(tool: Tool[Any]) -> str:
+def example_call(tool: Tool[Any]) -> str:
+    """Return an example of a call of a tool, on one line."""
+    return _as_json(ToolCall(tool.name, tool.example().model_dump(mode="json")))
+
+
+def schema_line(tool: Tool[Any]) -> str:
+    """Return the JSON schema of a tool on one line, as OpenAI's API takes it."""
     arguments: type[Arguments] = tool.arguments
     function = {
         "name": tool.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.options import read_options
+from visenv.options import read_options, split_place
 from visenv.scorers.backends.encoder import DEFAULT_MODELS
 
 
@@ -24,7 +24,7 @@ def read_place(place: str, form: str) -> tuple[str, str | None]:
         UnknownNameError: If there is another option.
         ConfigurationError: If there is no folder.
     """
-    folder, _, query = place.partition("?")
+    folder, query = split_place(place)
     options = read_options(query, "an index")
     for option in options:
         if option != "model":

@@ -11,6 +11,7 @@ from typing_extensions import override
 from visenv import background
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, ServiceError
+from visenv.rewards.named import read, written, written_terms
 from visenv.rewards.terms import RewardContext, RewardTerm
 from visenv.scorers.verdict_events import Verdicts
 from visenv.types import Aborted, EventLog, Failure, Sample, StepResult
@@ -33,7 +34,8 @@ class RewardWrapper(RestorableWrapper):
     Args:
         env: The environment.
         terms: The terms, which are computed in order. All unweighted values are in
-            ``info["step"].terms``.
+            ``info["step"].terms``. A saved episode contains their functions as names, so they are
+            at the top of a module if it is to be rescored (`visenv.rewards.named`).
         top: The maximum reward; required for terms that exclude each other. By default it is the
             sum of the positive weights, for terms of at most 1.
         combine: Computes the reward from the unweighted terms; by default the weighted sum, in
@@ -57,6 +59,9 @@ class RewardWrapper(RestorableWrapper):
         combine: Combine | None = None,
     ) -> None:
         super().__init__(env)
+        terms = [RewardTerm(*each)._replace(score=read(each[2])) for each in terms]
+        if combine is not None:
+            combine = read(combine)
         names = [term.name for term in terms]
         if len({*names}) < len(names):
             raise ConfigurationError(f"Reward terms need different names, got {names}.")
@@ -67,6 +72,17 @@ class RewardWrapper(RestorableWrapper):
         self.defers = self.defers_all = False
         self._are_async = [term.is_async for term in terms]
         self._waits = any(self._are_async)
+
+    @classmethod
+    @override
+    def saved_arguments(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the functions of terms as names."""
+        saved = dict(arguments)
+        if "terms" in saved:
+            saved["terms"] = written_terms(saved["terms"])
+        if saved.get("combine") is not None:
+            saved["combine"] = written(saved["combine"])
+        return saved
 
     @property
     def waits(self) -> bool:

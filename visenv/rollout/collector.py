@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from visenv import background
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy
 from visenv.rollout.adapter import MakeEnv
+from visenv.rollout.arguments import check_make_env, check_policy
 from visenv.rollout.episode import EpisodeSpec, play_in
 from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.in_flight import InFlightBarrier
@@ -34,11 +35,12 @@ class Collector:
     episode no longer counts toward `concurrency`, so the next episode can start; the deferred
     reward terms of the first episode are computed afterwards.
 
-    If an environment raises an exception, hangs or dies, its episode is aborted and the environment
-    is replaced. An aborted episode is played again, with the same sample and the same seeds, up to
-    `retries` times. If all attempts fail, the last attempt is returned. A permanent failure (a row
-    that cannot be read) is not retried. An exception of the policy other than `PolicyError` and
-    `ServiceError` is raised.
+    If an environment fails, hangs or dies, its episode is aborted and the environment is replaced.
+    An aborted episode is played again, with the same sample and the same seeds, up to `retries`
+    times. If all attempts fail, the last attempt is returned. A permanent failure (a row that
+    cannot be read) is not retried. A bug in your code (a reward term, a tool, an environment) is
+    raised as `CodeError`. An exception of the policy other than `PolicyError` and `ServiceError` is
+    raised unchanged.
 
     Args:
         make_env: A function that makes an environment, or a `Mixture` of several environments.
@@ -59,6 +61,10 @@ class Collector:
 
     Attributes:
         stats: Counts and times of the rollout.
+
+    Raises:
+        ConfigurationError: If an argument has another type, or `concurrency` or `retries` is too
+            low.
     """
 
     def __init__(
@@ -73,10 +79,12 @@ class Collector:
         revive: Callable[[], Awaitable[None]] | None = None,
         deterministic: bool = False,
     ) -> None:
+        _check_arguments(policy, concurrency, retries)
         self.policy = policy
         self.sampling = sampling or Sampling()
         self.stats = RolloutStats()
         if not isinstance(make_env, Mixture):
+            check_make_env(make_env)
             make_env = Mixture({"": make_env}, {"": 1.0})
         self.mixture = make_env
         self._executor = executor or InlineExecutor(threads=not deterministic)
@@ -228,3 +236,13 @@ class Collector:
         """Close the environments; the policy stays open."""
         self._slots.close()
         self._executor.close()
+
+
+def _check_arguments(policy: object, concurrency: object, retries: object) -> None:
+    """Raise a `ConfigurationError` for a wrong argument."""
+    check_policy(policy)
+    for name, value, lowest in (("concurrency", concurrency, 1), ("retries", retries, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+            raise ConfigurationError(
+                f"{name} must be an integer of at least {lowest}, got {value!r}."
+            )

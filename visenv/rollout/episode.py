@@ -12,6 +12,7 @@ import numpy as np
 from visenv.errors import DataError, PolicyError, ServiceError, VisenvError
 from visenv.policy import Policy
 from visenv.rollout.adapter import Env, EnvAdapter
+from visenv.rollout.arguments import check_env, check_policy
 from visenv.rollout.executor import EnvFailedError, EnvSlot, InlineSlot
 from visenv.rollout.stats import RolloutStats
 from visenv.types import (
@@ -77,9 +78,12 @@ async def play(
         The finished episode.
 
     Raises:
-        ConfigurationError: If a wrapper of the environment changes observations or violates the
-            Gymnasium API, or if the policy cannot play this kind of environment.
+        ConfigurationError: If an argument has another type, if a wrapper of the environment changes
+            observations or violates the Gymnasium API, or if the policy cannot play this kind of
+            environment.
     """
+    check_env(env)
+    check_policy(policy)
     slot = InlineSlot(EnvAdapter(env), isolate=False)
     return await play_in(slot, policy, spec, sampling or Sampling(), RolloutStats())
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from visenv.background import wait
-from visenv.errors import VisenvError
+from visenv.errors import CodeError, VisenvError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.hosts import guarded
 from visenv.types import Failure
@@ -67,6 +67,7 @@ class EnvSlot(Protocol):
 
         Raises:
             EnvFailedError: If the environment raised an exception, took too long, or died.
+            CodeError: If the exception is a bug of a user's code.
             VisenvError: If the environment raised this error and is called directly (`InlineSlot`).
                 A slot with a worker raises `EnvFailedError` instead, except for a
                 `ConfigurationError`.
@@ -148,8 +149,11 @@ class InlineSlot:
             if not self._isolate:
                 raise
             self.usable = False
+            failure = Failure.of(error)
+            if failure.bug:
+                raise CodeError(failure.bug) from error
             _log.warning("An environment failed and is replaced.", exc_info=error)
-            raise EnvFailedError(Failure.of(error)) from error
+            raise EnvFailedError(failure) from error
 
     async def _in_thread(self, threads: ThreadPoolExecutor, call: Callable[[], Any]) -> Any:
         """Run a step in a thread; if the wait is cancelled, the slot is not usable any more.

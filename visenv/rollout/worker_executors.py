@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from visenv.errors import ConfigurationError
+from visenv.errors import CodeError, ConfigurationError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.executor import EnvFailedError
 from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
@@ -98,6 +98,8 @@ class WorkerSlot:
                 timer.cancel()
         if isinstance(value, Failure):
             self.usable = value.environment_is_usable
+            if value.bug:
+                raise CodeError(value.bug)
             if value.traceback and not known:
                 shown = printable_lines(value.traceback)
                 _log.warning("An environment failed and is replaced.\n%s", shown)

@@ -28,9 +28,24 @@ _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 class ChatMessage(BaseModel):
-    """Represents the message of the model."""
+    """Represents the message of the model.
+
+    Servers that split off the reasoning of a model return it under one of several names
+    (`thought`).
+    """
 
     content: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    thinking: Any = None
+
+    @property
+    def thought(self) -> str:
+        """Return the reasoning that the server split off, ``""`` if there is none."""
+        for given in (self.reasoning_content, self.reasoning, self.thinking):
+            if isinstance(given, str) and given:
+                return given
+        return ""
 
 
 class ChatChoice(BaseModel):

@@ -74,6 +74,8 @@ class JudgeReport:
         probes: For each probe, the share that the judge rejects.
         failed: Number of requests without a verdict, including probes. They are not part of any
             share.
+        requests: Number of all requests, including probes.
+        first_failure: The reason of the first request without a verdict, ``""`` if there is none.
     """
 
     agreement: Mean
@@ -81,6 +83,8 @@ class JudgeReport:
     rejected_right: Mean
     probes: Mapping[str, Mean]
     failed: int
+    requests: int = 0
+    first_failure: str = ""
 
     def rows(self) -> list[tuple[str, Mean]]:
         """Return the shares with their names."""
@@ -109,10 +113,13 @@ async def check_judge(
         if (probe := _probe(item, make)) is not None
     ]
 
+    failures: list[str] = []
+
     async def accepts(item: JudgeItem) -> bool | None:
         try:
             return await ask(item) >= threshold
-        except ServiceError:
+        except ServiceError as error:
+            failures.append(str(error))
             return None
 
     verdicts = await asyncio.gather(*map(accepts, items))
@@ -132,6 +139,8 @@ async def check_judge(
         _share(not accepted for truth, accepted in judged if truth),
         {name: _share(rejected) for name, rejected in by_probe.items()},
         [*verdicts, *answers].count(None),
+        len(verdicts) + len(answers),
+        next(iter(failures), ""),
     )
 
 

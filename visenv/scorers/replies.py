@@ -25,12 +25,13 @@ class ReplyError(ValueError):
 
 @dataclass(frozen=True)
 class JsonScore:
-    """Parses a number from a JSON object with one key, such as ``{"score": 0.75}``.
+    """Parses a number from a JSON object with a key, such as ``{"score": 0.75}``.
 
-    A Markdown fence around the object is allowed, but no other text.
+    Further keys are ignored: many judges also give a reason, as ``{"score": 0.75, "why": "…"}``. A
+    Markdown fence around the object is allowed, but no other text.
 
     Args:
-        key: The key.
+        key: The key of the number.
         low: The smallest allowed number.
         high: The largest allowed number.
         values: The allowed numbers; if empty, all numbers from `low` to `high` are allowed.
@@ -45,11 +46,11 @@ class JsonScore:
         """Return the number.
 
         Raises:
-            ReplyError: If the reply contains anything else.
+            ReplyError: If the reply is not such an object.
         """
         found = json_reply(text)
-        if list(found) != [self.key]:
-            raise ReplyError(f"expected the one key {self.key!r}, got {_shown(list(found))}")
+        if self.key not in found:
+            raise ReplyError(f"expected the key {self.key!r}, got {_shown(list(found))}")
         value = found[self.key]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ReplyError(f"expected a number, got {_shown(value)}")

@@ -9,6 +9,7 @@ from typing import Any
 from visenv.decoding.files import read_lines, read_text
 from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
+from visenv.files import leads_inside
 from visenv.search.passage import Passage
 from visenv.text.words import passages
 
@@ -89,10 +90,9 @@ def _files(path: Path) -> tuple[list[Path], list[Path]]:
     found = sorted(each for each in path.rglob("*") if each.suffix in suffixes and each.is_file())
     if not found:
         raise DataError(f"There is no {', '.join(suffixes)} file in {str(path)!r}.")
-    folder = path.resolve()
     inside, outside = list[Path](), list[Path]()
     for each in found:
-        (inside if each.resolve().is_relative_to(folder) else outside).append(each)
+        (inside if leads_inside(path, each) else outside).append(each)
     if not inside:
         raise DataError(
             f"Every text file in {str(path)!r} is a link that leads out of the folder. Copy the "

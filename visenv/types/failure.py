@@ -19,6 +19,7 @@ from visenv.errors import (
     VisenvError,
 )
 from visenv.terminal import printable_lines
+from visenv.user_code import bug_in
 
 FailureSource = Literal[
     "data", "policy", "service", "configuration", "environment", "timeout", "worker"
@@ -38,12 +39,15 @@ class Failure(NamedTuple):
         name: The service that failed (``"judge"``), or the class of the error.
         reason: The cause, in words for a person.
         traceback: The traceback of an unexpected exception, ``""`` for errors raised on purpose.
+        bug: A sentence about the bug of a user's code that is the cause, which names the object,
+            its file and its line (`visenv.user_code`); ``""`` if there is none.
     """
 
     source: FailureSource
     name: str
     reason: str
     traceback: str = ""
+    bug: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
@@ -51,8 +55,10 @@ class Failure(NamedTuple):
         if isinstance(error, ServiceError):
             return cls("service", error.boundary, error.reason)
         source = _source(error)
-        lines = format_exception(error) if source == "environment" else ()
-        return cls(source, type(error).__name__, str(error) or repr(error), "".join(lines))
+        name, reason = type(error).__name__, str(error) or repr(error)
+        if source != "environment":
+            return cls(source, name, reason)
+        return cls(source, name, reason, "".join(format_exception(error)), bug_in(error))
 
     @property
     def environment_is_usable(self) -> bool:

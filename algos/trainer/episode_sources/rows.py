@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from visenv.data.source import is_indexed
+from visenv.data.source import is_indexed, rows_of
 from visenv.env import VisEnv
 from visenv.rollout import Mixture
 
@@ -21,11 +22,11 @@ class EnvRows(NamedTuple):
     """Describes the data set of an environment for the order of samples.
 
     Attributes:
-        rows: The number of rows of the data set; None if the data are procedural.
+        rows: The rows of the data set for training; None if the data are procedural.
         metric: The metric whose mean is the pass rate.
     """
 
-    rows: int | None
+    rows: Sequence[int] | None
     metric: str
 
 
@@ -58,7 +59,8 @@ class RowOrder:
         rows = self.tasks[env].rows
         if rows is None:
             return None
-        return int(self._order(env, rows, place // rows)[place % rows])
+        count = len(rows)
+        return rows[int(self._order(env, count, place // count)[place % count])]
 
     @lru_cache(maxsize=64)  # noqa: B019 - an order lives as long as its run
     def _order(self, env: str, rows: int, epoch: int) -> Any:
@@ -72,7 +74,7 @@ def _task(env: Any) -> EnvRows:
         base = env.unwrapped
         if not isinstance(base, VisEnv):
             return EnvRows(None, "reward")
-        rows = len(base.source) if is_indexed(base.source) else None
+        rows = rows_of(base.source, held_out=False) if is_indexed(base.source) else None
         return EnvRows(rows, base.headline_metrics[0])
     finally:
         env.close()

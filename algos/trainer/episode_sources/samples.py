@@ -96,7 +96,8 @@ class SampleOrder:
         env = self._mixture.choose(seed, self._rates_for(step))
         rows = self._rows.tasks[env].rows
         stream = random_stream(self._seed, _SPARE_ROWS, step, number)
-        index = None if rows is None else int(np.random.default_rng(stream).integers(rows))
+        rng = np.random.default_rng(stream)
+        index = None if rows is None else rows[int(rng.integers(len(rows)))]
         return SampleChoice(seed, env, index)
 
     def observe(self, step: int, groups: Sequence[Group]) -> None:

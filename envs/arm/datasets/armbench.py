@@ -72,6 +72,7 @@ class ARMBench(RowSource):
         folder: The folder with the files.
         track: One of `TRACKS`, or ``"all"`` for all tracks in the folder.
         documents: The folder of the documents; by default ``documents`` in `folder`.
+        follow_links: Whether to follow links in the folder of the documents that lead out of it.
 
     Attributes:
         library: The documents, or None if there is no folder of documents.
@@ -84,13 +85,17 @@ class ARMBench(RowSource):
     ground_truth = JudgingTruth
 
     def __init__(
-        self, folder: str | Path, track: str = "all", documents: str | Path | None = None
+        self,
+        folder: str | Path,
+        track: str = "all",
+        documents: str | Path | None = None,
+        follow_links: bool | str = False,
     ) -> None:
         super().__init__()
         if track not in (*TRACKS, "all"):
             raise UnknownNameError("track of ARMBench-VL", track, [*TRACKS, "all"])
         self.folder = existing_folder(folder)
-        self.library = library_of(self.folder, documents)
+        self.library = library_of(self.folder, documents, follow_links)
         wanted = TRACKS if track == "all" else (track,)
         patterns = [f"{where}{name}.jsonl" for name in wanted for where in ("", "**/")]
         first_files(self.folder, patterns)  # raises an error if there is no file
@@ -142,10 +147,10 @@ def _is_about_document(row: Mapping[str, Any]) -> bool:
 
 
 def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
-    """Return the paths of a row's image; empty for a row about a document without image.
+    """Return the paths of a row's images; empty for a row about a document without image.
 
     Raises:
-        DataError: If another row has no image, or the file is missing.
+        DataError: If another row has no image, or a file is missing.
     """
     names = row.get("images") or []
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
@@ -153,7 +158,7 @@ def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
     if not names and not _is_about_document(row):
         raise DataError("the row has no image")
     try:
-        return [image_file(folders, name) for name in names[:1]]
+        return [image_file(folders, name) for name in names]
     except DataError:
         if _is_about_document(row):
             return []

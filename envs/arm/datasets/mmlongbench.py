@@ -35,18 +35,21 @@ class MMLongBench(TableSource):
     """Loads MMLongBench-Doc from a local folder, as plain questions about documents.
 
     `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``. Results are
-    reported by it and by the document's type. A row without its document is skipped.
+    reported by it and by the document's type. A row without its document is skipped. Some published
+    rows name the page 0, or pages beyond the end of their document; these pages count for the kind,
+    and are no evidence pages.
 
     Args:
         folder: The folder with the files.
         documents: The folder of the documents, if it is elsewhere.
+        follow_links: Whether to follow links in the folder of the documents that lead out of it.
 
     Attributes:
         library: The documents.
         answer_note: A note about the answers of this data set, for prompts and a judge.
 
     Raises:
-        DataError: If the folder has no such file, or no row can be used.
+        DataError: If the folder has no such file or no documents, or no row can be used.
     """
 
     ground_truth = DocumentTruth
@@ -54,8 +57,18 @@ class MMLongBench(TableSource):
     patterns = ("samples.json", "data/samples.json", "data/train-*.parquet", "*.jsonl")
     image_columns = ()
 
-    def __init__(self, folder: str | Path, documents: str | Path | None = None) -> None:
-        self.library = library_of(existing_folder(folder), documents)
+    def __init__(
+        self,
+        folder: str | Path,
+        documents: str | Path | None = None,
+        follow_links: bool | str = False,
+    ) -> None:
+        self.library = library_of(existing_folder(folder), documents, follow_links)
+        if self.library is None:
+            raise DataError(
+                f"There is no folder of documents in {folder}: expected documents/ or "
+                "data/documents/. Name another one with ?documents=<folder>."
+            )
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
@@ -66,13 +79,13 @@ class MMLongBench(TableSource):
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Return ``F1``: precision is over answered questions, recall over answerable ones.
 
-        If there was a judge, its extracted answer is used. An episode without an answer counts as
-        answered wrongly.
+        If there was a judge, its extracted answer is used. An episode without an answer, also an
+        aborted one, counts as answered wrongly.
         """
         hits, answerable, answered = 0.0, 0, 0
         for episode in episodes:
-            sample = self._known(episode.sample_id)
-            if sample is None or episode.status == "aborted":
+            sample = self._sample_of(episode)
+            if sample is None:
                 continue
             answer = short_answer(EventLog(episode.events))
             can_be = sample.answers[0] != NOT_ANSWERABLE
@@ -93,10 +106,12 @@ class MMLongBench(TableSource):
             raise DataError(f"answer_format must be one of {', '.join(FORMATS)}, got {form!r}")
         pages = _pages(row)
         document = document_of(row, self.library)
+        assert self.library is not None
+        length = len(self.library.document(document))
         kind = _kind(pages, answer)
         truth = DocumentTruth(
             document=document,
-            evidence_pages=tuple(pages),
+            evidence_pages=tuple([page for page in pages if 1 <= page <= length]),
             evidence_sources=tuple(written_list(row.get("evidence_sources") or [])),
             answer_format=form,
             labels={"pages": kind, "document type": str(row.get("doc_type") or "")},
@@ -114,7 +129,7 @@ def _answer(row: Mapping[str, Any]) -> str:
 
 def _pages(row: Mapping[str, Any]) -> list[int]:
     pages = written_list(row.get("evidence_pages") or [])
-    if not all(type(page) is int and page >= 1 for page in pages):
+    if not all(type(page) is int and page >= 0 for page in pages):  # 0 occurs in published rows
         raise DataError(f"evidence_pages must be page numbers from 1, got {pages!r:.200}")
     return pages
 

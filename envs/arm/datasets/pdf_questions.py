@@ -37,13 +37,12 @@ from typing_extensions import override
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import RowLocation, RowSource, existing_folder, first_files, text_of
 from visenv.documents import Library
-from visenv.documents.library import FolderLibrary
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
-from .document_rows import library_of
+from .document_rows import library_of, opened, some_library
 
 QUESTIONS = "questions.jsonl"
 
@@ -69,6 +68,7 @@ class PdfQuestions(RowSource):
         documents: The folder of the documents; by default ``documents`` in `folder` if there is
             one, otherwise `folder` itself.
         seed: The seed of the order of right and wrong answers.
+        follow_links: Whether to follow links in the folder of the documents that lead out of it.
 
     Attributes:
         library: The documents.
@@ -80,12 +80,17 @@ class PdfQuestions(RowSource):
     ground_truth = JudgingTruth
 
     def __init__(
-        self, folder: str | Path, documents: str | Path | None = None, seed: int | str = 0
+        self,
+        folder: str | Path,
+        documents: str | Path | None = None,
+        seed: int | str = 0,
+        follow_links: bool | str = False,
     ) -> None:
         super().__init__()
         self.folder = existing_folder(folder)
         self.seed = str(seed)
-        self.library: Library = library_of(self.folder, documents) or FolderLibrary(self.folder)
+        found = library_of(self.folder, documents, follow_links)
+        self.library: Library = found or some_library(self.folder, follow_links)
         for place, line in json_lines(first_files(self.folder, [QUESTIONS])[0]):
             with self._listing(place):
                 for sample in self._samples(json_object(line)):
@@ -113,7 +118,7 @@ class PdfQuestions(RowSource):
 
     def _without_candidates(self, row: Mapping[str, Any]) -> JudgingTruth:
         """Return the ground truth of a row before candidates are added."""
-        document = self.library.document(text_of(row, "document"))
+        document = opened(self.library, text_of(row, "document"))
         pages = _pages(row["evidence_pages"], len(document)) if "evidence_pages" in row else []
         return JudgingTruth(
             candidates=(),

@@ -82,19 +82,24 @@ class RewardBench2(TableSource):
         return _ties(row) if subset == "Ties" else [_best_of_4(row, subset)]
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Return the Ties score over rows in which every response was judged, if there are any.
+        """Return the Ties score over rows of which every response was played, if there are any.
 
         Args:
-            episodes: Finished episodes; a rating is an answer's last whole number from 1 to 10.
+            episodes: All episodes; a rating is an answer's last whole number from 1 to 10. An
+                aborted episode counts against the judge: a right response has no rating, and a
+                wrong one the highest.
         """
         rated: dict[str, dict[int, float]] = defaultdict(dict)
         rows: dict[str, Tie] = {}
         for episode in episodes:
-            sample = self._known(episode.sample_id)
+            sample = self._sample_of(episode)
             tie = None if sample is None else sample.truth_as(JudgingTruth).tie
-            if tie is not None and episode.status != "aborted":
+            if tie is not None:
                 rows[tie.row] = tie
-                rated[tie.row][tie.place] = rating_of(EventLog(episode.events).answer)
+                rating = rating_of(EventLog(episode.events).answer)
+                if episode.status == "aborted" and tie.place >= tie.right:
+                    rating = SCALE[1]
+                rated[tie.row][tie.place] = rating
         prompts = [
             RatedPrompt(row, [ratings[place] for place in sorted(ratings)], rows[row].right)
             for row, ratings in rated.items()

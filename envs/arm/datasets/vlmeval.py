@@ -83,7 +83,7 @@ class VlmEval(SharedImageSource):
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Return WeMath's strict and loose score for the WeMath file, otherwise nothing."""
-        known = [(each, self._known(each.sample_id)) for each in episodes]
+        known = [(each, self._sample_of(each)) for each in episodes]
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
     @override

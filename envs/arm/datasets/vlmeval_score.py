@@ -85,14 +85,14 @@ def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
     right, it is rote memorization (RM). The score is ``1 - (0.5 IG + RM + IK) / problems``.
 
     Args:
-        played: Episodes with their samples. Episodes of other data sets, aborted ones, and
-            problems with a missing step are ignored.
+        played: Episodes with their samples. An aborted episode is wrong. Episodes of other data
+            sets, and problems with a missing step, are ignored.
     """
     steps: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
     for episode, sample in played:
         truth = sample.truth_as(VlmEvalTruth)
         number, _, step = truth.step.partition("steps_")
-        if number in ("2", "3") and truth.problem and episode.status != "aborted":
+        if number in ("2", "3") and truth.problem:
             steps[truth.problem, number][step] = episode.metrics.get("accuracy") == 1.0
     whole = {
         key: (right["multi"], [right[each] for each in _steps(key[1])])

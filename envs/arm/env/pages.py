@@ -25,16 +25,16 @@ from .base import ArmEnv
 class DocumentPages(ArmEnv):
     """Implements a mixin for environments whose samples use a document of the source's ``library``.
 
-    The first image is the overview of the sample, or one that is created from the document's
-    pages. `metrics` contains ``found`` if the ground truth names evidence pages: 1 if all were
-    shown.
+    The images of the sample are shown, the first of which is its overview; a sample without images
+    gets an overview that is created from the pages of its document. `metrics` contains ``found`` if
+    the ground truth names evidence pages: 1 if all were shown.
     """
 
     @override
     def pictures(self) -> dict[str, Image]:
-        """Return the overview of the sample's document."""
+        """Return the images of the sample, or an overview of its document."""
         if self.sample.images:
-            return {ORIGINAL_IMAGE: self.view(self.sample.images[0])}
+            return super().pictures()
         pixels, tile = self.preset.overview_pixels, self.preset.thumbnail
         return {ORIGINAL_IMAGE: overview(self.opened(), max_pixels=pixels, largest_tile=tile)}
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from visenv.types import Sample
-from visenv.worlds.reports.library import DOCUMENTS
 from visenv.worlds.reports.question import ReportQuestion
 
 from ..ground_truth import DocumentTruth
@@ -23,7 +22,7 @@ class ReportQuestions:
 
     Args:
         preset: A preset of `ReportsWorld`.
-        documents: The range of seeds of the documents, as (first, last + 1).
+        documents: As for `ReportsWorld`.
 
     Raises:
         UnknownNameError: If there is no such preset.
@@ -32,13 +31,20 @@ class ReportQuestions:
 
     ground_truth = DocumentTruth
 
-    def __init__(self, preset: str = "default", *, documents: Sequence[int] = DOCUMENTS) -> None:
+    def __init__(self, preset: str = "default", *, documents: Sequence[int] | None = None) -> None:
         self._world = ReportsWorld(preset, documents=documents)
         self.library = self._world.library
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator."""
-        document, question = self._world.draw_question(rng)
+        return self._sample(rng, held_out=False)
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a document that no sample of training is about."""
+        return self._sample(rng, held_out=True)
+
+    def _sample(self, rng: np.random.Generator, held_out: bool) -> Sample:
+        document, question = self._world.draw_question(rng, held_out)
         return Sample(
             f"{document}/{question.kind}/{int(rng.integers(2**63)):016x}",
             question.text,

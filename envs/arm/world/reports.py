@@ -10,7 +10,7 @@ import numpy as np
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.reports import cards, questions
-from visenv.worlds.reports.library import DOCUMENTS, SEEDS, ReportsLibrary
+from visenv.worlds.reports.library import DOCUMENTS, HELD_OUT_DOCUMENTS, SEEDS, ReportsLibrary
 from visenv.worlds.reports.question import ReportQuestion
 
 from ..ground_truth import JudgingTruth
@@ -53,15 +53,16 @@ class ReportsWorld:
         with three pages per row does not show the answer (`visenv.worlds.reports.cards`).
 
     Documents are drawn from a finite set of 10,000, so that caches of pages and indices are useful;
-    each allows hundreds of questions. Other ranges of `documents` are other documents: training on
-    the first 10,000 and evaluating on ``documents=(10_000, 10_200)`` share none.
+    each allows hundreds of questions. Held-out samples (`sample_held_out`) are about 10,000 other
+    documents. With a range of `documents`, all samples are about these documents.
 
     The `JudgingTruth` contains ``document``, ``evidence_pages``, ``gold_query`` and ``answer``, the
     right value.
 
     Args:
         preset: A key of `PRESETS`.
-        documents: The range of seeds of the documents, as (first, last + 1).
+        documents: The range of seeds of the documents of all samples, as (first, last + 1); None
+            draws the first 10,000, and others for held-out samples.
         kinds: Kinds of question; by default all of the preset.
         candidates: Numbers of responses, equally likely; by default those of the preset.
 
@@ -76,13 +77,14 @@ class ReportsWorld:
         self,
         preset: str = "default",
         *,
-        documents: Sequence[int] = DOCUMENTS,
+        documents: Sequence[int] | None = None,
         kinds: Sequence[str] | None = None,
         candidates: Sequence[int] | None = None,
     ) -> None:
         self.library = ReportsLibrary(preset)
         self._preset = PRESETS[preset]
-        self.documents = _checked_range(documents)
+        self.documents = _checked_range(DOCUMENTS if documents is None else documents)
+        self.held_out_documents = self.documents if documents is not None else HELD_OUT_DOCUMENTS
         self.kinds = tuple(self._preset.kinds if kinds is None else kinds)
         self.candidates = tuple(self._preset.candidates if candidates is None else candidates)
         self._check()
@@ -91,10 +93,17 @@ class ReportsWorld:
         """Create a sample, which depends only on the state of the generator."""
         return self._judge(rng, *self.draw_question(rng))
 
-    def draw_question(self, rng: np.random.Generator) -> tuple[str, ReportQuestion]:
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a document that no sample of training is about."""
+        return self._judge(rng, *self.draw_question(rng, held_out=True))
+
+    def draw_question(
+        self, rng: np.random.Generator, held_out: bool = False
+    ) -> tuple[str, ReportQuestion]:
         """Return the name of a document, and a question about it."""
+        documents = self.held_out_documents if held_out else self.documents
         while True:
-            seed = int(rng.integers(*self.documents))
+            seed = int(rng.integers(*documents))
             kind = self.kinds[int(rng.integers(len(self.kinds)))]
             question = self._preset.ask(rng, self.library.text(seed), kind)
             if question is not None:  # a short report may have no chart

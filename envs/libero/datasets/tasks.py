@@ -40,12 +40,22 @@ def language(name: str) -> str:
     return " ".join(words)
 
 
+_HELD_OUT_EVERY = 5
+"""One of this many initial states is kept for evaluations."""
+
+
 class LiberoTasks:
     """Contains a finite number of samples: tasks at initial states.
 
     Args:
         items: Suite, task and state of each sample.
         seed: The seed of LIBERO when a task is loaded (`LiberoTruth.seed`).
+        keep_apart: Whether every fifth initial state of each task (the last one of a task with 2 to
+            4 states) is only for evaluations, and the others only for training.
+
+    Attributes:
+        training_rows: The rows that are played in training; None for all.
+        held_out_rows: The rows that are played in an evaluation; None for all.
 
     Raises:
         ConfigurationError: If there is no sample.
@@ -53,11 +63,19 @@ class LiberoTasks:
 
     ground_truth: ClassVar[type] = LiberoTruth
 
-    def __init__(self, items: Sequence[tuple[str, int, int]], seed: int = 0) -> None:
+    def __init__(
+        self, items: Sequence[tuple[str, int, int]], seed: int = 0, keep_apart: bool = False
+    ) -> None:
         if not items:
             raise ConfigurationError("There is no task with these options; name another suite.")
         self._items = tuple(items)
         self._seed = seed
+        self.training_rows: Sequence[int] | None = None
+        self.held_out_rows: Sequence[int] | None = None
+        held_out = _held_out(items) if keep_apart else []
+        if held_out:
+            self.held_out_rows = held_out
+            self.training_rows = sorted({*range(len(items))} - {*held_out})
 
     def __len__(self) -> int:
         return len(self._items)
@@ -80,6 +98,17 @@ class LiberoTasks:
         return {"mean of the suites": sum(means) / len(means)} if means else {}
 
 
+def _held_out(items: Sequence[tuple[str, int, int]]) -> list[int]:
+    """Return the rows of every fifth state of each task; of the last one of 2 to 4 states."""
+    by_task: dict[tuple[str, int], list[int]] = {}
+    for row, (suite, task, _) in enumerate(items):
+        by_task.setdefault((suite, task), []).append(row)
+    kept = (
+        rows[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY] or rows[1:][-1:] for rows in by_task.values()
+    )
+    return sorted(row for rows in kept for row in rows)
+
+
 def open_tasks(
     name: str,
     tasks: Sequence[int] | None = None,
@@ -93,7 +122,8 @@ def open_tasks(
             samples that the expert solves.
         tasks: The indices of the tasks of a suite; None selects all.
         states: The indices of the initial states, or the number of the first ones; None selects
-            all.
+            all. The samples of ``"solved"`` are then divided: every fifth state of a task is played
+            in evaluations, and the others in training.
         seed: The seed of LIBERO when a task is loaded.
 
     Raises:
@@ -120,7 +150,7 @@ def open_tasks(
                 f"tasks must be numbers from 0 to {known[-1]} of {name}, got {unknown}."
             )
         items = [item for item in items if item[1] in tasks]
-    return LiberoTasks(items, seed)
+    return LiberoTasks(items, seed, keep_apart=name == "solved" and states is None)
 
 
 def _states(states: Sequence[int] | int | None) -> Sequence[int]:

@@ -94,7 +94,7 @@ def read_zoom_score(text: str) -> int:
         ReplyError: If the reply has another form, or the score is not a whole number from 1 to 10.
     """
     found = json_reply(text)
-    if {*found} != {"reasoning", "zoom_score"}:
+    if not {"reasoning", "zoom_score"} <= {*found}:
         raise ReplyError("expected the keys reasoning and zoom_score")
     score = found["zoom_score"]
     if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= 10:
@@ -108,12 +108,14 @@ def difficulty_of(score: int) -> str:
 
 
 def image_of(row: Row) -> Image:
-    """Return the first image of a row.
+    """Return the image of a row.
 
     Raises:
-        DataError: If the row has no image.
+        DataError: If the row has no image, or several.
     """
     images = row.get("images")
     if not isinstance(images, list) or not images:
         raise DataError(f"no images: {images!r:.80}")
+    if len(images) > 1:
+        raise DataError(f"{len(images)} images; MagsZoom shows one")
     return Image.from_file(Path(images[0]))

@@ -54,6 +54,12 @@ class MagsRows(TableSource):
         return path
 
     @override
+    def _check_count(self, count: int) -> None:
+        super()._check_count(count)
+        if count > 1:
+            raise DataError(f"{count} images; MagsZoom shows one")
+
+    @override
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         dataset, difficulty = text_of(row, "dataset"), text_of(row, "difficulty")
         labels = {

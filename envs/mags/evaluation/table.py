@@ -53,7 +53,7 @@ class MethodScores(NamedTuple):
     """Holds the judgments of one method.
 
     Attributes:
-        scores: The scores of the judged episodes, each with its cell.
+        scores: The scores of all episodes, each with its cell; 0 for those that were not judged.
         failed: The number of episodes for which a scorer failed or gave no usable reply.
         aborted: The number of aborted episodes, which are not judged.
     """
@@ -61,6 +61,11 @@ class MethodScores(NamedTuple):
     scores: list[tuple[Cell, AnswerScore]]
     failed: int
     aborted: int
+
+    @property
+    def judged(self) -> int:
+        """Return the number of episodes that were judged."""
+        return len(self.scores) - self.failed - self.aborted
 
 
 @dataclass(frozen=True)
@@ -85,15 +90,19 @@ class PaperTable:
         """
         screen = Console()
         results = {}
+        judged_any = False
         for name, file in self._files().items():
             extractor = Scorer.parse(self.extractor or self.judge) if name in self.extract else None
             scorer = AnswerScorer(Scorer.parse(self.judge), extractor)
             judged = run_here(score_all(scorer, read_episodes(file, messages=False)))
             results[name] = by_cell(judged.scores)
-            counts = f"{len(judged.scores)} judged, {judged.failed} failed"
+            judged_any = judged_any or judged.judged > 0
+            counts = f"{judged.judged} judged, {judged.failed} failed"
             screen.print(rich_text(f"{name}: {counts}, {judged.aborted} aborted"))
         for table in tables(results):
             screen.print(table)
+        if not judged_any:
+            raise SystemExit("No episode was judged.")
 
     def _files(self) -> dict[str, Path]:
         """Return the file of each method."""
@@ -112,24 +121,30 @@ class PaperTable:
 
 
 async def score_all(scorer: AnswerScorer, episodes: Iterable[Episode]) -> MethodScores:
-    """Return the scores of the episodes that were not aborted.
+    """Return the scores of all episodes.
 
-    An episode that cannot be judged is counted, and the other judgments are kept.
+    An episode that was aborted or cannot be judged is counted and scores 0, and the other judgments
+    are kept.
     """
+    nothing = AnswerScore("", 0.0, 0.0)
     free = asyncio.Semaphore(_CONCURRENCY)
 
-    async def one(episode: Episode) -> tuple[Cell, AnswerScore] | None:
+    async def one(episode: Episode) -> AnswerScore | None:
+        if episode.failure is not None:
+            return nothing
         async with free:
             try:
-                return cell_of(episode), await scorer.score(episode)
+                return await scorer.score(episode)
             except ServiceError:
                 return None
 
     given = list(episodes)
-    played = [episode for episode in given if episode.failure is None]
-    found = await asyncio.gather(*map(one, played))
-    scores = [each for each in found if each is not None]
-    return MethodScores(scores, len(played) - len(scores), len(given) - len(played))
+    found = await asyncio.gather(*map(one, given))
+    scores = [
+        (cell_of(episode), score or nothing) for episode, score in zip(given, found, strict=True)
+    ]
+    aborted = sum(episode.failure is not None for episode in given)
+    return MethodScores(scores, found.count(None), aborted)
 
 
 def cell_of(episode: Episode) -> Cell:

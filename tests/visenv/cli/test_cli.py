@@ -86,9 +86,28 @@ def test_train_has_the_options_of_its_recipe(capsys: pytest.CaptureFixture[str])
     assert all(option in said for option in ("--resume", "scenes.data", "--phases.rl.steps"))
 
 
+def test_help_of_train_needs_no_torch() -> None:
+    program = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+from visenv.cli import main
+sys.exit(main(["train", "--help"]) or 10 * main(["train", "zoom_tiny"]))
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 10
+    assert "usage: visenv train [RECIPE]" in done.stdout
+    assert "pip install 'visenv[train]'" in done.stdout
+    assert "needs the package 'torch', which is not installed" in done.stderr
+
+
 MISTAKES = {
     ("plya", ENV): "Did you mean 'play'?",
     ("card", "ZomVQA-v0"): "Did you mean 'visenv/ZoomVQA-v0'?",
+    ("card", "zoomvqa"): "Did you mean 'visenv/ZoomVQA-v0'?",
+    ("card", "arm_doc"): "Did you mean 'visenv/ArmDoc-v0'?",
+    ("card", ENV, "--picture", "a.bmp"): "--picture writes WebP: name a .webp file, not a.bmp",
+    ("rollout", ENV, "--option", "data=3"): "a source of samples (visenv.data.source), got 3",
     ("play", "ZoomVQA-v1"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("rollout", ENV, "--policy", "orcle"): "Did you mean 'oracle'?",
     ("rollout", ENV, "--option", "preset=tinny"): "Did you mean 'tiny'?",
@@ -118,6 +137,7 @@ MISTAKES = {
     ("eval", ENV, "--control", "no_tol"): "Did you mean 'no_tool'?",
     ("eval", ENV, "--control", "no_tool", "--control", "no_tool"): "the same control twice",
     ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
+    ("eval", ENV, "--control", "no_tool"): "Name the policy to measure",
     ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
     ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
     ("eval",): "Give an environment, a file of episodes, or --compare A B",
@@ -299,10 +319,11 @@ def test_eval_plays_each_row_or_gives_the_reason(
 
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert ["episodes", "2"] in [line[:2] for line in lines]
+    assert ["episodes", "3"] in [line[:2] for line in lines]
     assert ["aborted", "1"] in [line[:2] for line in lines]
-    # Wilson's interval of 2 in 2: (1 + z²/4 ± z sqrt(z²/16)) / (1 + z²/2) with z² = 3.8415.
-    assert ["accuracy", "1.000", "[0.342,", "1.000]"] in lines
+    # The row whose image cannot be decoded counts as 0. Wilson's interval of 2 in 3:
+    # (0.666667 + 0.640243 ± 1.959964 sqrt(0.074074 + 0.106707)) / 2.280486.
+    assert ["accuracy", "0.667", "[0.208,", "0.939]"] in lines
     (left_out,) = [line for line in said.splitlines() if line.startswith("left out: ")]
     assert "TextVQA_0.5.1_val.json:2" in left_out
     (aborted,) = [line for line in said.splitlines() if line.startswith("aborted: ")]
@@ -311,13 +332,13 @@ def test_eval_plays_each_row_or_gives_the_reason(
     episodes = list(read_episodes(out / "episodes.jsonl"))
     assert [each.status for each in episodes] == ["terminated", "terminated", "aborted"]
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["rows"][0]["episodes"] == 2
-    assert summary["rows"][0]["accuracy"] == pytest.approx([1.0, 0.34238, 1.0], abs=1e-5)
+    assert summary["rows"][0]["episodes"] == 3
+    assert summary["rows"][0]["accuracy"] == pytest.approx([2 / 3, 0.20766, 0.93851], abs=1e-5)
     failures = ["{status}: {item}: {reason}".format_map(each) for each in summary["failures"]]
     assert failures == [left_out, aborted]
     table = (out / "summary.md").read_text()
     assert "TextVQA_0.5.1_val.json:2: left out: no answers" in table
-    assert "| accuracy, % | 100.0 [34.2, 100.0] |" in table
+    assert "| accuracy, % | 66.7 [20.8, 93.9] |" in table
     items = (out / "items.csv").read_text().splitlines()
     assert items[0].startswith("item,kind,status,reason,answer,right answers,")
     assert items[1].startswith("textvqa-val-0,yes/no,terminated,,yes,yes | yes")

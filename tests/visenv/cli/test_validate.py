@@ -20,6 +20,7 @@ from visenv.testing import check_all, toy
 from visenv.testing.contract import CHECKS
 from visenv.testing.survival import EXAMPLES
 from visenv.testing.validation import CheckResult, ValidationReport, validate
+from visenv.types import Message
 
 TOY = "visenv.testing.toy:make"
 
@@ -49,6 +50,14 @@ class RaisesOnReset(ToyWith):
     @override
     def reset(self, **_: Any) -> Any:
         raise KeyError("sample")
+
+
+class HiddenState(ToyWith):
+    """Shows the same question in each episode; only the tool tells the numbers."""
+
+    @override
+    def initial_messages(self) -> list[Message]:
+        return [Message("user", ("Add the hidden numbers.",))]
 
 
 class NeverSolved(ToyWith):
@@ -83,6 +92,21 @@ def test_validate_prints_every_check_and_measurement(capsys: pytest.CaptureFixtu
     assert re.search(r"mean reward, oracle +1\.000", said)
     assert re.search(r"mean reward, empty +0\.000", said)
     assert re.search(r"steps per second +\d+", said)
+
+
+def test_validate_reports_each_check_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    env_id = register(HiddenState)
+    main(["validate", env_id, "--hostile", "1", "--json"])
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    lines = said.err.splitlines()
+    for number, check in enumerate(report["checks"], start=1):
+        result = "passed" if check["passed"] else "FAILED"
+        start = f"{number}/{len(CHECKS)} {check['name'].replace('_', ' ')}: {result} in "
+        assert lines[number - 1].startswith(start)
+    # Episodes differ although all of them begin in the same way.
+    passed = {check["name"]: check["passed"] for check in report["checks"]}
+    assert passed["differs_across_seeds"]
 
 
 @pytest.mark.slow

@@ -292,6 +292,33 @@ def test_llama_factory_layout(tmp_path: Path) -> None:
     assert info["chat"]["columns"] == {"messages": "messages", "images": "images"}
 
 
+def test_markers_of_other_media_in_text_are_broken(tmp_path: Path) -> None:
+    # LLaMA-Factory counts <image>, <video> and <audio>, and stops at a file with too many.
+    closing = "<image>, <video> or <audio> in <videos>"
+    (row,) = export(tmp_path, [two_turns(closing=closing)], "llama-factory")
+    text = "".join(message["content"] for message in row["messages"])
+    assert text.count("<image>") == len(row["images"])
+    assert "< image>, < video> or < audio> in <videos>?" in text
+
+
+@pytest.mark.parametrize("layout", ["trl", "llama-factory"])
+def test_episodes_of_a_rollout_have_no_ids_and_are_exported(tmp_path: Path, layout: str) -> None:
+    episodes = [
+        replace(two_turns(), group=group, member=member)
+        for group, member in [(0, 0), (0, 1), (1, 0)]
+    ]
+    path = write(tmp_path, episodes)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    stripped = [{name: value for name, value in line.items() if name != "id"} for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in stripped))
+    out = tmp_path / layout / "chat.jsonl"
+    out.parent.mkdir()
+    account = Export(tmp_path / "images", out.parent, layout).run(JsonLines(path), out)
+    assert (account.kept, account.rows, account.failed) == (3, 3, {})
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["E/0-0", "E/0-1", "E/1-0"]
+
+
 def test_second_export_into_the_folder_keeps_the_first_in_its_list(tmp_path: Path) -> None:
     path = write(tmp_path, [two_turns()])
     for name in ("a", "b", "a"):

@@ -285,6 +285,33 @@ def test_links_that_lead_out_are_left_out_and_others_followed(root: Path) -> Non
     assert library.document("here").page_text(1) == ""  # its text file is a link to a file outside
 
 
+def test_links_of_a_download_from_the_hub_are_followed(tmp_path: Path) -> None:
+    # The cache of huggingface_hub: each file of a snapshot is a link to a file in blobs.
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0123abcd" / "documents"
+    save(blobs / "1.png", 50)
+    (blobs / "aa").write_bytes((blobs / "1.png").read_bytes())
+    (tmp_path / "secret.txt").write_text("secret")
+    snapshot.mkdir(parents=True)
+    (snapshot / "a_1.png").symlink_to("../../../blobs/aa")
+    (snapshot / "a_1.txt").symlink_to("../../../secret.txt")
+    library = FolderLibrary(snapshot)
+    assert value(library, "a", 1) == 50
+    assert library.document("a").page_text(1) == ""  # a link to a file that is no blob
+    assert "1 links lead out of the folder" in library.note
+    blobs.rename(tmp_path / "elsewhere")
+    blobs.symlink_to(tmp_path / "elsewhere")  # somebody else's folder, as a snapshot of the hub
+    assert FolderLibrary(snapshot).names == []
+
+
+def test_links_of_a_person_are_followed_on_request(root: Path) -> None:
+    save(root.parent / "outside" / "1.png", 50)
+    (root / "a_1.png").symlink_to(root.parent / "outside" / "1.png")
+    assert FolderLibrary(root).names == []
+    assert "follow_links" in FolderLibrary(root).note
+    library = FolderLibrary(root, follow_links=True)
+    assert (value(library, "a", 1), library.note) == (50, "")
+
+
 def test_nearest_documents_are_named(root: Path) -> None:
     for name in ("annual_report", "minutes"):
         save(root / f"{name}_1.png")

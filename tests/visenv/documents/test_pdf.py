@@ -75,6 +75,48 @@ def test_text_layer_has_plain_line_ends() -> None:
     assert document.page_text(3) == "This is page 3.\nNaïve café"
 
 
+def lines(*texts: str, crop: tuple[float, float, float, float] | None = None) -> PdfDocument:
+    """Return a document with one page with these lines, from y = 550 downwards."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(400, 600), invariant=True)
+    for place, text in enumerate(texts):
+        canvas.drawString(40, 550 - 16 * place, text)
+    if crop is not None:
+        canvas.setCropBox(crop)
+    canvas.showPage()
+    canvas.save()
+    return PdfDocument.from_bytes(buffer.getvalue(), "lines")
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("the quarterly invest-", "ment report"), "the quarterly investment report"),
+        (("a well-", "known and well-known fact"), "a well-known and well-known fact"),
+        (("the state-of-the-", "art plant"), "the state-of-the-art plant"),
+        (("born in Baden-", "Baden"), "born in Baden-Baden"),
+        (("Bezirks-", "schornsteinfeger"), "Bezirksschornsteinfeger"),
+        (("10-", "20 items"), "10-\n20 items"),
+        (("a dash -", "and more"), "a dash -\nand more"),
+    ],
+)
+def test_word_that_is_broken_at_the_end_of_a_line_is_whole(
+    texts: tuple[str, ...], expected: str
+) -> None:
+    assert lines(*texts).page_text(1) == expected
+
+
+def test_text_outside_of_the_page_image_is_no_text_of_the_page() -> None:
+    texts = ("seen", *[""] * 20, "hidden below")
+    assert lines(*texts).page_text(1) == "seen\nhidden below"
+    cropped = lines(*texts, crop=(0, 400, 400, 600))
+    assert cropped.page_size(1) == (400, 200)
+    assert cropped.page_text(1) == "seen"
+    assert lines(*texts, crop=(0, 0, 400, 400)).page_text(1) == "hidden below"
+
+
 def test_file_is_called_by_its_name_and_read_again_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "annual report.pdf"
     document = PdfDocument.open(path)  # the file is opened later

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -45,10 +46,24 @@ def test_sample_is_the_mean_of_its_repeats() -> None:
 
 def test_samples_of_one_side_are_counted_and_left_out() -> None:
     found = compare(
-        [episode("a", accuracy=1), episode("b", accuracy=1), aborted("c")],
+        [episode("a", accuracy=1), episode("b", accuracy=1)],
         [episode("b", accuracy=0), episode("c", accuracy=0), episode("d", accuracy=0)],
     )
     assert (found.samples, found.only_first, found.only_second) == (1, 1, 2)
+
+
+def test_aborted_episode_counts_as_0() -> None:
+    first = [episode("a", accuracy=1), aborted("b")]
+    unread = replace(aborted(""), index=0)
+    found = compare(
+        [*first, unread],
+        [*(episode(name, accuracy=1) for name in "ab"), episode("c", 0, 0, accuracy=1)],
+    )
+    accuracy = found.of("accuracy")
+    assert accuracy is not None
+    assert accuracy.first == pytest.approx(1 / 3)
+    assert (accuracy.second, accuracy.samples) == (1.0, 3)
+    assert (found.aborted, found.only_first, found.only_second) == ((2, 0), 0, 0)
 
 
 def test_rows_of_a_data_set_with_equal_ids_are_different_samples() -> None:
@@ -83,7 +98,7 @@ def test_tool_necessity_by_hand() -> None:
 
 def test_control_in_which_every_episode_was_aborted_has_no_difference() -> None:
     row = control_row("no_tool", [episode("a", accuracy=1)], [aborted("a")])
-    assert row.samples == 0
+    assert (row.samples, row.aborted) == (0, 1)
     assert math.isnan(row.difference.value)
 
 

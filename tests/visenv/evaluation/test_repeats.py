@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.evaluation.intervals import proportion
+from visenv.evaluation.intervals import Mean, proportion
 from visenv.evaluation.repeats import pass_at_k, repeat_metrics
 from visenv.evaluation.summary import summarize
+from visenv.evaluation.values import counted_values, sample_of
 from visenv.types import Episode, Failure
 
 
@@ -30,6 +32,11 @@ def played(**accuracies: list[float | None]) -> list[Episode]:
         for sample, each in accuracies.items()
         for member, accuracy in enumerate(each)
     ]
+
+
+def metrics_of_repeats(episodes: list[Episode], repeats: int) -> dict[str, Mean]:
+    values = counted_values(episodes)
+    return repeat_metrics(zip(map(sample_of, episodes), values, strict=True), repeats)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_one(
 
 
 def test_samples_count_the_same_whatever_their_repeats_came_to() -> None:
-    means = repeat_metrics(played(a=[1, 1, 0, 0], b=[0, 0, 0, 1], c=[0, 0, 0, 0]), 4)
+    means = metrics_of_repeats(played(a=[1, 1, 0, 0], b=[0, 0, 0, 1], c=[0, 0, 0, 0]), 4)
     assert list(means) == ["avg@4", "pass@1", "pass@2", "pass@4"]
     # pass@2: a 1 - C(2, 2) / C(4, 2) = 5 / 6, b 1 / 2, c 0.
     values = {name: each.value for name, each in means.items()}
@@ -72,24 +79,37 @@ def test_samples_count_the_same_whatever_their_repeats_came_to() -> None:
 
 
 def test_answer_that_is_partly_right_does_not_pass() -> None:
-    means = repeat_metrics(played(a=[0.6, 1.0], b=[0.9, 0.3]), 2)
+    means = metrics_of_repeats(played(a=[0.6, 1.0], b=[0.9, 0.3]), 2)
     assert means["avg@2"].value == pytest.approx(0.7)
     assert means["pass@2"].value == pytest.approx(1 / 2)
 
 
-def test_sample_with_aborted_repeats_has_no_pass_at_more() -> None:
+def test_sample_with_missing_repeats_has_no_pass_at_more() -> None:
     counted = played(a=[1, 0, 0], b=[1])
-    means = repeat_metrics(counted, 3)
+    means = metrics_of_repeats(counted, 3)
     assert means["pass@1"].value == pytest.approx((1 / 3 + 1) / 2)
     assert means["pass@3"] == pytest.approx(proportion(1, 1))
 
 
+def test_aborted_repeat_is_a_wrong_one() -> None:
+    means = metrics_of_repeats(played(a=[1, None], b=[None, None]), 2)
+    # pass@1: 1/2 and 0; pass@2: 1 and 0.
+    values = {name: each.value for name, each in means.items()}
+    assert values == pytest.approx({"avg@2": 1 / 4, "pass@1": 1 / 4, "pass@2": 1 / 2})
+
+
 def test_summary_counts_samples_and_not_repeats() -> None:
     (row,) = summarize(played(a=[1, 1, 1], b=[0, 0, None])).rows
-    assert (row.episodes, row.samples, row.aborted) == (5, 2, 1)
-    assert row.means["pass@3"].value == 1.0
-    # The accuracy is 3 in 5. The samples have 3 and 2 episodes: 5² / 13 = 1.923 effective ones.
-    assert row.means["accuracy"] == pytest.approx(proportion(0.6 * 25 / 13, 25 / 13))
+    assert (row.episodes, row.samples, row.aborted) == (6, 2, 1)
+    assert row.means["pass@3"].value == 0.5
+    # The accuracy is 3 in 6; the two samples are 2 effective episodes.
+    assert row.means["accuracy"] == pytest.approx(proportion(1, 2))
+
+
+def test_repeat_that_never_read_its_sample_belongs_to_it() -> None:
+    first, second = played(a=[1, None])
+    (row,) = summarize([first, replace(second, sample_id="")]).rows
+    assert (row.episodes, row.samples, row.means["pass@2"].value) == (2, 1, 1.0)
 
 
 def test_samples_that_are_played_once_have_no_pass_at_k() -> None:

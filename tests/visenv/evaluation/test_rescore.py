@@ -6,7 +6,9 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,15 @@ from typing_extensions import override
 import visenv  # noqa: F401 - registers the ids
 from tests.environments import IDS
 from visenv.episodes import read_episodes, write_episodes
-from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.errors import ConfigurationError, DataError, ServiceError, UntrustedNameError
 from visenv.evaluation.rescore import Rescorer
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.random import RandomPolicy
-from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
+from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
 from visenv.rollout import Env, EpisodeSpec, play
 from visenv.scorers import Generate, JsonScore, Judge, Scorer
 from visenv.testing import toy
-from visenv.types import Episode, Scored
+from visenv.types import Episode, EventLog, Scored
 
 CHILD = """
 import sys
@@ -91,6 +93,45 @@ class Judged(RewardWrapper):
 @pytest.fixture(autouse=True)
 def judge_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def paid_by(log: EventLog, sample: Any, factor: float = 1.0) -> float:
+    return factor * float(log.answer in sample.answers)
+
+
+def lowest(terms: Mapping[str, float | None]) -> float:
+    return min(value for value in terms.values() if value is not None)
+
+
+def test_functions_of_reward_terms_are_saved_as_names(tmp_path: Path) -> None:
+    terms = [
+        RewardTerm("judged", 2.0, judged, "The judge."),
+        RewardTerm("right", 1.0, of_log(partial(paid_by, factor=0.5))),
+    ]
+    env = RewardWrapper(gym.make(toy.register()), terms, combine=lowest)
+    (episode,) = saved(tmp_path, played(env))
+    assert f"{__name__}:judged" in episode.env_spec
+    trusted = [judged, paid_by, lowest]
+    again = Rescorer(trust=trusted).rescore(episode)
+    assert (again.reward, again.terms) == (episode.reward, episode.terms)
+    for left_out in trusted:
+        some = [each for each in trusted if each is not left_out]
+        with pytest.raises(UntrustedNameError, match="names the function of a reward term"):
+            Rescorer(trust=some).rescore(episode)
+
+
+def test_sample_with_another_question_is_refused(tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, played(gym.make(toy.register())))
+    with pytest.raises(DataError, match=r"its question is now 'Add .*', and was 'Subtract"):
+        Rescorer().rescore(replace(episode, question="Subtract them."))
+
+
+def test_function_without_a_name_is_explained(tmp_path: Path) -> None:
+    env = RewardWrapper(gym.make(toy.register()), [RewardTerm("one", 1.0, lambda _: 1.0)])
+    (episode,) = saved(tmp_path, played(env))
+    assert episode.env_spec == ""
+    with pytest.raises(ConfigurationError, match="a function that is not at the top of a module"):
+        Rescorer(trust=True).rescore(episode)
 
 
 def test_rescore_takes_verdicts_from_the_episode(

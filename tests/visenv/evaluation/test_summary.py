@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from visenv.evaluation.summary import (
     Summary,
     SummaryRow,
     summarize,
-    tool_metrics,
 )
 from visenv.evaluation.summary_files import as_json, markdown, write_summary
+from visenv.evaluation.values import counted_values, tool_metrics
 from visenv.types import Answered, Episode, Event, Failure, GroundTruth, Message, ToolCalled, Turn
 
 
@@ -82,26 +83,68 @@ def row(summary: Summary, grouping: str, label: str) -> SummaryRow:
 def test_groups_by_hand() -> None:
     summary = summarize(PLAYED)
     assert [(each.grouping, each.label, *each[2:5]) for each in summary.rows] == [
-        ("", "all", 5, 2, 1),
-        ("track", "Doc", 3, 1, 1),
+        ("", "all", 7, 2, 1),
+        ("track", "Doc", 4, 1, 1),
         ("track", "FG", 2, 0, 0),
-        ("track", "mean of groups", 5, 1, 1),
-        ("rm_tag", "pair_rm", 4, 1, 1),
+        ("track", "mean of groups", 6, 1, 1),
+        ("rm_tag", "pair_rm", 5, 1, 1),
         ("rm_tag", "single_rm", 1, 0, 0),
-        ("rm_tag", "mean of groups", 5, 1, 1),
+        ("rm_tag", "mean of groups", 6, 1, 1),
     ]
     accuracy = {each[:2]: each.means["accuracy"].value for each in summary.rows}
-    assert accuracy["", "all"] == pytest.approx(3 / 5)
-    assert accuracy["track", "Doc"] == pytest.approx(2 / 3)
+    assert accuracy["", "all"] == pytest.approx(3 / 7)
+    assert accuracy["track", "Doc"] == pytest.approx(2 / 4)
     assert accuracy["track", "FG"] == pytest.approx(1 / 2)
-    assert accuracy["track", "mean of groups"] == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert accuracy["rm_tag", "pair_rm"] == pytest.approx(2 / 4)
-    assert accuracy["rm_tag", "mean of groups"] == pytest.approx((1 / 2 + 1) / 2)
+    assert accuracy["track", "mean of groups"] == pytest.approx((2 / 4 + 1 / 2) / 2)
+    assert accuracy["rm_tag", "pair_rm"] == pytest.approx(2 / 5)
+    assert accuracy["rm_tag", "mean of groups"] == pytest.approx((2 / 5 + 1) / 2)
+
+
+def test_aborted_episode_counts_as_0_in_all_but_tool_use() -> None:
+    played, gone = episode(0, 1.0, [call()]), episode(1, None)
+    played = replace(played, terms={"zoomed": 0.5, "does not apply": None})
+    (only,) = summarize([played, gone]).rows
+    values = {name: each.value for name, each in only.means.items()}
+    # The tool was used in 1 of 1 episodes that were played; everything else is half.
+    assert values == {
+        "accuracy": 0.5,
+        "reward": 0.5,
+        "zoomed": 0.25,
+        "used tools": 1.0,
+        "tool calls": 1.0,
+        "failed calls": 0.0,
+    }
+    assert counted_values([played, gone])[1] == {"accuracy": 0.0, "reward": 0.0, "zoomed": 0.0}
+
+
+def test_aborted_episode_counts_only_in_metrics_of_its_kind() -> None:
+    counting = replace(episode(0, 1.0, kind="counting"), metrics={"accuracy": 1.0, "error": 3.0})
+    reading = episode(1, 1.0, kind="reading")
+    gone = {kind: episode(2, None, kind=kind) for kind in ("counting", "reading", "spotting")}
+    values = counted_values([counting, reading, *gone.values()])
+    assert values[2:] == [
+        {"accuracy": 0.0, "error": 0.0, "reward": 0.0},
+        {"accuracy": 0.0, "reward": 0.0},
+        {"accuracy": 0.0, "error": 0.0, "reward": 0.0},  # nothing of its kind was played
+    ]
+
+
+def test_evaluation_of_only_aborted_episodes_has_the_reward_0() -> None:
+    (only,) = summarize([episode(0, None), episode(1, None)]).rows
+    assert (only.episodes, only.aborted, only.samples) == (2, 2, 2)
+    assert {name: each.value for name, each in only.means.items()} == {"reward": 0.0}
+
+
+def test_group_of_only_aborted_episodes_counts_in_the_mean_of_groups() -> None:
+    summary = summarize([episode(0, 1.0, [call()], FG), episode(1, None, labels=DOC_1)])
+    means = row(summary, "track", "mean of groups").means
+    assert (means["accuracy"].value, means["used tools"].value) == (0.5, 1.0)
 
 
 def test_metrics_have_the_interval_that_fits_them() -> None:
-    summary = summarize(PLAYED)
-    # 3 in 5: Wilson's (0.6 + 0.384146 ± 1.959964 sqrt(0.048 + 0.038415)) / 1.768292.
+    summary = summarize(PLAYED[:5])
+    # 3 in 5 episodes that were played: Wilson's (0.6 + 0.384146 ± 1.959964 sqrt(0.048 + 0.038415))
+    # / 1.768292.
     assert row(summary, "", "all").means["accuracy"][1:] == pytest.approx(
         (0.230724, 0.882379), abs=1e-6
     )
@@ -114,6 +157,17 @@ def test_metrics_have_the_interval_that_fits_them() -> None:
     single = row(summary, "rm_tag", "single_rm").means
     assert single["accuracy"][1:] == pytest.approx((0.206549, 1.0), abs=1e-6)
     assert math.isnan(single["reward"].low)
+
+
+def test_interval_of_a_metric_from_0_to_1_stays_there() -> None:
+    played = [
+        replace(episode(number, 1.0), metrics={"anls": value, "seconds": 9 * value})
+        for number, value in enumerate((0.9, 1.0, 1.0, 1.0, 0.05))
+    ]
+    means = row(summarize(played), "", "all").means
+    # Mean 0.79, s = sqrt(0.173), half width 1.959964 s / sqrt(5) = 0.364574: 1.154574 is beyond 1.
+    assert means["anls"] == pytest.approx((0.79, 0.425426, 1.0), abs=1e-6)
+    assert means["seconds"].high == pytest.approx(9 * 1.154574, abs=1e-5)
 
 
 def test_mean_of_groups_has_their_intervals_together() -> None:
@@ -178,12 +232,13 @@ def test_table_has_a_column_for_each_group() -> None:
     assert lines[0] == "# visenv/ArmDoc-v0, oracle"
     assert "## Accuracy" in lines
     assert "| by track | Doc | FG | mean of groups | all |" in lines
-    # Doc: Wilson of 2 in 3, (0.666667 + 0.640243 ± 1.959964 sqrt(0.074074 + 0.106707)) / 2.280486.
-    # Their mean: below sqrt(0.459012² + 0.405469²) / 2, above sqrt(0.271841² + 0.405469²) / 2.
-    assert "| accuracy, % | 66.7 [20.8, 93.9] | 50.0 [9.5, 90.5] | 58.3 [27.7, 82.7] |" in (
-        line.rpartition(" 60.0")[0] for line in lines
+    # Doc: Wilson of 2 in 4, (0.5 + 0.480182 ± 1.959964 sqrt(0.0625 + 0.060023)) / 1.960365.
+    # Their mean: ± sqrt(0.349962² + 0.405469²) / 2.
+    assert "| accuracy, % | 50.0 [15.0, 85.0] | 50.0 [9.5, 90.5] | 50.0 [23.2, 76.8] |" in (
+        line.rpartition(" 42.9")[0] for line in lines
     )
-    assert "| episodes | 3 | 2 | 5 | 5 |" in lines
+    assert "| episodes | 4 | 2 | 6 | 7 |" in lines
+    assert "| aborted | 1 | 0 | 1 | 2 |" in lines
     assert "## Failures: 3" in lines
     assert "- s4: unanswered: turns" in lines
 
@@ -234,6 +289,7 @@ def test_files_hold_the_same_numbers(tmp_path: Path) -> None:
         "turns",
         "",
     )
-    assert (items[5]["accuracy"], items[5]["reason"]) == ("", "judge: gone")
+    assert (items[5]["accuracy"], items[5]["reason"]) == ("0.0", "judge: gone")
+    assert (items[5]["status"], items[5]["tool calls"]) == ("aborted", "")
     assert items[7]["answer"] == 'he said "1",\n\\ud800'
     assert items[7]["right answers"] == "1"

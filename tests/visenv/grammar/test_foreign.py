@@ -20,6 +20,7 @@ from visenv.errors import ToolError
 from visenv.grammar import (
     ActionChunkGrammar,
     Grammar,
+    HermesGrammar,
     KeyValueGrammar,
     ToolCall,
     ToolCallGrammar,
@@ -38,6 +39,7 @@ GRAMMARS: Sequence[Grammar] = (
     TagGrammar(("search", "problem", "code")),
     ToolCallGrammar(),
     ToolCallGrammar("arm"),
+    HermesGrammar(),
     ZoomInThinkGrammar(),
 )
 ANY_TAG = re.compile(r"</?(\w+)>")

@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from visenv.env import EpisodeLimits, Observation
-from visenv.errors import DataError, PolicyError, ServiceError
+from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, EpisodeSpec, play
@@ -81,6 +81,32 @@ def test_play_returns_every_turn() -> None:
     )
     assert env.spec is not None
     assert episode.env_spec == env.spec.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"concurrency": 0}, "concurrency must be an integer of at least 1, got 0"),
+        ({"concurrency": -1}, "at least 1, got -1"),
+        ({"concurrency": 2.5}, "at least 1, got 2.5"),
+        ({"retries": -1}, "retries must be an integer of at least 0, got -1"),
+        ({"policy": Scripted}, "got the class Scripted: pass Scripted"),
+        ({"policy": "oracle"}, "must have the methods open and respond"),
+        ({"make_env": toy.make()}, "got the environment.*play\\(env, policy, spec\\)"),
+        ({"make_env": "visenv/ZoomVQA-v0"}, "must be a function that makes an environment"),
+    ],
+)
+def test_collector_refuses_wrong_arguments(change: dict[str, Any], problem: str) -> None:
+    given: dict[str, Any] = {"make_env": toy.make, "policy": Scripted(ADD), **change}
+    with pytest.raises(ConfigurationError, match=problem):
+        Collector(**given)
+
+
+def test_play_refuses_wrong_arguments() -> None:
+    with pytest.raises(ConfigurationError, match="got the class Scripted"):
+        played(toy.make(), Scripted)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"must be an environment.*Call it first"):
+        played(toy.make, Scripted(ADD))  # type: ignore[arg-type]
 
 
 def test_play_gives_the_limit_as_the_reason_of_a_truncated_episode() -> None:

@@ -143,6 +143,19 @@ def test_reply_without_text_is_explained(server: ChatServer) -> None:
         answered(openai(server, retries=5))
 
 
+def test_reasoning_that_is_split_off_is_no_missing_reply(server: ChatServer) -> None:
+    def split(content: str, finish: str) -> Answer:
+        message = {"content": content, "reasoning_content": '{"score": 1}'}
+        return Answer(json.dumps({"choices": [{"message": message, "finish_reason": finish}]}))
+
+    server.script(split("", "stop"), split("no", "stop"), split("", "length"))
+    # The server took the whole reply for reasoning; then it did not.
+    assert answered(openai(server)).value["text"] == '{"score": 1}'
+    assert answered(openai(server)).value["text"] == "no"
+    with pytest.raises(ServiceError, match=r"no text \(finish reason 'length'\).*more tokens"):
+        answered(openai(server))
+
+
 def test_server_that_is_not_there_is_named(
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

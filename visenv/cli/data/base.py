@@ -5,6 +5,7 @@ Fields are keyword-only, so that a class can have fields with a default before f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,7 @@ class CurationCommand:
 
     def _work(self, step: CurationStep, lines: InputRows, concurrency: int = 64) -> None:
         """Run the step with a progress bar, and print the number of rows by result."""
+        from visenv.cli.failures import check_not_all_failed
         from visenv.cli.tables import progress
 
         try:
@@ -50,9 +52,15 @@ class CurationCommand:
                 account = step.run(lines, self.out, concurrency, advance)
         finally:
             step.close()
-        _print(account, self.out)
+        _print(account, step.errors, self.out)
         for note in step.notes():
             print(printable_lines(note))
+        reasons = [
+            f"{reason}: {step.errors.get(reason, '')}"
+            for reason, count in account.failed.items()
+            for _ in range(count)
+        ]
+        check_not_all_failed("rows failed", account.lines, reasons)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +170,7 @@ def read(path: Path) -> InputRows:
     return JsonLines(path)
 
 
-def _print(account: StepReport, out: Path) -> None:
+def _print(account: StepReport, errors: Mapping[str, str], out: Path) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -175,4 +183,6 @@ def _print(account: StepReport, out: Path) -> None:
             table.add_row(rich_text(f"{title}: {reason}"), str(count))
     table.add_row("all", str(account.lines))
     Console().print(table)
+    for reason, error in errors.items():
+        print(printable(f"failed: {reason}, for example: {error}"))
     print(printable(f"{account.rows} rows in {out}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +13,11 @@ from .target import Arrays, ContentError, DecoderTarget, OpenSources
 _MOST_OPEN = 8
 _PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
 
-_REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
-"""Replacements: PDFium ends lines with CR LF, and has two characters for a hyphen at a line's
-end."""
+_REPLACED = {0: None, 0x0D: None, 0xFFFE: "\x02"}
+"""Replacements: PDFium ends lines with CR LF, and has two characters for a hyphen at the end of a
+line, whose next line it appends."""
+
+_BROKEN_WORD = re.compile(r"(\w+(?:-\w+)*)\x02(\w+)")
 
 Reply = tuple[dict[str, Any], dict[str, Any]]
 
@@ -50,7 +53,7 @@ class PdfTarget(DecoderTarget):
         return {"size": self._size(document, request["page"])}, {}
 
     def text(self, request: Any, arrays: Arrays) -> Reply:
-        """Return the array ``text``: the text layer of a page in UTF-8.
+        """Return the array ``text``: the text layer of a page in UTF-8, as far as it is shown.
 
         The request has ``page`` and ``most``, the most characters.
         """
@@ -60,7 +63,7 @@ class PdfTarget(DecoderTarget):
             count, most = layer.count_chars(), request["most"]
             if count > most:
                 raise PageError(f"has a text of {count:,} characters, at most {most:,} are read")
-            text = layer.get_text_range().translate(_REPLACED)
+            text = _whole_words(_shown_text(layer).translate(_REPLACED))
         return {}, {"text": memoryview(text.encode("utf-8", "surrogatepass"))}
 
     def image(self, request: Any, arrays: Arrays) -> Reply:
@@ -123,6 +126,35 @@ class PdfTarget(DecoderTarget):
         if not (0 < width < math.inf and 0 < height < math.inf):
             raise PageError(f"has no area: {width} x {height} points")
         return width, height
+
+
+def _shown_text(layer: Any) -> str:
+    """Return the text of a page without text outside of its crop box, which no image shows."""
+    text, shown = layer.get_text_range(), layer.get_text_bounded()
+    # Both have the same text, but blanks may differ; the first is preferred if nothing is hidden.
+    return str(text if _count(text) == _count(shown) else shown)
+
+
+def _count(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def _whole_words(text: str) -> str:
+    """Join words that a hyphen breaks at the end of a line; keep the hyphens of compounds.
+
+    A hyphen is one of a compound if the word has another one, if the page has the compound
+    elsewhere, or if the next line begins with a capital letter or a digit.
+    """
+    rest = text.casefold()
+
+    def join(broken: re.Match[str]) -> str:
+        first, second = broken.groups()
+        compound = f"{first}-{second}"
+        if "-" in first or not second[0].islower() or compound.casefold() in rest:
+            return compound
+        return first + second
+
+    return _BROKEN_WORD.sub(join, text).replace("\x02", "-")
 
 
 def _scale(size: tuple[float, float], long_side: int, most: int) -> float:

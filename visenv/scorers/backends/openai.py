@@ -89,13 +89,18 @@ class OpenAIBackend(ScorerBackend):
         if request.stop:
             body["stop"] = list(request.stop)
         choice = (await self._endpoint.complete(self._body(body))).choices[0]
-        if choice.message.content is None:
+        text = choice.message.content
+        if not (text or "").strip() and choice.finish_reason != "length":
+            text = choice.message.thought or text  # the server took the whole reply for reasoning
+        elif not (text or "").strip() and choice.message.thought:
+            text = None
+        if text is None:
             raise RefusedError(
                 f"{self._model} sent no text (finish reason {choice.finish_reason!r}). If the "
                 "server splits off reasoning or tool calls, switch its parsers off or allow more "
                 "tokens."
             )
-        return {"text": choice.message.content, "finish_reason": choice.finish_reason or ""}
+        return {"text": text, "finish_reason": choice.finish_reason or ""}
 
     async def _log_probs(self, request: LogProbs) -> list[float]:
         reply = Message("assistant", (request.continuation,))

@@ -22,6 +22,9 @@ SEEDS = 10**9
 DOCUMENTS = (0, 10_000)
 """Range of the seeds of the documents that are drawn by default; the end is exclusive."""
 
+HELD_OUT_DOCUMENTS = (10_000, 20_000)
+"""Range of the seeds of the documents of held-out samples by default."""
+
 _KEPT = 64
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,13 +18,16 @@ from .library import SEEDS, WorldEngine, genre
 WORLDS = (0, 1000)
 """Range of the seeds of worlds, as (first, last + 1)."""
 
+HELD_OUT_WORLDS = (1000, 2000)
+"""Range of the seeds of the worlds of held-out samples by default."""
+
 
 class EntitiesWorld:
     """Creates multi-hop questions about images, with the searches that lead to the answer.
 
     This is a `ProceduralSource`. Each question is about one of many worlds. Facts differ between
-    worlds, so that a policy cannot memorize them: training on the first 1,000 worlds and
-    evaluating on ``worlds=(1000, 1100)`` share no fact.
+    worlds, so that a policy cannot memorize them. Held-out samples (`sample_held_out`) are about
+    1,000 other worlds, and share no fact with the others.
 
     Presets:
         ``"default"``: people, cities, companies, novels, operas and bridges, 129 per world, a
@@ -37,7 +41,8 @@ class EntitiesWorld:
 
     Args:
         preset: Kind of world.
-        worlds: The range of seeds of the worlds, as (first, last + 1).
+        worlds: The range of seeds of the worlds of all samples, as (first, last + 1); None draws
+            the first 1,000, and others for held-out samples.
         hops: The allowed numbers of searches; None allows all numbers of the preset.
 
     Raises:
@@ -51,7 +56,7 @@ class EntitiesWorld:
         self,
         preset: str = "default",
         *,
-        worlds: Sequence[int] = WORLDS,
+        worlds: Sequence[int] | None = None,
         hops: Sequence[int] | None = None,
     ) -> None:
         self._ask = genre(preset).ask
@@ -60,17 +65,26 @@ class EntitiesWorld:
         if not self.hops or not set(self.hops) <= set(known):
             raise ConfigurationError(f"hops must be among {list(known)}, got {hops!r}.")
         self.preset = preset
-        self.worlds = _checked_range(worlds)
+        self.worlds = _checked_range(WORLDS if worlds is None else worlds)
+        self.held_out_worlds = self.worlds if worlds is not None else HELD_OUT_WORLDS
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator.
 
         Recent samples are cached, so that the members of a group share one.
         """
-        return RECENT.sample((self.preset, self.worlds, self.hops), rng, self._make)
+        return self._sample(rng, self.worlds)
 
-    def _make(self, rng: np.random.Generator) -> Sample:
-        engine = WorldEngine(self.preset, int(rng.integers(*self.worlds)))
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a world that no sample of training is about."""
+        return self._sample(rng, self.held_out_worlds)
+
+    def _sample(self, rng: np.random.Generator, worlds: tuple[int, int]) -> Sample:
+        made = partial(self._make, worlds=worlds)
+        return RECENT.sample((self.preset, worlds, self.hops), rng, made)
+
+    def _make(self, rng: np.random.Generator, worlds: tuple[int, int] | None = None) -> Sample:
+        engine = WorldEngine(self.preset, int(rng.integers(*(worlds or self.worlds))))
         question = self._ask(rng, engine.world, pick(rng, self.hops))
         split = "hard" if question.hard else "simple"
         return Sample(

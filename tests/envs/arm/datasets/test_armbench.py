@@ -78,6 +78,15 @@ def test_tags_of_all_tracks(folder: Path, tag: str, gt: Any, answer: str) -> Non
     assert sample.ground_truth.document == ""
 
 
+def test_row_keeps_all_its_images(folder: Path) -> None:
+    PIL.Image.new("RGB", (50, 20)).save(folder / "shots" / "b.jpg")
+    two = row(1, images=["shots/a.jpg", "shots/b.jpg"])
+    source = ARMBench(write(folder, PERCEPTION, two, row(2, images=["shots/a.jpg", "gone.jpg"])))
+    assert [image.size for image in source[0].images] == [(40, 30), (50, 20)]
+    (problem,) = source.problems
+    assert "there is no image" in problem.problem
+
+
 def test_document_is_found_in_the_library(folder: Path) -> None:
     rows = [row(1, doc_id="2023.report.pdf"), row(2, doc_id="2023.report", images=[])]
     source = ARMBench(write(folder, DOCUMENT, *rows))

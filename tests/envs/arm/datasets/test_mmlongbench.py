@@ -12,8 +12,8 @@ import pytest
 
 from visenv.envs.arm.answers import AnswerJudged
 from visenv.envs.arm.datasets.mmlongbench import MMLongBench
-from visenv.errors import DataError
-from visenv.types import Answered, Episode, Message, Turn
+from visenv.errors import ConfigurationError, DataError
+from visenv.types import Answered, Episode, Failure, Message, Turn
 
 Row = dict[str, Any]
 
@@ -92,6 +92,11 @@ def test_f1_by_hand(folder: Path) -> None:
     # Without the last answer: precision 1/2, F1 = 2 x 1/3 x 1/2 / (5/6) = 0.4.
     assert source.totals(episodes[:4]) == {"F1": pytest.approx(0.4)}
     assert source.totals(episodes[2:3]) == {"F1": 0.0}
+    # An aborted episode counts like one without an answer, even if its row was never read.
+    failure = Failure("data", "ImageError", "a.jpg is broken")
+    lost: dict[str, Any] = {"status": "aborted", "reason": "", "failure": failure, "turns": ()}
+    gone = replace(episodes[2], sample_id="", index=2, **lost)
+    assert source.totals([*episodes[:2], gone, *episodes[3:]]) == {"F1": pytest.approx(1 / 3)}
     assert source.totals(episodes[3:]) == {}  # no answerable question
     assert source.totals([answered("of another set", "6")]) == {}
 
@@ -140,7 +145,7 @@ def test_hub_layout(folder: Path) -> None:
         (row(answer=None), "no answer"),
         (row(answer=""), "no answer"),
         (row(answer_format="Text"), "answer_format must be one of"),
-        (row(evidence_pages="[0]"), "must be page numbers from 1"),
+        (row(evidence_pages="[-1]"), "must be page numbers from 1"),
         (row(evidence_pages="['5']"), "must be page numbers from 1"),
         (row(evidence_pages="[5"), "not a list"),
         (row(evidence_pages="__import__('os').getcwd()"), "not a list"),
@@ -156,6 +161,37 @@ def test_row_that_is_invalid_is_listed_and_the_others_are_read(
     (listed,) = source.problems
     assert (Path(listed.file).name, listed.row) == ("samples.json", 2)
     assert problem in listed.problem
+
+
+def test_published_rows_with_impossible_pages_are_kept(folder: Path) -> None:
+    # Three published rows name page 0, and five name pages beyond the end of their document.
+    rows = [row(evidence_pages=f"{pages}") for pages in ([0], [2, 9], [9])]
+    source = MMLongBench(write(folder, *rows))
+    assert source.problems == []
+    truths = [source[place].ground_truth.evidence_pages for place in range(3)]
+    assert truths == [(), (2,), ()]
+    assert [source[place].kind for place in range(3)] == [
+        *("single-page", "cross-page", "single-page")
+    ]
+
+
+def test_missing_folder_of_documents_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "samples.json").write_text(json.dumps([row()] * 312))
+    with pytest.raises(DataError, match=r"^There is no folder of documents in .*\?documents="):
+        MMLongBench(tmp_path)
+
+
+def test_links_that_lead_out_are_named_and_can_be_followed(folder: Path, tmp_path: Path) -> None:
+    write(folder, row(doc_id="linked.pdf"))
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    PIL.Image.new("RGB", (60, 80)).save(outside / "page.jpg")
+    (folder / "data" / "documents" / "linked_1.jpg").symlink_to(outside / "page.jpg")
+    with pytest.raises(DataError, match=r"1 links lead out .*'linked_1\.jpg'.*follow_links=true"):
+        MMLongBench(folder)
+    assert len(MMLongBench(folder, follow_links="true")) == 1
+    with pytest.raises(ConfigurationError, match="follow_links must be true or false"):
+        MMLongBench(folder, follow_links="perhaps")
 
 
 def test_file_that_is_no_list_is_named(folder: Path) -> None:

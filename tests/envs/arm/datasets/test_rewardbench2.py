@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from visenv.envs.arm.datasets.rewardbench2 import RewardBench2, place_of_chosen, rating_of
 from visenv.envs.arm.ground_truth import Tie
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Answered, Episode, Message, Turn
+from visenv.types import Answered, Episode, Failure, Message, Turn
 
 Row = dict[str, Any]
 
@@ -112,6 +113,13 @@ def test_ratings_are_put_together(tmp_path: Path) -> None:
     assert source.totals(episodes[::-1]) == totals
     assert source.totals(episodes[:-1]) == {}  # a row without all of its ratings does not count
     assert source.totals([]) == {}
+    # A wrong response whose episode was aborted does not win by default: the gaps are 9 - 10 and
+    # 7 - 10, so that no prompt counts.
+    failure = Failure("service", "server", "gone")
+    for place in (1, 5):
+        episodes[place] = replace(episodes[place], status="aborted", failure=failure, turns=())
+    lost = source.totals(episodes)
+    assert lost["Ties ref"] == lost["Ties tied"] == 0.0
 
 
 @pytest.mark.parametrize(

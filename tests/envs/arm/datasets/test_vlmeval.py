@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.datasets.vlmeval import VlmEval
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth, vlmeval_score, wemath_totals
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Episode, Sample
+from visenv.types import Episode, Failure, Sample
 
 Row = dict[str, str]
 
@@ -224,6 +225,23 @@ def truth(kind: Any, answer: str, *options: str) -> Sample:
         ("1,40", truth("number", "140"), 0),
         ("1400,000", truth("number", "1400000"), 0),
         ("14.1", truth("number", "14"), 0),
+        ("+2.55", truth("number", "2.55"), 1),
+        ("2.55e0", truth("number", "2.55"), 1),
+        ("2.5E-1", truth("open", "1/4"), 1),
+        (".5", truth("number", "0.5"), 1),
+        ("5.", truth("number", "5"), 1),
+        ("\u22122.55", truth("number", "-2.55"), 1),  # the minus sign of Unicode
+        ("\u22122.55", truth("number", "2.55"), 0),
+        ("2.55 cm", truth("number", "2.55"), 1),
+        ("30°", truth("number", "30"), 1),
+        ("50 %", truth("number", "50"), 1),
+        ("9.8 m/s²", truth("number", "9.8"), 1),
+        ("2 million", truth("number", "2"), 0),
+        ("3k", truth("number", "3"), 0),
+        ("5 cm", truth("open", "5"), 0),  # an open answer is compared as it is
+        ("5 mm", truth("number", "5 cm"), 0),
+        ("e5", truth("number", "5"), 0),
+        ("2.55e400", truth("number", "2.55"), 0),
         (r"So \boxed{0.75}", truth("open", "3/4"), 1),
         ("0.7501", truth("open", "3/4"), 0),
         ("Seven  CM.", truth("open", "seven cm"), 1),
@@ -343,6 +361,12 @@ def test_wemath_counts_complete_problems() -> None:
     totals = wemath_totals(episodes)
     assert totals == pytest.approx({"WeMath (strict)": 1 - 3.5 / 5, "WeMath (loose)": 1 - 2.5 / 5})
     assert wemath_totals([]) == {}
+    # An aborted step is a wrong one: the first problem is then learned by rote, 1 of 5 more lost.
+    gone = replace(
+        episodes[0][0], status="aborted", failure=Failure("service", "server", "gone"), metrics={}
+    )
+    lost = wemath_totals([(gone, episodes[0][1]), *episodes[1:]])
+    assert lost["WeMath (strict)"] == pytest.approx(1 - 4.5 / 5)
 
 
 @given(st.binary(max_size=300))

@@ -74,6 +74,7 @@ def test_zoom_scores_are_added_and_bad_replies_fail(tmp_path: Path) -> None:
     [
         '{"reasoning": "a", "zoom_score": 7}',
         '```json\n{"reasoning": "a", "zoom_score": 7}\n```',
+        '{"reasoning": "a", "zoom_score": 7, "more": 1}',
         '<think>crowded</think>\n```\n{"zoom_score": 7, "reasoning": "a"}\n```\n',
     ],
 )
@@ -94,7 +95,6 @@ def test_zoom_score_may_stand_in_a_fence(text: str) -> None:
         '{"reasoning": "a", "zoom_score": 0}',
         '{"reasoning": "a", "zoom_score": 7.5}',
         '{"reasoning": "a", "zoom_score": true}',
-        '{"reasoning": "a", "zoom_score": 7, "more": 1}',
         "[" * 100_000,
     ],
 )

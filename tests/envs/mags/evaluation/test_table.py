@@ -97,8 +97,9 @@ def test_judgment_that_fails_leaves_the_others() -> None:
     aborted = episode(ScriptedPolicy([]), sample(1, "easy", "tallyqa"))
     played = [answered("4"), answered("odd"), answered("5"), aborted]
     judged = run_here(score_all(AnswerScorer(GRADER), played))
-    assert (len(judged.scores), judged.failed, judged.aborted) == (2, 1, 1)
-    assert by_cell(judged.scores) == {("easy", "tallyqa"): (50.0, 50.0)}
+    assert (len(judged.scores), judged.judged, judged.failed, judged.aborted) == (4, 2, 1, 1)
+    # One of the two judged answers is right; the two other episodes count as 0.
+    assert by_cell(judged.scores)["easy", "tallyqa"] == (25.0, 25.0)
 
 
 def printed(table: Table) -> list[list[str]]:

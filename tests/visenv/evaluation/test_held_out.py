@@ -1,0 +1,116 @@
+"""Tests that held-out samples share no document, world or state with those of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algos.trainer.episode_sources.base import random_stream
+from visenv.data.source import draw, rows_of
+from visenv.envs.arft.search.world.entities import EntitiesWorld
+from visenv.envs.arm.world.report_questions import ReportQuestions
+from visenv.envs.arm.world.reports import ReportsWorld
+from visenv.envs.libero.datasets.tasks import open_tasks
+from visenv.evaluation import places
+from visenv.evaluation.rescore import Rescorer
+from visenv.policies.oracle import OraclePolicy
+from visenv.rollout import Collector, EpisodeSpec
+from visenv.seeding import HELD_OUT, is_held_out, seeds
+from visenv.types import Sample
+
+SEEDS = 5_000
+
+
+def training_seeds(count: int) -> list[int]:
+    return seeds(random_stream(0, 1, 0), count)
+
+
+def held_out_seeds(env: gym.Env[Any, Any], count: int) -> list[int]:
+    return [spec.seed for spec in places(env, count)]
+
+
+def drawn(env: gym.Env[Any, Any], seed: int) -> Sample:
+    """Return the sample of a seed, as `reset` draws it, without playing."""
+    base: Any = env.unwrapped
+    rng, _ = gym.utils.seeding.np_random(seed)
+    return draw(base.source, rng, {}, is_held_out(seed))
+
+
+def document_of(sample: Sample) -> Any:
+    return sample.ground_truth.document
+
+
+def world_of(sample: Sample) -> Any:
+    return sample.ground_truth.world.seed
+
+
+SHARED = [
+    ("visenv/ArmDoc-v0", {"preset": "tiny"}, document_of),
+    ("visenv/ArmDocVQA-v0", {"preset": "tiny"}, document_of),
+    ("visenv/ArmDoc-v0", {}, document_of),
+    ("visenv/ArftSearch-v0", {"preset": "tiny"}, world_of),
+]
+
+
+@pytest.mark.parametrize(("env_id", "options", "thing_of"), SHARED)
+def test_held_out_samples_are_about_other_things(
+    env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any]
+) -> None:
+    env = gym.make(env_id, **options)
+    count = SEEDS if options and "Search" not in env_id else 150
+    training = {thing_of(drawn(env, seed)) for seed in training_seeds(count)}
+    held_out = {thing_of(drawn(env, seed)) for seed in held_out_seeds(env, count)}
+    env.close()
+    assert len(training) > count / 4
+    assert not training & held_out
+
+
+@pytest.mark.parametrize("env_id", ["visenv/ArmDoc-v0", "visenv/ArmDocVQA-v0"])
+def test_reset_plays_the_held_out_sample_and_rescoring_finds_it(env_id: str) -> None:
+    def make() -> gym.Env[Any, Any]:
+        return gym.make(env_id, preset="tiny")
+
+    env = make()
+    (spec,) = places(env, 1)
+    assert spec.seed >= HELD_OUT
+    env.close()
+    collector = Collector(make, OraclePolicy())
+    (episode,) = collector.episodes([spec])
+    (of_training,) = collector.episodes([EpisodeSpec(spec.seed - HELD_OUT)])
+    collector.close()
+    assert int(document_of(episode).rpartition("-")[2]) >= 10_000  # type: ignore[arg-type]
+    assert int(document_of(of_training).rpartition("-")[2]) < 10_000  # type: ignore[arg-type]
+    rescorer = Rescorer()
+    assert rescorer.rescore(episode).reward == episode.reward
+    rescorer.close()
+
+
+@pytest.mark.parametrize("world", [ReportsWorld, ReportQuestions])
+def test_range_that_a_person_names_holds_for_both(world: Any) -> None:
+    source = world("tiny", documents=(3, 5))
+    rng = np.random.default_rng(0)
+    for sample in (source.sample, source.sample_held_out):
+        assert {document_of(sample(rng)) for _ in range(20)} == {"cards-3", "cards-4"}
+    worlds = EntitiesWorld("tiny", worlds=(7, 8))
+    assert world_of(worlds.sample_held_out(rng)) == 7
+
+
+def test_libero_plays_other_initial_states_in_an_evaluation() -> None:
+    tasks = open_tasks("solved")
+    training, held_out = (
+        {tasks[row].id for row in rows_of(tasks, held_out)} for held_out in (False, True)
+    )
+    assert not training & held_out
+    assert len(training | held_out) == len(tasks)
+    # Each task is in both.
+    named = [{name.rpartition("/")[0] for name in names} for names in (training, held_out)]
+    assert named[1] <= named[0]
+    assert len(named[1]) > 0.8 * len(named[0])
+    # Published suites, and states that a person names, are played whole.
+    for whole in (open_tasks("libero_10"), open_tasks("solved", states=10)):
+        assert list(rows_of(whole, held_out=True)) == list(range(len(whole)))
