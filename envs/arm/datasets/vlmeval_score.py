@@ -27,7 +27,8 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
 _UNIT = re.compile(
     r"(?<=[\d.])\s?(?:%|°|[mck]?m[²³]?|mm[²³]?|[mk]?g|lb|oz|in|ft|[mk]?l|s|min|h|hours?|days?|years?"
-    r"|degrees?|units?|meters?|inch(?:es)?|feet|square \w{1,12}|(?:cm|mm|m|km|in|ft)\^[23]|[€£$])$"
+    r"|degrees?|units?|meters?|inch(?:es)?|feet|square \w{1,12}|(?:cm|mm|m|km|in|ft)\^[23]|[€£$])"
+    r"(?:/(?:s|h|min|m)[²³]?)?$"
 )
 """A unit behind a number. The reference is a plain number, in the unit of the question."""
 
