@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import threading
 import zlib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import PIL.Image
 import pytest
 
 from tests.visenv.sandbox.probing import chunk
 from visenv.sandbox import Execution, Sandbox, SandboxLimits
-from visenv.sandbox.guest import wire
+from visenv.sandbox.guest import libraries, wire
 
 Attack = Callable[..., Execution]
 
@@ -422,3 +424,27 @@ def test_program_does_not_see_which_files_another_has_read() -> None:
         before = sandbox.run(looking).result
         sandbox.run(f"import os{READING}open(names[0]).read(), open(names[2]).read()")
         assert sandbox.run(looking).result == before != ""
+
+
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
+def test_program_does_not_see_which_links_another_has_followed(tmp_path: Path) -> None:
+    """Check the access times of links in a library, each of which could transfer one bit."""
+    package = tmp_path / "linked"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "target.txt").write_text("text")
+    links = [package / f"link{number}" for number in range(3)]
+    for link in links:
+        link.symlink_to("target.txt")
+        written = link.lstat().st_mtime
+        os.utime(link, (written - 100, written), follow_symlinks=False)
+    libraries.read_all([str(package)])
+    before = [link.lstat().st_atime_ns for link in links]
+    for link in links[:2]:
+        link.stat()  # follows the link
+    assert [link.lstat().st_atime_ns for link in links] == before
+
+
+@pytest.mark.attack("sandbox: programs do not see or affect each other, and leave nothing behind")
+def test_program_cannot_list_processes_by_their_affinity(attack: Attack) -> None:
+    attack("bool(os.sched_getaffinity(0)) and denied(os.sched_getaffinity, 2)")

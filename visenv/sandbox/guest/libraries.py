@@ -80,7 +80,7 @@ def without_hidden(libraries: Libraries) -> list[str]:
 
 
 def read_all(paths: Iterable[str]) -> None:
-    """Read a byte of every file at and below these paths, and list every directory.
+    """Read a byte of every file and every link at and below these paths, and list every directory.
 
     Most file systems record the time of the last access, if the recorded time is older than a day.
     Without this function, other programs could observe the first access by a program (finding C5).
@@ -89,8 +89,10 @@ def read_all(paths: Iterable[str]) -> None:
     while left:
         path = left.pop()
         with contextlib.suppress(OSError):
-            if path.is_dir():
-                left += (entry for entry in path.iterdir() if not entry.is_symlink())
+            if path.is_symlink():
+                path.readlink()
+            elif path.is_dir():
+                left += path.iterdir()
             elif path.is_file():
                 with path.open("rb", buffering=0) as file:
                     file.read(1)

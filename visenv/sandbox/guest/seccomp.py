@@ -53,7 +53,7 @@ ALLOWED = syscalls.names("""
     stat fstat lstat newfstatat statx access faccessat faccessat2 getcwd getdents getdents64
     mkdir mkdirat rmdir unlink unlinkat rename renameat umask
     munmap mprotect mremap msync brk
-    set_robust_list rseq sched_yield sched_getaffinity rt_sigaction rt_sigprocmask
+    set_robust_list rseq sched_yield rt_sigaction rt_sigprocmask
     rt_sigreturn sigaltstack alarm setitimer getitimer restart_syscall exit exit_group
     getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups
     getrlimit getrusage times time gettimeofday nanosleep getrandom getcpu
@@ -117,6 +117,8 @@ def program(own_pid: int, *, private: bool) -> bytes:
     code += _each(["clone3"], [_UNKNOWN])
     code += _each(["uname", "chdir", "fchdir"], [_ALLOW if private else _FORBIDDEN])
     code += _each(["readlink", "readlinkat"], [_ALLOW if private else _NO_LINK])
+    # With the number of another process, it tells whether that process exists.
+    code += _each(["sched_getaffinity"], _one_of(0, (0, own_pid)))
     code += _each(["futex"], _waking())
     code += _each(["mmap"], _mapping())
     code += _each(["open"], _opening(1))
