@@ -29,6 +29,7 @@ from visenv.types import Image
 from .extension_locks import clear_stale_locks
 from .interrupt import stop_with_launcher
 from .private_names import KERNEL_NAMES, PROCESS_NAMES
+from .rendezvous import watched_rendezvous
 
 Value = TypeVar("Value")
 
@@ -59,7 +60,7 @@ class DistributedContext:
         self._timeout = timeout
         if _is_launched():
             stop_with_launcher(grace=timeout)
-        with heavy_imports():  # of DeepSpeed
+        with heavy_imports(), watched_rendezvous():  # imports DeepSpeed
             self.accelerator = _accelerator(timedelta(seconds=timeout))
         if self.accelerator.deepspeed_plugin is not None:
             # While this attribute is set, transformers shards every model that it loads.
