@@ -111,7 +111,7 @@ class RendezvousWatch:
 
 def _store() -> Any:
     """Return the store of the launcher, with keys of its own."""
-    from torch.distributed import PrefixStore, TCPStore
+    from torch.distributed.distributed_c10d import PrefixStore, TCPStore
 
     store = TCPStore(
         os.environ["MASTER_ADDR"],
