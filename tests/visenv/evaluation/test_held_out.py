@@ -114,3 +114,49 @@ def test_libero_plays_other_initial_states_in_an_evaluation() -> None:
     # Published suites, and states that a person names, are played whole.
     for whole in (open_tasks("libero_10"), open_tasks("solved", states=10)):
         assert list(rows_of(whole, held_out=True)) == list(range(len(whole)))
+
+
+SCENES = [
+    ("visenv/ZoomVQA-v0", {"preset": "tiny"}),
+    ("visenv/ArmVQA-v0", {"preset": "tiny"}),
+    ("visenv/ArgosImage-v0", {}),
+    ("visenv/ArgosVideo-v0", {"preset": "tiny"}),
+    ("visenv/ArmDocVQA-v0", {"preset": "tiny"}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("env_id", "options"), SCENES)
+def test_held_out_samples_equal_none_of_training(
+    env_id: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare question, answer, drawn scene, and the random numbers of the picture."""
+    from visenv.envs.argos.world import images, videos
+    from visenv.worlds.recent import RecentSamples
+    from visenv.worlds.scenes import world
+
+    states: list[str] = []
+
+    def noted(rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        # The picture is a function of the scene and of this state; it is not drawn.
+        states.append(repr(rng.bit_generator.state["state"]))
+        return np.zeros((8, 8, 3), np.uint8)
+
+    monkeypatch.setattr(world.ScenesWorld, "_paint", lambda _, rng, *__: noted(rng))
+    for module in (images, videos):
+        monkeypatch.setattr(module, "paint", lambda *given: noted(given[-1]))
+    for module in (images, videos, world):  # no sample without its picture stays in the cache
+        monkeypatch.setattr(module, "RECENT", RecentSamples())
+    env = gym.make(env_id, **options)
+
+    def facts(seed: int) -> tuple[Any, ...]:
+        states.clear()
+        sample = drawn(env, seed)
+        return sample.question, sample.answers, repr(sample.ground_truth), *states[:1]
+
+    training = {facts(seed) for seed in training_seeds(SEEDS)}
+    held_out = {facts(seed) for seed in held_out_seeds(env, SEEDS)}
+    env.close()
+    if states:
+        assert len(training) == len(held_out) == SEEDS
+    assert not training & held_out
