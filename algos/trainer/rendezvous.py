@@ -111,9 +111,9 @@ class RendezvousWatch:
 
 def _store() -> Any:
     """Return the store of the launcher, with keys of its own."""
-    from torch.distributed.distributed_c10d import PrefixStore, TCPStore
+    import torch.distributed as dist
 
-    store = TCPStore(
+    store = dist.TCPStore(  # type: ignore[attr-defined]  # public, but not listed
         os.environ["MASTER_ADDR"],
         int(os.environ["MASTER_PORT"]),
         is_master=False,
@@ -121,7 +121,9 @@ def _store() -> Any:
         timeout=timedelta(seconds=60),
     )
     # Each start of the launcher has its own keys.
-    return PrefixStore(f"visenv/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    return dist.PrefixStore(  # type: ignore[attr-defined]
+        f"visenv/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store
+    )
 
 
 def _error(rank: int, count: int, reason: str) -> RunError:
