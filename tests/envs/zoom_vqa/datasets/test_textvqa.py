@@ -203,7 +203,7 @@ def test_index_outside(tmp_path: Path) -> None:
     for index in (-1, 1):
         with pytest.raises(IndexError):
             source[index]
-    assert [sample.id for sample in source] == ["textvqa-train-1"]  # type: ignore[attr-defined]
+    assert [sample.id for sample in source] == ["textvqa-train-1"]
 
 
 def test_pickles(tmp_path: Path) -> None:
