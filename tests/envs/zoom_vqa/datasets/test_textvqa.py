@@ -242,7 +242,11 @@ def test_missing_image_folder_lists_the_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("{broken", "line 1 column 2"), ("[]", "No row of"), ('{"data": 3}', "with a list under data")],
+    [
+        ("{broken", "line 1 column 2"),
+        ("[]", "No row of"),
+        ('{"data": 3}', "with a list under data"),
+    ],
 )
 def test_broken_file(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "train_images").mkdir()
