@@ -36,7 +36,7 @@ from .tasks import language, task_names
 from .turns import chunks, moving_rows
 
 
-class Columns(NamedTuple):
+class DemonstrationColumns(NamedTuple):
     """Names the columns of a layout."""
 
     agentview: str
@@ -45,9 +45,9 @@ class Columns(NamedTuple):
 
 
 LAYOUTS = (
-    Columns("observation.images.image", "observation.images.image2", "action"),
-    Columns("observation.images.image", "observation.images.wrist_image", "action"),
-    Columns("image", "wrist_image", "actions"),
+    DemonstrationColumns("observation.images.image", "observation.images.image2", "action"),
+    DemonstrationColumns("observation.images.image", "observation.images.wrist_image", "action"),
+    DemonstrationColumns("image", "wrist_image", "actions"),
 )
 """The columns of version 3.0, of version 2 and of openpi's data set."""
 
@@ -189,7 +189,7 @@ class _Reader:
 
     # ------------------------------------------------------------------ the files of meta/
 
-    def _layout(self, names: set[str]) -> Columns:
+    def _layout(self, names: set[str]) -> DemonstrationColumns:
         for layout in LAYOUTS:
             if {layout.agentview, layout.wrist, layout.action} <= names:
                 return layout
