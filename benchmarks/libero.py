@@ -10,6 +10,8 @@
   TorchRL's `LiberoEnv`. Target: at least 5 times.
 - A repeated reset without frames, against a reset of the peers to a stored initial state. Target:
   at least 50 times.
+- A chunk of 16 actions with `NativeActions` against the same chunk as text, CPU time of both
+  processes. Target: at most 1.2 times. 16 single actions, which render 16 times, for comparison.
 - A call to a child that returns two frames of 224 px. Target: at most 2 ms.
 - Memory of a simulator, at the start and after ``--episodes`` episodes.
 - ``--kills`` random kills of simulators: each loses only its episode.
@@ -33,9 +35,12 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import tyro
 
 import visenv
+from visenv.envs.libero import Libero, NativeActions
+from visenv.envs.libero.actions import decode
 from visenv.envs.libero.presets import SETTLING_STEPS
 from visenv.envs.libero.tools import TARGET
 from visenv.simulators.child_host import ChildHost
@@ -77,6 +82,7 @@ def main(options: Options) -> None:
     reset = cpu_seconds(host, lambda: [host.reset(TASK) for _ in range(20)]) / 20
     report("repeated reset", reset, peers, "reset", 50)
     host.close()
+    native()
     call()
     if options.episodes:
         memory(options.episodes)
@@ -103,13 +109,40 @@ def report(
         print(f"  {name}: {1000 * each[part]:.0f} ms, {each[part] / ours:.1f} times")
 
 
-def cpu_seconds(host: ChildHost, work: Callable[[], Any]) -> float:
-    """Return the median CPU time of the child for `work`."""
+def native() -> None:
+    """Print the CPU time of 16 actions as text, as a chunk of numbers and as single actions."""
+    options: dict[str, Any] = {"data": "libero_goal", "tasks": [0], "states": 1, "env_steps": 10**6}
+    text = gym.make("visenv/Libero-v0", **options, turns=10**6)
+    numbers = NativeActions(gym.make("visenv/Libero-v0", **options, actions="native"))
+    rows = [[140, 140, 114, 127, 127, 127, 0]] * 16  # the bins that are nearest to `ACTIONS`
+    turn, chunk = json.dumps({"actions": rows}), np.array(decode(rows))
+    text.reset(seed=0)
+    numbers.reset(seed=0)
+    works: list[tuple[str, gym.Env[Any, Any], Callable[[], Any]]] = [
+        ("text", text, lambda: text.step(turn)),
+        ("NativeActions, a chunk", numbers, lambda: numbers.step(chunk)),
+        ("NativeActions, 16 single actions", numbers, lambda: [numbers.step(row) for row in chunk]),
+    ]
+    seconds = []
+    for name, env, work in works:
+        base = env.unwrapped
+        assert isinstance(base, Libero)
+        host = base.act.session.host
+        assert isinstance(host, ChildHost)
+        seconds.append(cpu_seconds(host, work, own=True))
+        times = seconds[-1] / seconds[0]
+        print(f"16 actions, {name}: {1000 * seconds[-1]:.0f} ms of CPU, {times:.2f} times")
+    text.close()
+    numbers.close()
+
+
+def cpu_seconds(host: ChildHost, work: Callable[[], Any], own: bool = False) -> float:
+    """Return the median CPU time of the child for `work`, with that of this process if `own`."""
     times = []
     for _ in range(ROUNDS):
-        begun = used(host.pid)
+        begun = used(host.pid) + own * time.process_time()
         work()
-        times.append(used(host.pid) - begun)
+        times.append(used(host.pid) + own * time.process_time() - begun)
     return statistics.median(times)
 
 

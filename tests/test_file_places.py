@@ -79,6 +79,7 @@ CONSTANT = "a name in the source"
 OWN_PROCESSES = "written by a process of the same run, which holds a key or inherited a pipe"
 
 RESOLVERS = {
+    "envs/embodied/world/render/apart.py": OWN_PROCESSES,
     "visenv/__init__.py": CONSTANT,
     "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
     "the interpreter of a simulator, tested with the episodes",

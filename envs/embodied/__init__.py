@@ -88,9 +88,9 @@ def make_house(
         language_only: Whether no frame is shown, and turns contain no description of one.
         boxes: Whether frames have boxes with names around all visible objects.
         blind: Whether frames are gray, as a control.
-        compat: ``"embodiedbench"`` puts the image first, ignores names of actions, hides errors of
-            replies from the policy, and records progress 0 if an invalid or empty plan ends the
-            episode.
+        compat: ``"embodiedbench"`` puts the image first, reads replies as EmbodiedBench's parser
+            does, hides errors of replies from the policy, and computes metrics as EmbodiedBench
+            does; docs/embodied.md has a table.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
         **overrides: Fields of `EmbodiedPreset` to change, for example ``side=300``.

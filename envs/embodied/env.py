@@ -26,6 +26,7 @@ from visenv.types import (
 
 from . import prompts
 from .boxes import with_boxes
+from .compat import OUTPUT_ERRORS, EmbodiedBenchGrammar
 from .ground_truth import HouseTruth
 from .options import EmbodiedOptions
 from .oracle import RestOfPlan, next_look, thought
@@ -266,7 +267,13 @@ class HouseEnv(RebuiltPrompt):
         """Return the metrics of EmbodiedBench."""
         log, steps = self.log, self.env_steps
         progress = self.simulation.progress.share
-        errors = len(log.of_type(Malformed))
+        unread = log.of_type(Malformed)
+        if self.options.compat:
+            errors = sum(event.code in OUTPUT_ERRORS for event in unread)
+            actions = steps
+        else:
+            errors = len(unread)
+            actions = steps + errors
         empty = float(log.answer is not None)
         last_is_error = bool(log) and any(
             isinstance(event, Malformed | Answered) and event.turn == self.turn - 1 for event in log
@@ -282,7 +289,7 @@ class HouseEnv(RebuiltPrompt):
             "planner_steps": float(self.turn),
             "output_errors": float(errors),
             "invalid_actions": invalid,
-            "invalid_ratio": invalid / max(1, steps + errors),
+            "invalid_ratio": invalid / actions if actions else 0.0,
             "empty_plans": empty,
             "mean_reward": reward / max(1, steps),
         }
@@ -295,11 +302,11 @@ class HouseEnv(RebuiltPrompt):
         return self.grammar
 
     def _grammar(self, names: Sequence[str]) -> PlanGrammar:
-        return PlanGrammar(
+        grammar = EmbodiedBenchGrammar if self.options.compat else PlanGrammar
+        return grammar(
             names,
             most_actions=self.preset.plan_actions,
             describes_images=not self.options.language_only,
-            checks_names=not self.options.compat,
             text_characters=self.preset.text_characters,
         )
 
@@ -319,8 +326,9 @@ class HouseEnv(RebuiltPrompt):
         for event in self.log:
             if isinstance(event, ToolCalled) and event.detail:
                 feedback = event.detail["feedback"] if self.options.feedback else ""
+                number = event.detail["step"] - (1 if self.options.compat else 0)
                 yield prompts.step(
-                    event.detail["step"],
+                    number,
                     event.arguments["action_id"],
                     event.arguments["action_name"],
                     feedback,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -49,8 +50,8 @@ def make(
         data: ``"solved"`` (the samples that the scripted expert solves), a suite
             (``"libero_spatial"``, ``"libero_object"``, ``"libero_goal"``, ``"libero_90"``,
             ``"libero_10"``), ``"four_suites"``, ``"all"``, or a `Source`.
-        preset: ``"default"``, ``"vla"`` (frames rotated by 180°, only the task as prompt) or
-            ``"tiny"`` (frames of 96 px).
+        preset: ``"default"``, ``"vla"`` (rotated frames, only the task as prompt, no limit of
+            turns) or ``"tiny"`` (frames of 96 px).
         reward: ``"success"`` or ``"outcome"``.
         tasks: Indices of the tasks of a suite; all by default.
         states: Indices of the stored initial states, or the number of the first ones; all 50 by
@@ -59,7 +60,8 @@ def make(
         layout_seed: The seed of LIBERO when a task is loaded; it determines the poses of the
             fixtures, which the stored states do not contain.
         actions: ``"bins"`` (integers from 0 to 254) or ``"native"`` (``{"values": …}`` with numbers
-            from -1 to 1, for `NativeActions`).
+            from -1 to 1, for `NativeActions`). Native actions have no limit of turns, unless
+            ``turns`` is given.
         statistics: ``"<dataset_statistics.json>:<key>"`` of an OpenVLA checkpoint, whose ranges the
             integers then span.
         record: Frames for viewers, which the policy does not see: ``"none"``, ``"turns"`` or
@@ -81,6 +83,8 @@ def make(
     check_choice("record", record, ("none", "turns", "actions"))
     if statistics is not None and actions == "native":
         raise ConfigurationError("statistics need actions='bins'; native actions have none.")
+    if actions == "native" and "turns" not in overrides:
+        chosen = replace(chosen, turns=None)
     if isinstance(data, str):
         data = open_tasks(data, tasks, states, layout_seed)
     elif tasks is not None or states is not None:

@@ -1,4 +1,4 @@
-"""Converts text into actions: 255 bins over [-1, 1], or OpenVLA's bins over its statistics."""
+"""Converts text into actions: 255 numbers from -1 to 1, or OpenVLA's bins over its statistics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,16 @@ HALF_BINS = 127
 LAST_BIN = 2 * HALF_BINS
 """The largest integer of an action in text; 0 means -1, 127 exactly 0, and 254 means 1."""
 
+_LAST_CENTER = LAST_BIN / (LAST_BIN + 1)
+"""The center of OpenVLA's last bin. It divides [-1, 1] into 255 bins, so that the last one is from
+253/255 to 1."""
+
 ACTION_SIZE = 7
 MOST_ROWS = 16
+"""Most actions of a turn of text."""
+
+MOST_NATIVE_ROWS = 520
+"""Most actions of a chunk of numbers: the environment steps of the longest suite."""
 
 Row = NDArray[np.float64]
 
@@ -66,10 +74,12 @@ def decode(rows: Sequence[Sequence[int]], statistics: ActionStatistics | None = 
 
     Args:
         rows: Rows of six integers from 0 to 254 and the gripper, 0 (open) or 1 (closed).
-        statistics: The range that the integers span, instead of [-1, 1].
+        statistics: The range that the integers span, instead of [-1, 1]. An integer is then the
+            index of one of OpenVLA's 255 bins of equal width, and means the center of its bin.
     """
     values = (np.asarray(rows, np.float64) - HALF_BINS) / HALF_BINS
     if statistics is not None:
+        values *= _LAST_CENTER
         low, high = np.array(statistics.low), np.array(statistics.high)
         spanned = 0.5 * (values + 1) * (high - low) + low
         values = np.clip(np.where(statistics.mask, spanned, values), -1, 1)
@@ -87,7 +97,8 @@ def encode(
     if statistics is not None:
         low, high = np.array(statistics.low), np.array(statistics.high)
         span = np.where(high > low, high - low, 1.0)
-        values = np.where(statistics.mask, np.clip(2 * (values - low) / span - 1, -1, 1), values)
+        values = np.where(statistics.mask, 2 * (values - low) / span - 1, values)
+        values = np.clip(values / _LAST_CENTER, -1, 1)
     rows = np.rint(values * HALF_BINS).astype(int) + HALF_BINS
     rows[:, -1] = grip
     found: list[Any] = rows.tolist()

@@ -11,13 +11,16 @@ from typing_extensions import override
 from visenv.data.source import Source, require_no_images
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.grammar import ActionChunkGrammar, ParsedTurn, ToolCall
-from visenv.grammar.action_chunk import TOOL
+from visenv.grammar.action_chunk import LONGEST_TURN, TOOL
 from visenv.types import Message, TurnRequest
 
 from . import prompts
 from .ground_truth import LiberoTruth
-from .presets import LEROBOT_LIMITS, PRESETS, STEP_LIMITS, LiberoPreset
+from .presets import PRESETS, STEP_LIMITS, LiberoPreset, step_limit
 from .tools import ActionChunkTool
+
+LONGEST_NATIVE_TURN = 1 << 17
+"""Most characters of a turn with native actions: `MOST_NATIVE_ROWS` rows have at most 93,600."""
 
 
 class Libero(VisEnv):
@@ -33,7 +36,7 @@ class Libero(VisEnv):
     `Unicode`: ``{"actions": [[x, y, z, roll, pitch, yaw, gripper], …]}`` with 1 to 16 rows. Six
     integers from 0 to 254 span [-1, 1], and 127 is exactly 0. The largest action moves the target
     pose by 5 cm or 0.5 rad; there are 20 actions per second. The gripper is 0 (open) or 1 (closed).
-    `NativeActions` is a wrapper with the native ``Box(-1, 1, (7,))``.
+    `NativeActions` is a wrapper with the native ``Box(-1, 1, (7,))``, which also takes chunks.
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task and the frames of the cameras
@@ -50,7 +53,7 @@ class Libero(VisEnv):
     ### Episode end
     The episode terminates when the goal holds, also inside a chunk. It is truncated after the
     environment steps of the suite (220, 280, 300, 520 or 400), after too many malformed turns, or
-    after ``turns`` turns.
+    after ``turns`` turns. The preset ``"vla"`` and native actions have no limit of turns.
 
     ### Information
     ``info["step"].metrics`` contains on the last step: ``success``, ``goal_share`` (the share of
@@ -83,15 +86,18 @@ class Libero(VisEnv):
     ) -> None:
         self.preset = preset
         self.act = act
+        most_steps = preset.env_steps or max(STEP_LIMITS.values())
+        # Each turn takes an environment step or is malformed, so that this limit is never reached.
+        unlimited = most_steps + preset.invalid_actions
         form = '{"values": [[…], …]}' if act.native else '{"actions": [[…], …]}'
         super().__init__(
             source=source,
-            grammar=ActionChunkGrammar(form),
+            grammar=ActionChunkGrammar(form, LONGEST_NATIVE_TURN if act.native else LONGEST_TURN),
             tools=[act],
             limits=EpisodeLimits(
-                turns=preset.turns,
+                turns=unlimited if preset.turns is None else preset.turns,
                 invalid_actions=preset.invalid_actions,
-                env_steps=preset.env_steps or max(STEP_LIMITS.values()),
+                env_steps=most_steps,
             ),
             render_mode=render_mode,
             on_abort=on_abort,
@@ -105,8 +111,7 @@ class Libero(VisEnv):
             DataError: If the sample has images: the frames come from the simulator.
         """
         require_no_images(self.sample, type(self).__name__)
-        table = LEROBOT_LIMITS if self.preset.limits == "lerobot" else STEP_LIMITS
-        steps = self.preset.env_steps or table[self.truth.suite]
+        steps = step_limit(self.preset, self.truth.suite)
         self.limits = self.limits._replace(env_steps=steps)
         self.act.most_steps = steps
         if not self.tools:  # with the control no_tool, no call starts the episode

@@ -33,12 +33,14 @@ class LiberoPreset:
 
     Attributes:
         frame_side: Side of a frame, pixels.
-        frames: ``"upright"``, or ``"rotated"`` by 180° as the checkpoints of vision-language-action
-            policies expect them.
+        frames: ``"upright"``, or ``"rotated"``: robosuite's observation, which has its lowest row
+            first, rotated by 180°. Such frames are upright and mirrored left to right, as the
+            checkpoints of OpenVLA, openpi and LeRobot expect them.
         prompt: ``"full"`` explains the actions; ``"brief"`` is only the task, for a tiny model.
         limits: The environment steps of each suite, those of openpi or of LeRobot.
         env_steps: Environment steps of an episode; None uses those of `limits`.
-        turns: Number of turns of an episode.
+        turns: Number of turns of an episode; None sets no limit besides the environment steps and
+            the malformed turns.
         invalid_actions: Number of malformed turns after which the episode is truncated.
     """
 
@@ -47,12 +49,18 @@ class LiberoPreset:
     prompt: Literal["full", "brief"] = "full"
     limits: Literal["openpi", "lerobot"] = "openpi"
     env_steps: int | None = None
-    turns: int = 130
+    turns: int | None = 130
     invalid_actions: int = 10
+
+
+def step_limit(preset: LiberoPreset, suite: str) -> int:
+    """Return the environment steps of an episode of a suite."""
+    table = LEROBOT_LIMITS if preset.limits == "lerobot" else STEP_LIMITS
+    return preset.env_steps or table[suite]
 
 
 PRESETS = {
     "default": LiberoPreset(),
-    "vla": LiberoPreset(frames="rotated", prompt="brief", turns=520),
+    "vla": LiberoPreset(frames="rotated", prompt="brief", turns=None),
     "tiny": LiberoPreset(frame_side=96, prompt="brief", turns=40),
 }

@@ -16,7 +16,15 @@ from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Sample, Video
 
 from . import prompts
-from .actions import ACTION_SIZE, LAST_BIN, MOST_ROWS, ActionStatistics, decode, encode
+from .actions import (
+    ACTION_SIZE,
+    LAST_BIN,
+    MOST_NATIVE_ROWS,
+    MOST_ROWS,
+    ActionStatistics,
+    decode,
+    encode,
+)
 from .ground_truth import LiberoTruth
 from .presets import SETTLING_STEPS, LiberoPreset
 
@@ -52,7 +60,7 @@ class NativeActionArguments(Arguments):
 
     values: Annotated[
         list[Annotated[list[_Value], Field(min_length=ACTION_SIZE, max_length=ACTION_SIZE)]],
-        Field(min_length=1, max_length=MOST_ROWS),
+        Field(min_length=1, max_length=MOST_NATIVE_ROWS),
     ] = Field(description="rows of [x, y, z, roll, pitch, yaw, gripper], numbers from -1 to 1")
 
 

@@ -4,8 +4,8 @@ A turn is one JSON object with the arguments of one call of the tool `TOOL`::
 
     {"actions": [[127, 140, 90, 127, 127, 127, 0], [127, 140, 90, 127, 127, 127, 0]]}
 
-A thought inside ``<think></think>`` may precede it. There is no answer: an episode ends when the
-goal is reached or a limit is exceeded.
+A thought inside ``<think></think>`` may precede it, and one Markdown fence may enclose it. There is
+no answer: an episode ends when the goal is reached or a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import ParsedTurn, Problem, ToolCall
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall, without_fence
 from visenv.tools.base import shown
 from visenv.types import Part
 
@@ -27,7 +27,7 @@ TOOL = "act"
 """Name of the tool that every turn calls."""
 
 LONGEST_TURN = 1 << 16
-"""Most characters of a turn."""
+"""Most characters of a turn, by default."""
 
 _OPENING, _CLOSING = "<think>", "</think>"
 
@@ -37,12 +37,16 @@ class ActionChunkGrammar:
 
     Args:
         form: The format of a turn for error messages, for example ``{"actions": [[…], …]}``.
+        longest_turn: Most characters of a turn.
     """
 
     stop: tuple[str, ...] = ()
     result_prefix = "frame_"
 
-    def __init__(self, form: str = '{"actions": [[…], …]}') -> None:
+    def __init__(
+        self, form: str = '{"actions": [[…], …]}', longest_turn: int = LONGEST_TURN
+    ) -> None:
+        self._longest = longest_turn
         self._form = f"Reply with one JSON object, {form}"
 
     def parse(self, text: str) -> ParsedTurn:
@@ -50,8 +54,8 @@ class ActionChunkGrammar:
 
         Problem codes: ``too_long``, ``thought_unclosed``, ``bad_json``, ``not_an_object``.
         """
-        if len(text) > LONGEST_TURN:
-            message = f"Your turn has {len(text)} characters; at most {LONGEST_TURN} are read."
+        if len(text) > self._longest:
+            message = f"Your turn has {len(text)} characters; at most {self._longest} are read."
             return _problem(None, "too_long", message)
         rest = text.strip()
         thought: str | None = None
@@ -61,7 +65,7 @@ class ActionChunkGrammar:
                 message = f"The thought is not closed with {_CLOSING}."
                 return _problem(None, "thought_unclosed", message)
         try:
-            value = from_json(rest.strip(), allow_inf_nan=False)
+            value = from_json(without_fence(rest.strip()), allow_inf_nan=False)
         except ValueError as error:
             message = f"Your turn is not valid JSON ({shown(str(error))}). {self._form}."
             return _problem(thought, "bad_json", message)

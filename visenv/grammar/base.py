@@ -10,6 +10,8 @@ from visenv.types import Part
 if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
+_FENCE = "```"
+
 
 class ToolCall(NamedTuple):
     """Represents a tool call as written: a name and JSON-like arguments, not yet validated."""
@@ -78,3 +80,10 @@ class Grammar(Protocol):
     def answer_regex(self, prefix: str) -> str:
         """Return a regular expression of the text after `prefix` in a turn that must answer."""
         ...
+
+
+def without_fence(text: str) -> str:
+    """Return the text inside one Markdown fence that encloses the whole text, if there is one."""
+    if not text.startswith(_FENCE) or not text.endswith(_FENCE) or "\n" not in text:
+        return text
+    return text[text.index("\n") : -len(_FENCE)]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from visenv.grammar.base import ParsedTurn, Problem, ToolCall
+from visenv.grammar.base import ParsedTurn, Problem, ToolCall, without_fence
 from visenv.rebuilt_prompt import SilentResults
 from visenv.tools.base import shown
 
@@ -38,7 +38,6 @@ PLAN_KEY = "executable_plan"
 LONGEST_NAME = 100
 """Most characters of an action's name in a constrained turn."""
 
-_FENCE = "```"
 _FORM = (
     f'Reply with one JSON object that has the keys "{TEXT_KEYS[0]}", "{TEXT_KEYS[1]}", '
     f'"{TEXT_KEYS[2]}" and "{PLAN_KEY}"'
@@ -148,7 +147,7 @@ class PlanGrammar(SilentResults):
             message = f"Your reply has {len(text)} characters; at most {LONGEST_TURN} are read."
             return Problem("too_long", message)
         try:
-            value = from_json(_without_fence(text.strip()), allow_inf_nan=False)
+            value = from_json(without_fence(text.strip()), allow_inf_nan=False)
         except (ValueError, TypeError) as error:  # TypeError: half a surrogate pair
             reason = shown(str(error)) if isinstance(error, ValueError) else "a broken character"
             return Problem("bad_json", f"Your reply is not valid JSON ({reason}). {_FORM}.")
@@ -191,10 +190,3 @@ class PlanGrammar(SilentResults):
             message = f"Action {action_id} is {expected!r}, not {shown(name)}."
             return Problem("bad_name", message)
         return None
-
-
-def _without_fence(text: str) -> str:
-    """Return the text inside one Markdown fence that encloses the whole text, if there is one."""
-    if not text.startswith(_FENCE) or not text.endswith(_FENCE) or "\n" not in text:
-        return text
-    return text[text.index("\n") : -len(_FENCE)]

@@ -7,8 +7,9 @@ backend afterwards. Call `prepare_opengl` first::
     import mujoco
 
 A context is created and used in one thread. OSMesa contexts may be used in another thread, but EGL
-contexts fail with ``EGL_BAD_ACCESS`` there. EGL and CUDA in one process can abort it, so a
-simulator that renders with EGL runs in a child if the process uses CUDA (`draws_apart`).
+contexts fail with ``EGL_BAD_ACCESS`` there. EGL and CUDA in one process can abort it, so House
+renders in a child if OpenGL is EGL and the process uses CUDA (`draws_apart`). The other simulators
+run in a child, unless a person chooses ``interpreter="in-process"``.
 
 This module imports only the standard library, because children with other interpreters use it.
 """
@@ -128,7 +129,7 @@ def missing_library(backend: str) -> str:
 
 
 def draws_apart() -> bool:
-    """Return whether a simulator that renders must run in a child: EGL with CUDA can abort."""
+    """Return whether frames must be rendered in a child: EGL with CUDA can abort a process."""
     torch = sys.modules.get("torch")
     uses_cuda = torch is not None and torch.cuda.is_initialized()
     return bool(uses_cuda) and choose_backend() == "egl"

@@ -114,8 +114,10 @@ class LiberoSimulator:
     def frames(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Render cameras: ``{"side": pixels, "cameras": names, "turned": bool}``.
 
-        Frames are upright; ``turned`` rotates them by 180°. ``{"film": True}`` returns the
-        frames of every action of the last request that recorded them.
+        robosuite's observation has its lowest row first. Upright frames are this observation with
+        the rows reversed. Frames with ``turned`` are this observation rotated by 180°: they are
+        also upright, but mirrored left to right. ``{"film": True}`` returns the frames of every
+        action of the last request that recorded them.
         """
         if request.get("film"):
             return {
@@ -135,8 +137,8 @@ class LiberoSimulator:
         side = int(request["side"])
         pictures = {}
         for name in request["cameras"]:
-            rows = self._draw(CAMERAS[name], side)[::-1]  # OpenGL's first row is the lowest
-            rows = rows[::-1, ::-1] if request.get("turned") else rows
+            raw = self._draw(CAMERAS[name], side)  # robosuite's: the first row is the lowest
+            rows = raw[::-1, ::-1] if request.get("turned") else raw[::-1]
             pictures[name] = np.ascontiguousarray(rows)
         return pictures
 

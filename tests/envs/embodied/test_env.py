@@ -183,6 +183,38 @@ def test_compat_embodiedbench_puts_the_image_first_and_hides_errors_of_replies()
     assert base_of(env).env_steps == 1
 
 
+def test_compat_embodiedbench_counts_as_its_evaluator_does() -> None:
+    outside = json.dumps({"executable_plan": [{"action_id": 9999}]} | dict.fromkeys(TEXT_KEYS, ""))
+    last: dict[str | None, Any] = {}
+    for compat in ("embodiedbench", None):
+        env = make(compat=compat, steps=30, invalid_actions=9)
+        env.reset(seed=0)
+        names = base_of(env).simulation.dialect.names  # type: ignore[attr-defined]
+        find = next(name for name in names if name.startswith("find"))
+        for reply in (
+            plan(env, find, find),
+            "{",
+            outside,
+            plan(env, "put down the object in hand"),
+        ):
+            last[compat] = step(env, reply)
+        last[compat] = base_of(env).metrics(), prompt_of(last[compat])
+    published, ours = last["embodiedbench"], last[None]
+    # 3 actions, of which one failed; a reply that is no JSON, and an id out of range
+    assert (published[0]["invalid_actions"], ours[0]["invalid_actions"]) == (3.0, 3.0)
+    assert published[0]["invalid_ratio"] == pytest.approx(3 / 3)
+    assert ours[0]["invalid_ratio"] == pytest.approx(3 / 5)
+    assert (published[0]["output_errors"], ours[0]["output_errors"]) == (1.0, 2.0)
+    assert ["Step 0," in text for _, text in (published, ours)] == [True, False]
+    assert ["Step 3," in text for _, text in (published, ours)] == [False, True]
+
+
+def test_invalid_ratio_without_any_action_is_0_in_embodiedbench() -> None:
+    env = make(compat="embodiedbench")
+    env.reset(seed=0)
+    assert step(env, json.dumps({"executable_plan": ""})).metrics["invalid_ratio"] == 0.0
+
+
 @pytest.mark.parametrize(("compat", "expected"), [(None, 1.0), ("embodiedbench", 0.0)])
 def test_progress_of_an_episode_that_an_empty_plan_ends(compat: Any, expected: float) -> None:
     env = make(compat=compat, steps=30)

@@ -38,10 +38,23 @@ def test_encode_is_the_inverse_of_decode(chunk: list[list[int]]) -> None:
 
 def test_statistics_stretch_the_bins_but_not_the_gripper() -> None:
     told = ActionStatistics((-0.5,) * 6 + (0.0,), (0.7,) * 6 + (1.0,), (True,) * 6 + (False,))
-    # 0 -> q01, 254 -> q99, 127 -> the middle of both
+    # A bin is 1.2 / 255 wide: 0 is half a bin above q01, 254 half a bin below q99, 127 the middle.
     (row,) = decode([[0, 254, 127, 127, 127, 127, 1]], told)
-    assert row == pytest.approx([-0.5, 0.7, 0.1, 0.1, 0.1, 0.1, 1.0], abs=1e-15)
+    half = 1.2 / 255 / 2
+    assert row == pytest.approx([-0.5 + half, 0.7 - half, 0.1, 0.1, 0.1, 0.1, 1.0], abs=1e-15)
     assert encode([row], told) == [[0, 254, 127, 127, 127, 127, 1]]
+
+
+def test_integers_with_statistics_are_the_centers_of_openvlas_bins() -> None:
+    # OpenVLA: 256 edges from -1 to 1, and the means of neighbors as centers.
+    edges = np.linspace(-1, 1, 256)
+    centers = (edges[:-1] + edges[1:]) / 2
+    told = ActionStatistics((-1.0,) * 7, (1.0,) * 7, (True, True, True, False, False, False, False))
+    rows = [[number] * 6 + [0] for number in range(255)]
+    found = np.array(decode(rows, told))
+    assert np.abs(found[:, :6] - centers[:, None]).max() < 1e-12
+    assert encode(found.tolist(), told) == rows
+    assert encode([[1.0] * 7, [-1.0] * 7], told) == [[254] * 6 + [1], [0] * 6 + [0]]
 
 
 def test_statistics_are_read_from_the_file_of_a_checkpoint(tmp_path: Path) -> None:

@@ -17,11 +17,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import PIL.Image
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 import visenv  # noqa: F401 - registers the environments
 from tests.environments import few
+from visenv.data.video_file import open_video
 from visenv.envs.libero import Libero, NativeActions
 from visenv.envs.libero.datasets.tasks import language, task_names
 from visenv.envs.libero.presets import SUITES
@@ -172,20 +174,119 @@ def test_native_actions_pass_the_checker_of_gymnasium() -> None:
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".*different from the unwrapped version")
         check_env(native, skip_render_check=True)
-    with pytest.raises(ValueError, match="7 numbers from -1 to 1"):
-        native.step(np.full(7, 1.5))
+    for wrong in (np.full(7, np.nan), np.zeros(6), np.zeros((0, 7)), np.zeros((521, 7)), "left"):
+        with pytest.raises(ValueError, match=r"7 numbers|could not convert"):
+            native.step(wrong)
     native.close()
     with pytest.raises(ConfigurationError, match="actions='native'"):
         NativeActions(gym.make("visenv/Libero-v0", **BOWL))
 
 
-def test_rotated_frames_are_turned_by_180_degrees(env: gym.Env[Any, Any]) -> None:
-    upright = env.reset(seed=0, options={"index": 0})[0]["images"]
-    turned = gym.make("visenv/Libero-v0", **BOWL, frames="rotated")
-    rotated = turned.reset(seed=0, options={"index": 0})[0]["images"]
-    for one, other in zip(upright, rotated, strict=True):
-        assert np.array_equal(one[::-1, ::-1], other)
-    turned.close()
+def test_chunk_of_native_actions_is_clipped_and_equals_single_actions(
+    env: gym.Env[Any, Any],
+) -> None:
+    native = NativeActions(gym.make("visenv/Libero-v0", **BOWL, actions="native", record="turns"))
+    rows = np.random.default_rng(1).uniform(-1, 1, (20, 7))
+    rows[3], rows[4, 6], rows[5, 2] = 1.0000001, -7.5, np.inf
+    native.reset(seed=0, options={"index": 0})
+    for row in rows:
+        single = native.step(row)[0]
+    assert native.unwrapped.env_steps == 20  # type: ignore[attr-defined]
+    renders = count_of_frames(native)
+    chunk = native.reset(seed=0, options={"index": 0})[0]
+    chunk, _, _, _, info = native.step(rows.astype(np.float64))
+    assert len(info["step"].messages[0].images) == 2
+    assert (renders, count_of_frames(native)) == (21, 2)
+    for name in ("agentview", "wrist", "state"):
+        assert np.array_equal(chunk[name], single[name])
+    saved = native.unwrapped.log.tool_calls[-1].detail["actions"]  # type: ignore[attr-defined]
+    assert np.array_equal(saved, np.clip(rows, -1, 1))
+    # robosuite clips, too: numbers beyond 1 give the states of 1.
+    host = base_of(native).act.session.host
+    assert host is not None
+    base_of(native).act.session.reset(dict(base_of(native).act.session._task))
+    finite = np.where(np.isinf(rows), 1e9, rows)
+    beyond = host.act({"actions": finite.tolist()}).facts["state"]
+    assert beyond == base_of(native).act.facts["state"] == single["state"].tolist()
+    native.close()
+
+
+def count_of_frames(native: NativeActions) -> int:
+    return len(native._film)
+
+
+STILL_ROW = np.array([0.0] * 6 + [-1.0])
+
+
+def test_native_actions_end_by_environment_steps_and_not_by_turns() -> None:
+    options = {**BOWL, "states": 1, "actions": "native", "env_steps": 60}
+    native = NativeActions(gym.make("visenv/Libero-v0", **options))
+    native.reset(seed=0)
+    assert base_of(native).limits.turns == 70  # the preset has 40; 10 turns may be malformed
+    native.step(STILL_ROW)
+    assert native.step(np.tile(STILL_ROW, (58, 1)))[2:4] == (False, False)
+    _, _, terminated, truncated, info = native.step(np.tile(STILL_ROW, (50, 1)))
+    assert (terminated, truncated, info["truncated_by"]) == (False, True, "env steps")
+    assert base_of(native).env_steps == 60
+    native.close()
+    asked = NativeActions(gym.make("visenv/Libero-v0", **options, turns=2))
+    assert base_of(asked).limits.turns == 2
+    policy = gym.make("visenv/Libero-v0", preset="vla")
+    assert base_of(policy).limits.turns == 530
+    assert base_of(gym.make("visenv/Libero-v0")).limits.turns == 130
+
+
+@pytest.mark.soak
+def test_single_native_actions_reach_the_limit_of_libero_10() -> None:
+    native = NativeActions(
+        gym.make("visenv/Libero-v0", data="libero_10", tasks=[0], states=1, actions="native",
+                 preset="tiny")
+    )  # fmt: skip
+    native.reset(seed=0)
+    ends = [native.step(STILL_ROW)[2:4] for _ in range(520)]
+    assert ends == [(False, False)] * 519 + [(False, True)]
+    native.close()
+
+
+def test_observation_has_the_keys_of_openpi_and_lerobot_only_with_rotated_frames(
+    tmp_path: Path,
+) -> None:
+    options = {**BOWL, "states": 1, "actions": "native"}
+    inner = gym.make("visenv/Libero-v0", **options, frames="rotated", record="actions")
+    seen = [
+        NativeActions(inner, keys=keys).reset(seed=0)[0] for keys in ("visenv", "openpi", "lerobot")
+    ]
+    assert [list(each) for each in seen] == [
+        ["agentview", "wrist", "state", "instruction"],
+        ["observation/image", "observation/wrist_image", "observation/state", "prompt"],
+        ["observation.images.image", "observation.images.image2", "observation.state", "task"],
+    ]
+    for entries in zip(*(each.values() for each in seen), strict=True):
+        assert all(np.array_equal(entries[0], entry) for entry in entries)
+    assert seen[1]["prompt"] == "put the cream cheese in the bowl"
+    native = NativeActions(inner, keys="openpi")
+    assert native.observation_space.contains(native.reset(seed=0)[0])
+    upright = gym.make("visenv/Libero-v0", **options)
+    for keys in ("openpi", "lerobot"):
+        with pytest.raises(ConfigurationError, match="frames='rotated'"):
+            NativeActions(upright, keys=keys)
+    with pytest.raises(ConfigurationError, match="record='turns'"):
+        NativeActions(upright).save_video(tmp_path / "none.mp4")
+    with pytest.raises(ConfigurationError, match="keys"):
+        NativeActions(inner, keys="rlds")  # type: ignore[arg-type]
+
+    last = native.step(np.tile([0.5, 0, -0.5, 0, 0, 0, -1], (12, 1)))[0]
+    wanted = np.hstack([last["observation/image"], last["observation/wrist_image"]]).astype(int)
+    assert wanted.shape == (96, 192, 3)
+    frames, times = open_video(native.save_video(tmp_path / "episode.mp4"))
+    assert times == pytest.approx([number / 20 for number in range(13)])
+    assert np.abs(frames[-1].pixels - wanted).mean() < 6
+    assert np.abs(frames[0].pixels - wanted).mean() > 6
+    with PIL.Image.open(native.save_video(tmp_path / "episode.webp")) as film:
+        assert film.n_frames == 13  # type: ignore[attr-defined]
+        film.seek(12)
+        assert np.abs(np.asarray(film.convert("RGB"), int) - wanted).mean() < 6
+    native.close()
 
 
 def test_recorded_frames_are_saved_and_do_not_change_the_episode(

@@ -57,3 +57,10 @@ def test_compose_is_read_back_to_the_bit(rows: list[list[float]], thought: str |
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
     assert json.dumps(read.calls[0].arguments) == json.dumps({"values": rows})
+
+
+def test_fence_around_the_object_is_taken_off_and_two_are_refused() -> None:
+    turn = '{"actions": [[127, 127, 127, 127, 127, 127, 0]]}'
+    for fenced in (f"```json\n{turn}\n```", f"<think>up</think>\n```\n{turn}\n```"):
+        assert GRAMMAR.parse(fenced).calls == GRAMMAR.parse(turn).calls
+    assert GRAMMAR.parse(f"```\n```json\n{turn}\n```\n```").problems[0].code == "bad_json"

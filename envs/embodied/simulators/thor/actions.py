@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 FINDABLE = (
@@ -75,24 +75,40 @@ def global_actions() -> list[str]:
     ]
 
 
-def scene_actions(names: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the actions on the further objects of a type.
+def scene_actions(names: Mapping[str, Sequence[str]], receptacles: Container[str]) -> list[str]:
+    """Return the actions on the further objects of a type, in the order of EmbodiedBench.
+
+    The order is: find a receptacle, open and close a receptacle, find another object that can be
+    picked up. In each part, the names are sorted as texts, so that ``Cabinet_10`` precedes
+    ``Cabinet_2``.
 
     Args:
         names: The names of the objects of each type, for example ``Mug: [Mug, Mug_2]``.
+        receptacles: The types whose objects hold others.
     """
-    found: list[str] = []
+    fixed, movable = dict[str, str](), dict[str, str]()
     for kind, members in names.items():
-        for name in members[1:] if kind in FINDABLE else ():
-            found.append(f"find a {name}")
-            if kind in OPENABLE:
-                found += [f"open the {name}", f"close the {name}"]
-    return found
+        if kind in receptacles:
+            fixed |= dict.fromkeys(members[1:], kind)
+        elif kind in PICKABLE:
+            movable |= dict.fromkeys(members[1:], kind)
+    return [
+        *(f"find a {name}" for name in sorted(fixed)),
+        *(
+            f"{verb} the {name}"
+            for name in sorted(fixed)
+            if fixed[name] in OPENABLE
+            for verb in ("open", "close")
+        ),
+        *(f"find a {name}" for name in sorted(movable)),
+    ]
 
 
-def all_actions(names: Mapping[str, Sequence[str]], more: Iterable[str] = ()) -> list[str]:
+def all_actions(
+    names: Mapping[str, Sequence[str]], receptacles: Container[str], more: Iterable[str] = ()
+) -> list[str]:
     """Return the numbered actions of a scene; missing actions of `more` are appended."""
-    listed = [*global_actions(), *scene_actions(names)]
+    listed = [*global_actions(), *scene_actions(names, receptacles)]
     return list(dict.fromkeys([*listed, *more]))
 
 

@@ -31,11 +31,15 @@ class Scene:
 
     Attributes:
         names: The names of the objects of each type.
+        receptacles: The types of objects that hold others.
         metadata: The most recent metadata.
     """
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self.names: dict[str, list[str]] = {}
+        self.receptacles = {
+            str(each["objectType"]) for each in metadata["objects"] if each.get("receptacle")
+        }
         self._ids: dict[str, str] = {}
         self._names: dict[str, str] = {}
         basins = [each for each in metadata["objects"] if each["objectType"] in _OWNERS]

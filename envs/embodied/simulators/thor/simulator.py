@@ -47,7 +47,7 @@ class ThorSimulator:
         """
         metadata = restore_scene(self.player, task["scene"])
         scene = Scene(metadata)
-        self.actions = all_actions(scene.names, task["more"])
+        self.actions = all_actions(scene.names, scene.receptacles, task["more"])
         self.skills = Skills(self.player, scene, self._reachable(), task["forgets"])
         self.taken: list[int] = []
         return {"actions": self.actions, "state": self._state()}

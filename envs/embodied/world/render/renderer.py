@@ -1,7 +1,8 @@
 """Renders frames of houses in one thread of the process, which owns the OpenGL context.
 
 EGL contexts cannot change threads, so every frame is rendered by that thread. After a fork, the
-child process starts its own thread and context.
+child process starts its own thread and context. If OpenGL would be EGL and the process uses CUDA, a
+child process renders instead (`visenv.envs.embodied.world.render.apart`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError
-from visenv.simulators.opengl import OpenGLError
+from visenv.simulators.opengl import OpenGLError, draws_apart
 
 from ..house import FurnishedHouse
 from ..state import HouseState
@@ -76,6 +77,12 @@ class _GLThread:
         self._scenes.move_to_end(key)
         return self._scenes[key]
 
+    def release(self) -> None:
+        """Free the contexts, if there are any; must be called in the thread."""
+        if self._gl is not None:
+            atexit.unregister(self._free)
+            self._free()
+
     def _free(self) -> None:
         """Free the contexts when the process ends."""
         self._scenes.clear()
@@ -113,6 +120,16 @@ def _thread() -> _GLThread:
         return _threads.setdefault(os.getpid(), _GLThread())
 
 
+def _leaves_process() -> bool:
+    """Return whether a child must render; free the contexts of this process if so."""
+    if not draws_apart():
+        return False
+    thread = _threads.get(os.getpid())
+    if thread is not None:  # CUDA was initialized after the first frame
+        thread.run(thread.release)
+    return True
+
+
 class HouseRenderer:
     """Renders one house. OpenGL objects belong to the process, so that the renderer pickles.
 
@@ -134,6 +151,10 @@ class HouseRenderer:
             side: Side in pixels, at most 500.
             antialias: Whether edges are smoothed.
         """
+        if _leaves_process():
+            from .apart import render_process
+
+            return render_process().frame(state, side, antialias)
         camera = camera_of(state)
         return _thread().run(
             lambda: self._draw(state, camera, side, ANTIALIASING if antialias else 0, False)
@@ -146,6 +167,10 @@ class HouseRenderer:
             Indices into the names, int32 ``[side, side]``, and the names of fixtures and objects;
             index 0 has the name ``""`` for walls, floors and the sky.
         """
+        if _leaves_process():
+            from .apart import render_process
+
+            return render_process().ids(state, side)
         camera = camera_of(state)
         colors, geoms, owners = _thread().run(lambda: self._draw_ids(state, camera, side))
         numbers = colors.astype(np.int32) @ np.array([1, 256, 65536], np.int32)

@@ -145,11 +145,9 @@ def light(draft: TaskDraft) -> Finish:
 
     def finish(names: Names) -> tuple[Goal, Mapping[str, str]]:
         targets = there(names, reference.targets)
-        held, on = Fact("held", ("?0",)), Fact("on", ("?1",))
-        conditions = (
-            Clause("exists", (targets,), (held,)),
+        conditions = (  # as in ALFRED, two
+            Clause("exists", (targets,), (Fact("held", ("?0",)),)),
             Clause("exists", (same,), (Fact("on", ("?0",)),)),
-            Clause("exists", (targets, same), (held, on)),
         )
         return Goal(conditions), {"thing": reference.words, "lamp": f"the {lamp.type.word}"}
 

@@ -95,12 +95,33 @@ def test_objects_are_numbered_by_type_and_basins_belong_to_their_sinks() -> None
 
 
 def test_actions_of_a_scene_name_further_objects() -> None:
-    names = all_actions(Scene(kitchen()).names, ["turn on the Faucet", "find a TVStand"])
+    scene = Scene(kitchen())
+    names = all_actions(scene.names, scene.receptacles, ["turn on the Faucet", "find a TVStand"])
     assert names[162:] == ["find a Mug_2", "find a TVStand"]
     assert parse_action("open the Cabinet_2")[1:] == ("open_up", "Cabinet_2", False)
     assert parse_action("pick up the Mug")[1:] == ("pick", "Mug", True)
     with pytest.raises(ValueError, match="not an action"):
         parse_action("dance")
+
+
+def test_actions_of_a_scene_have_the_order_of_embodiedbench() -> None:
+    # Receptacles first, sorted as texts; then what opens and closes; then what is picked up.
+    cabinets = [f"Cabinet_{number}" if number > 1 else "Cabinet" for number in range(1, 11)]
+    names = {
+        "Apple": ["Apple", "Apple_2"],
+        "Drawer": ["Drawer", "Drawer_2"],
+        "Faucet": ["Faucet", "Faucet_2"],
+        "Cabinet": cabinets,
+        "Mug": ["Mug", "Mug_2"],
+        "CounterTop": ["CounterTop", "CounterTop_2"],
+    }
+    order = ["Cabinet_10", *cabinets[1:9], "CounterTop_2", "Drawer_2", "Mug_2"]
+    assert all_actions(names, {"Cabinet", "Drawer", "Mug", "CounterTop"})[162:] == [
+        *(f"find a {name}" for name in order),
+        *(f"{verb} the {name}" for name in order if name[0] == "D" or name[:3] == "Cab"
+          for verb in ("open", "close")),
+        "find a Apple_2",
+    ]  # fmt: skip
 
 
 def test_slice_has_the_name_of_what_was_sliced() -> None:
