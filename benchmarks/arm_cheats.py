@@ -107,9 +107,7 @@ def _ask(judge: JudgingEnv) -> str:
 
 def _target(judge: JudgingEnv) -> list[str]:
     """Return the turns of the oracle before its verdict."""
-    return [
-        judge.grammar.compose(ParsedTurn("look", (each,))) for each in judge.oracle_calls()
-    ]
+    return [judge.grammar.compose(ParsedTurn("look", (each,))) for each in judge.oracle_calls()]
 
 
 def _rng(judge: JudgingEnv) -> np.random.Generator:
@@ -178,7 +176,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             ],
         ),
         Policy("retrieve the cover again and again", lambda judge: [page(judge, 1)] * 3),
-        Policy("search for \"the\"", lambda judge: [_search(judge, "the")], kind="lucky"),
+        Policy('search for "the"', lambda judge: [_search(judge, "the")], kind="lucky"),
         Policy(
             "search four times for common words",
             lambda judge: [_search(judge, each) for each in ("the", "table", "total", "year")],

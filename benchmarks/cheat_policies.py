@@ -129,7 +129,9 @@ def _searches(base: Any, queries: Iterable[str]) -> list[str]:
 
 _SEARCH = [
     Policy(
-        "search for the question", "cheat", lambda base, answer: _searches(base, [base.sample.question])
+        "search for the question",
+        "cheat",
+        lambda base, answer: _searches(base, [base.sample.question]),
     ),
     Policy("search for 'the'", "cheat", lambda base, answer: _searches(base, ["the"])),
     Policy(
@@ -224,9 +226,7 @@ def _whole_video(base: Any, answer: str) -> str:
 
 _IMAGE = [
     Policy("conclusion without points", "right", _response(_concluded)),
-    Policy(
-        "points on everything, no conclusion", "right", _response(_pointed)
-    ),
+    Policy("points on everything, no conclusion", "right", _response(_pointed)),
 ]
 _VIDEO = [
     Policy("conclusion alone", "right", _response(_concluded)),

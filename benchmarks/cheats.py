@@ -111,11 +111,14 @@ def table(lines: list[Row]) -> str:
     head = "| environment | policy | reward | gain | gain, published |\n|---|---|--:|--:|--:|"
     body = [
         f"| {row.env} | {'**' + row.policy + '**' if row.kind == 'honest' else row.policy} "
-        f"| {row.reward:.3f} | {'' if row.kind in ('guess', 'honest') else f'{row.gain:+.3f}'} "
-        f"| {'' if row.published is None or row.kind in ('guess', 'honest') else f'{row.published:+.3f}'} |"
+        f"| {row.reward:.3f} | {_gain(row, row.gain)} | {_gain(row, row.published)} |"
         for row in lines
     ]
     return "\n".join([head, *body])
+
+
+def _gain(row: Row, gain: float | None) -> str:
+    return "" if gain is None or row.kind in ("guess", "honest") else f"{gain + 0.0:+.3f}"
 
 
 def faults(lines: list[Row]) -> list[str]:

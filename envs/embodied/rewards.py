@@ -45,8 +45,8 @@ def reward_terms(name: str) -> list[RewardTerm]:
             "progress",
             progress,
             of_log(progress_score),
-            "Share of the conditions of the goal that were met at some time, 0 to 1; 0 if the goal was "
-            "not reached and a look-alike was delivered.",
+            "Share of the conditions of the goal that were met at some time, 0 to 1; 0 if the goal "
+            "was not reached and a look-alike was delivered.",
         ),
         RewardTerm(
             "invalid",

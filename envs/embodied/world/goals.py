@@ -189,7 +189,9 @@ class Sweep:
         if self._clauses and not self.seen:
             moved = {item for item, _ in state.delivered}.intersection(self._others)
             self.seen = any(
-                values[0] in moved for clause in self._clauses for values in values_of(state, clause)
+                values[0] in moved
+                for clause in self._clauses
+                for values in values_of(state, clause)
             )
         return self.seen
 
