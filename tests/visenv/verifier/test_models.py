@@ -148,7 +148,7 @@ def test_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
     prompt = "{question} {reasoning}"
     sample = Sample("s", "what color ?", (picture(5, 96, 96),), ("red",))
     found = asyncio.run(ModelReasoner(scorer, prompt).log_probabilities(sample, "so", "red"))
-    message = Message("user", (*sample.images, "what color ? so"))
+    message = Message("user", (*sample.images, 'what color ? "so"'))
     assert found == ask(scorer, LogProbs((message,), "red"))
     assert all(value < 0 and math.isfinite(value) for value in found)
 
