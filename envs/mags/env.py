@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
+from visenv.drawing import annotated
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
@@ -155,6 +156,16 @@ class MagsZoom(VisEnv):
         """Return the notice before round 2: its format, and whether nothing was enlarged."""
         said = () if self.log.tool_calls else (prompts.NO_ZOOM,)
         return said if self.preset.prompt == "brief" else (*said, prompts.ROUND_2)
+
+    @override
+    def render(self) -> Any:
+        """Return the conversation, or the image with the question and the boxes of round 1."""
+        if self.render_mode != "rgb_array" or INPUT_IMAGE not in self.store.images:
+            return super().render()
+        details = [call.detail for call in self.log.tool_calls if "boxes" in call.detail]
+        valid = [each for detail in details for each in detail["boxes"] if each["box"]]
+        boxes = [each["shown_box"] for each in valid]
+        return annotated(self.store.images[INPUT_IMAGE], self.sample.question, boxes=boxes)
 
     @override
     def task_score(self) -> float:

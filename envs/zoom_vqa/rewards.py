@@ -127,7 +127,7 @@ def paper_terms(
             gamma,
             tool,
             "Share of the tool calls that succeeded, 0 to 1; 0 if no tool was called. With the "
-            "rule `evidence`, 0 if no crop contained the detail, and below 0 if the answer is wrong.",
+            "rule `evidence`, 0 if no crop contained the detail, below 0 if the answer is wrong.",
         ),
     ]
 
