@@ -329,7 +329,7 @@ FAMILIES = (
            _right_verdict),
     Family("ArmVQA", "ArmVQA", 1.5, _arm("ArmZoom", False), {}, _PUBLISHED),
     Family("ArmDocVQA", "ArmDocVQA", 1.5, _arm("ArmDoc", False), {}, _PUBLISHED),
-    Family("ArftSearch", "ArftSearch", 2.0, _SEARCH, {}, {"search_rule": "published"}),
+    Family("ArftSearch", "ArftSearch", 2.0, _SEARCH, {}, {"step_rule": "each"}),
     Family("MagsZoom, counting", "MagsZoom", 4.2, _MAGS,
            {"kinds": ["counting"], "magnifier": "none"}, {"compat": "paper"}),
     Family("MagsZoom, others", "MagsZoom", 4.2, _MAGS,
