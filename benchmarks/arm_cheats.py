@@ -19,6 +19,7 @@ import numpy as np
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.env.judge import JudgingEnv
 from visenv.envs.arm.verdicts import verdicts, write_verdict
+from visenv.grammar import ParsedTurn
 
 Moves = Callable[[JudgingEnv], list[str]]
 """The turns of a policy before its answer."""
@@ -70,6 +71,12 @@ def _any_page(judge: JudgingEnv) -> str:
     return page(judge, int(_rng(judge).integers(1, pages + 1)))
 
 
+def _any_pages(judge: JudgingEnv, number: int) -> list[str]:
+    pages = len(judge.source.library.document(judge.truth.document))  # type: ignore[union-attr]
+    chosen = _rng(judge).permutation(pages)[:number] + 1
+    return [page(judge, each) for each in chosen.tolist()]
+
+
 def _any_quarter(judge: JudgingEnv) -> str:
     x, y = (500 * int(each) for each in _rng(judge).integers(0, 2, 2))
     return crop(x, y, x + 500, y + 500)
@@ -81,13 +88,26 @@ def _quarters(number: int) -> list[str]:
     return [crop(x, y, x + 500, y + 500) for x, y in corners[:number]]
 
 
+def _strips(number: int) -> list[str]:
+    """Return zooms into vertical strips that together cover half of the image."""
+    width = 500 // number
+    return [crop(2 * width * n, 0, 2 * width * n + width, 1000) for n in range(number)]
+
+
+def _search(judge: JudgingEnv, query: str) -> str:
+    """Return a turn that searches in the sample's document."""
+    name = judge.truth.document
+    return call("doc_page_retrieval_by_query", filename=name, query=query)
+
+
 def _ask(judge: JudgingEnv) -> str:
     """Return a turn that searches for the question itself."""
-    return call(
-        "doc_page_retrieval_by_query",
-        filename=judge.truth.document,
-        query=judge.sample.question,
-    )
+    return _search(judge, judge.sample.question)
+
+
+def _target(judge: JudgingEnv) -> list[str]:
+    """Return the turns of the oracle before its verdict."""
+    return [judge.grammar.compose(ParsedTurn("look", (each,))) for each in judge.oracle_calls()]
 
 
 def _rng(judge: JudgingEnv) -> np.random.Generator:
@@ -156,7 +176,14 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             ],
         ),
         Policy("retrieve the cover again and again", lambda judge: [page(judge, 1)] * 3),
+        Policy('search for "the"', lambda judge: [_search(judge, "the")], kind="lucky"),
+        Policy(
+            "search four times for common words",
+            lambda judge: [_search(judge, each) for each in ("the", "table", "total", "year")],
+            kind="lucky",
+        ),
         Policy("retrieve any page", lambda judge: [_any_page(judge)], kind="lucky"),
+        Policy("retrieve any four pages", lambda judge: _any_pages(judge, 4), kind="lucky"),
         Policy("search for the question", lambda judge: [_ask(judge)], kind="thoughtless"),
     ),
     "ArmZoom": (
@@ -175,6 +202,14 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
         Policy("zoom into all four quarters", lambda judge: _quarters(4)),
         Policy("zoom into any quarter", lambda judge: [_any_quarter(judge)], kind="lucky"),
         Policy("zoom into the two upper quarters", lambda judge: _quarters(2), kind="lucky"),
+        Policy(
+            "zoom into the two left quarters",
+            lambda judge: [crop(0, 0, 500, 500), crop(0, 500, 500, 1000)],
+            kind="lucky",
+        ),
+        Policy("zoom into the left half", lambda judge: [crop(0, 0, 500, 1000)], kind="lucky"),
+        Policy("zoom into three strips", lambda judge: _strips(3), kind="lucky"),
+        Policy("zoom into the target", _target, kind="thoughtless"),
     ),
     "ArmIF": (
         Policy(
@@ -186,6 +221,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             "check a text that does not exist",
             lambda judge: [call(CHECK, response="text_5", lower_bound=1, upper_bound=2)],
         ),
+        Policy("run the check", _target, kind="thoughtless"),
     ),
 }
 

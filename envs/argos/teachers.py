@@ -82,12 +82,15 @@ def model_teachers(
         if pointing
         else None,
         description_judge=ModelDescriptionJudge(
-            Judge(judge, prompts.FRAME_JUDGE, score), Judge(judge, prompts.SPAN_JUDGE, score)
+            Judge(judge, prompts.FRAME_JUDGE, score, quoted=("description",)),
+            Judge(judge, prompts.SPAN_JUDGE, score, quoted=("description",)),
         )
         if judge
         else None,
         reasoner=ModelReasoner(reasoner, prompts.REASONER) if reasoner else None,
-        equivalence_judge=ModelEquivalenceJudge(Judge(judge, prompts.EQUIVALENCE_JUDGE, YesNo()))
+        equivalence_judge=ModelEquivalenceJudge(
+            Judge(judge, prompts.EQUIVALENCE_JUDGE, YesNo(), quoted=("answer",))
+        )
         if judge
         else None,
     )

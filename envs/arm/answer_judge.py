@@ -7,7 +7,6 @@ the rule cannot decide. The prompts are ours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,9 +19,6 @@ from visenv.types import Event, QuestionTruth, Sample
 
 from .answers import AnswerJudged, AnswerScore, letters_of
 from .ground_truth import DocumentTruth
-
-LONGEST = 4000
-"""Maximum length of an answer that the judge reads."""
 
 NO_ANSWER = "none"
 """Output of the judge for a text that contains no answer."""
@@ -121,28 +117,24 @@ class ArmAnswerJudge:
     async def _extract(self, answer: str, sample: Sample, note: str) -> str:
         letters = letters_of(sample)
         form = f"one of the letters {', '.join(letters)}" if letters else "a value, word or phrase"
-        judge = Judge(self.scorer, EXTRACT, read_extracted)
+        judge = Judge(self.scorer, EXTRACT, read_extracted, quoted=("answer",))
         return await judge.ask(
             form=form,
             none=NO_ANSWER,
             told=TOLD.format(note=note, none=NO_ANSWER) if note else "",
             question=sample.question,
-            answer=quoted(answer),
+            answer=answer,
         )
 
     async def _compare(self, extracted: str, sample: Sample) -> float:
-        judge = Judge(self.scorer, COMPARE, JsonScore("score", values=(0.0, 1.0)))
+        score = JsonScore("score", values=(0.0, 1.0))
+        judge = Judge(self.scorer, COMPARE, score, quoted=("answer",))
         full = getattr(sample.ground_truth, "judged_question", "")
         return await judge.ask(
             question=full or sample.question,
             reference="; or: ".join(dict.fromkeys(sample.answers)),
-            answer=quoted(extracted),
+            answer=extracted,
         )
-
-
-def quoted(answer: str) -> str:
-    """Return an answer as one JSON string, shortened, so that it cannot imitate a prompt line."""
-    return json.dumps(answer[:LONGEST], ensure_ascii=False)
 
 
 def read_extracted(text: str) -> str:

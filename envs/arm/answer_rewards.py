@@ -13,7 +13,9 @@ a call counts         0.4      0.4 + 1.1 s    0.3 + 0.7 s  0.8 + 0.7 s
 ====================  =======  =============  ===========  =============
 
 Under the published rule, a call can count for ``R_try`` and not for ``R_succ``; stage 2 then pays
-0.4 + 0.6 s.
+0.4 + 0.6 s. Under the rule ``"evidence"``, if the evidence and the options of the sample are
+known, stage 2 pays 0.3 + 0.7 s + 0.5 (s - (1 - s) p / (1 - p)) after the evidence was shown, where
+p is the probability of a right guess, 1 over the number of options: a guess gains nothing.
 """
 
 from __future__ import annotations
@@ -61,13 +63,15 @@ class AnswerRewards:
             "try",
             R_TRY,
             of_log(self.tried_in_vain),
-            "1 minus the score of the answer if a tool call counts (`call_rule`), else 0.",
+            "1 minus the score of the answer if a tool call counts (`call_rule`), else 0; always 0 "
+            "with the rule `evidence`.",
         )
         success = RewardTerm(
             "success",
             R_SUCCESS,
             of_log(self.score_with_success),
-            "Score of the answer if a tool call with a result counts, else 0.",
+            "Score of the answer if a tool call with a result counts, else 0; with the rule "
+            "`evidence`, a wrong answer costs what a lucky guess gains.",
         )
         bonus = RewardTerm("bonus", R_SUCCESS, of_log(self.tried), TRIED_SUMMARY)
         listed = {
@@ -91,9 +95,17 @@ class AnswerRewards:
         return float(self.form(log, sample) > 0 and tried(log, sample, self.reading))
 
     def tried_in_vain(self, log: EventLog, sample: Sample) -> float:
-        """Return 1 - s if a tool call counts."""
+        """Return 1 - s if a tool call counts, 0 if the reward is corrected for chance."""
+        if self.reading.lost_by_guessing(sample) is not None:
+            return 0.0
         return self.tried(log, sample) * (1 - self.score(log, sample))
 
     def score_with_success(self, log: EventLog, sample: Sample) -> float:
-        """Return the score of the answer if a call with a result counts, otherwise 0."""
-        return self.score(log, sample) * succeeded(log, sample, self.reading)
+        """Return the score of the answer if a call with a result counts, otherwise 0.
+
+        If the reward is corrected for chance, a wrong answer costs what a lucky guess gains.
+        """
+        if not self.form(log, sample) or not succeeded(log, sample, self.reading):
+            return 0.0
+        score = self.score(log, sample)
+        return score - (1 - score) * (self.reading.lost_by_guessing(sample) or 0.0)

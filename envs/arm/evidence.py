@@ -7,13 +7,22 @@ published any call that returned a result, and for ``R_try`` any call at all (th
 belongs   a call with a non-empty result from the sample: pages of its document, a part of one of
           its images or of a page of its document, a check of one of its responses
 evidence  as ``belongs``, if the calls together have shown all evidence that decides the verdict
+          and are not a sweep
 ========= ========================================================================================
 
 The evidence of procedural samples is known: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
 or ``check`` of the `JudgingTruth`; ``evidence_pages`` of the `DocumentTruth`; the boxes of the
 `QuestionTruth`, except for boxes so large that a crop cannot show them better than the image. If a
-sample has none of these, ``evidence`` is the same as ``belongs``. The log does not show whether a
-policy uses what it sees, so calls that show the evidence count independent of the answer.
+sample has none of these, ``evidence`` is the same as ``belongs``.
+
+A sweep is a look at so much of an image or document that finding the evidence is luck: crops of
+more than `LARGEST_SWEEP` of the image, or more than `LARGEST_PAGE_SWEEP` of the pages. Of a query,
+only the best pages count, one more than there are evidence pages; of common words such as "the"
+the result is a list of arbitrary pages.
+
+The log does not show whether a policy uses what it sees. Calls that show the evidence therefore
+count independent of the answer, but the reward is corrected for chance (`chance_of`): a wrong
+answer after the evidence was shown costs what a lucky guess gains.
 """
 
 from __future__ import annotations
@@ -29,6 +38,7 @@ from visenv.types.ground_truth import Box
 from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth
 from .samples import candidate_names
 from .tools.crop import original_name
+from .verdicts import verdicts
 
 CallRule = Literal["published", "belongs", "evidence"]
 
@@ -42,6 +52,10 @@ LARGEST_PART = 0.25
 LARGEST_SWEEP = 0.5
 """Crops that together cover more than this share of an image are a sweep and show no region of it,
 because a policy that zooms into all quarters has not searched for anything."""
+
+LARGEST_PAGE_SWEEP = 1 / 3
+"""Pages that together are more than this share of a document are a sweep, except for one page more
+than there are evidence pages."""
 
 LARGEST_TARGET = LARGEST_PART / 4
 """A target of more than this share of an image is visible without a crop."""
@@ -95,10 +109,9 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
     """
     truth = sample.truth_as(GroundTruth)
     calls = list(calls)
-    if isinstance(truth, JudgingTruth | DocumentTruth):
-        pages = {page for call in calls for page in call.detail.get("pages", ())}
-        if not set(truth.evidence_pages) <= pages:
-            return False
+    pages = truth.evidence_pages if isinstance(truth, JudgingTruth | DocumentTruth) else ()
+    if pages and not _show_pages(calls, pages):
+        return False
     boxes = deciding_boxes(sample)
     if boxes and not _show_all(_close_looks(calls, sample), boxes, sample):
         return False
@@ -107,6 +120,35 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
         return True
     names = candidate_names(sample)
     return any(_decides(call, check, names) for call in calls)
+
+
+def knows_evidence(sample: Sample) -> bool:
+    """Return whether the evidence that decides the verdict is known."""
+    truth = sample.ground_truth
+    pages = isinstance(truth, JudgingTruth | DocumentTruth) and bool(truth.evidence_pages)
+    check = isinstance(truth, JudgingTruth) and truth.check is not None
+    return pages or check or bool(deciding_boxes(sample))
+
+
+def chance_of(sample: Sample) -> float:
+    """Return the probability that a random guess is right, 0 if no possible answers are known."""
+    truth = sample.ground_truth
+    if isinstance(truth, JudgingTruth):
+        return 1 / len(verdicts(len(truth.candidates)))
+    options = getattr(truth, "options", ())
+    return 1 / len(options) if len(options) > 1 else 0.0
+
+
+def _show_pages(calls: Iterable[ToolCalled], evidence: Sequence[int]) -> bool:
+    """Return whether the calls show all evidence pages, and are not a sweep."""
+    allowed = len(set(evidence)) + 1
+    pages: set[int] = set()
+    total = 0
+    for call in calls:
+        pages.update(call.detail.get("pages", ())[:allowed])
+        total = max(total, call.detail.get("document_pages", 0))
+    is_sweep = total > 0 and len(pages) > max(allowed, LARGEST_PAGE_SWEEP * total)
+    return set(evidence) <= pages and not is_sweep
 
 
 def deciding_boxes(sample: Sample) -> Sequence[Box]:

@@ -9,12 +9,18 @@ policy corrects it.
 well-formed, and                        stage 1  stage 2  no tool      fixed bonus
 ======================================  =======  =======  ===========  ===========
 wrong, no call counts                   0.3      0.3 *    0.3          0.3
-wrong, a call counts                    0.4      0.4      0.3          0.8
+wrong, a call counts                    0.4      0.4 **   0.3          0.8
 right, no call counts                   0.3      1.0      1.0          1.0
 right, a call counts                    0.4      1.5      1.0          1.5
 ======================================  =======  =======  ===========  ===========
 
 \* Equation 5 does not define this case; the public code pays 0.3.
+
+\*\* With the call rule ``"evidence"``, if the evidence of the sample is known, this case pays
+0.3 - 0.5 / (n - 1), where n is the number of possible verdicts: -0.2 for two. A policy that guesses
+after it has seen the evidence is right in 1 of n episodes. It gains 0.5 in these and loses
+0.5 / (n - 1) in the others, so that its mean is that of a guess without a call. A policy that is
+right more often gains from looking.
 
 `CallRule` (`visenv.envs.arm.evidence`) defines which calls count: ``"evidence"`` is the default of
 procedural samples, ``"belongs"`` of others. With ``"published"``, any call counts for ``R_try`` and
@@ -40,7 +46,7 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.types import EventLog, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
-from .evidence import CallRule, useful
+from .evidence import CallRule, chance_of, knows_evidence, useful
 from .ground_truth import JudgingTruth
 from .verdicts import read_verdict, verdict_of_rating
 
@@ -57,7 +63,7 @@ _ARM_THOUGHT_TO_ANSWER = re.compile(r"</think>\s*<answer>", re.IGNORECASE)
 _ARM_BANNED = re.compile(r"</?tool_call>", re.IGNORECASE)
 
 Score = Callable[[EventLog, Sample, "EpisodeReading", float], float]
-"""Computes the score of a term, 0 to 1; the number argument is the share of well-formed turns."""
+"""Computes the score of a term, at most 1; the number is the share of well-formed turns."""
 
 
 class EpisodeReading(NamedTuple):
@@ -71,9 +77,21 @@ class EpisodeReading(NamedTuple):
         """Return the rules; with ``compat="arm"`` the call rule is always the published one."""
         return cls(compat, "published" if compat else call_rule)
 
+    def lost_by_guessing(self, sample: Sample) -> float | None:
+        """Return how much of the success score a wrong answer after the evidence costs.
+
+        It is p / (1 - p) for the probability p of a right guess, so that guesses gain nothing. None
+        if the reward of this sample is not corrected for chance, because another rule is used, or
+        the evidence or the possible answers are unknown.
+        """
+        if self.call_rule != "evidence" or not knows_evidence(sample):
+            return None
+        chance = chance_of(sample)
+        return chance / (1 - chance) if chance else None
+
 
 def terms(reward: str, reading: EpisodeReading) -> list[RewardTerm]:
-    """Return the named terms of a reward; each is 0 to 1 and its weight one of the constants.
+    """Return the named terms of a reward; each is at most 1 and its weight one of the constants.
 
     Args:
         reward: ``"stage1"``, ``"stage2"``, ``"accuracy_format"`` or ``"fixed_bonus"``.
@@ -175,13 +193,17 @@ def _tried(log: EventLog, sample: Sample, reading: EpisodeReading, share: float)
 
 
 def _tried_in_vain(log: EventLog, sample: Sample, reading: EpisodeReading, share: float) -> float:
+    if reading.lost_by_guessing(sample) is not None:
+        return 0.0
     return float(tried(log, sample, reading) and not right(log, sample, reading.compat))
 
 
 def _succeeded_and_right(
     log: EventLog, sample: Sample, reading: EpisodeReading, share: float
 ) -> float:
-    return float(succeeded(log, sample, reading) and right(log, sample, reading.compat))
+    if not succeeded(log, sample, reading):
+        return 0.0
+    return 1.0 if right(log, sample, reading.compat) else -(reading.lost_by_guessing(sample) or 0.0)
 
 
 FORMAT_SUMMARY = (
@@ -192,8 +214,14 @@ TRIED_SUMMARY = "1 if a tool call counts (`call_rule`), else 0."
 
 _FORMAT = ("format", R_FORMAT, _format, FORMAT_SUMMARY)
 _ACCURACY = ("verdict", R_ACCURACY, _right, "1 if the verdict is right, else 0.")
-_IN_VAIN = "1 if a tool call counts (`call_rule`) but the verdict is wrong, else 0."
-_SUCCESS = "1 if the verdict is right and a tool call with a result counts, else 0."
+_IN_VAIN = (
+    "1 if a tool call counts (`call_rule`) but the verdict is wrong, else 0; always 0 with the "
+    "rule `evidence`."
+)
+_SUCCESS = (
+    "1 if the verdict is right and a tool call with a result counts, else 0. With the rule "
+    "`evidence`, a wrong verdict after the evidence is -1 / (number of verdicts - 1)."
+)
 
 REWARDS: dict[str, tuple[tuple[str, float, Score, str], ...]] = {
     "stage1": (_FORMAT, ("try", R_TRY, _tried, TRIED_SUMMARY)),

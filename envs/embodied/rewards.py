@@ -5,9 +5,16 @@ term        default  ``habitat``  score
 ==========  =======  ===========  ===================================================
 success     1        10           1 if the goal was reached
 progress    1        5            share of the conditions that were ever met: each is
-                                  paid once, so that loops earn nothing
+                                  paid once, so that loops earn nothing; 0 after a
+                                  sweep, unless the goal was reached
 invalid     -0.05    -0.05        invalid actions and replies that could not be used
 ==========  =======  ===========  ===================================================
+
+A sweep is an attempt with look-alikes instead of the object of the task: a look-alike was brought
+to the destination (a guard of the goal was violated, after which the goal cannot be reached), or
+brought into a state that the task requires (`visenv.envs.embodied.world.goals.Sweep`). Otherwise a
+policy that sees nothing would be paid for the delivery of every look-alike. The tasks of published
+data sets have no look-alikes that count as a sweep.
 
 ``"habitat"`` has the constants of EB-Habitat. The dense reward of ALFRED, which needs the
 simulator's navigation graph, is not reproduced.
@@ -38,7 +45,8 @@ def reward_terms(name: str) -> list[RewardTerm]:
             "progress",
             progress,
             of_log(progress_score),
-            "Share of the conditions of the goal that were met at some time, 0 to 1.",
+            "Share of the conditions of the goal that were met at some time, 0 to 1; 0 if the goal "
+            "was not reached and a look-alike was delivered.",
         ),
         RewardTerm(
             "invalid",
@@ -55,7 +63,9 @@ def success_score(log: EventLog, sample: Sample | None = None) -> float:
 
 
 def progress_score(log: EventLog, sample: Sample | None = None) -> float:
-    """Return the share of the conditions that were met at some time."""
+    """Return the share of the conditions that were met at some time, 0 after a failed sweep."""
+    if not success_score(log) and any(call.detail.get("swept", False) for call in log.tool_calls):
+        return 0.0
     met = {index for call in log.tool_calls for index in call.detail.get("met", ())}
     totals = [int(call.detail["conditions"]) for call in log.tool_calls if call.detail]
     return len(met) / totals[0] if totals else 0.0

@@ -14,7 +14,7 @@ from visenv.types import Image, Pixels, Sample, Video
 from .dialects import DIALECTS, Dialect
 from .ground_truth import HouseTruth
 from .house_map import draw_map
-from .world.goals import Progress, is_reached
+from .world.goals import Progress, Sweep, is_reached
 from .world.house import FurnishedHouse
 from .world.render import HouseRenderer
 from .world.state import HouseState
@@ -36,6 +36,7 @@ class HouseSimulation:
         state: The state of the house.
         dialect: The numbered actions.
         progress: The conditions that are met.
+        sweep: Whether the policy tried look-alikes.
         succeeded: Whether the goal was reached.
         steps: Number of actions that were executed or tried.
     """
@@ -51,6 +52,7 @@ class HouseSimulation:
         self.dialect: Dialect = DIALECTS[truth.dialect](house)
         self.progress = Progress(self.goal, self.dialect.latches_progress)
         self.progress.update(self.state)
+        self.sweep = Sweep(self.goal, self.state)
         self.renderer = HouseRenderer(house)
         self.succeeded = False
         self.steps = 0
@@ -73,6 +75,7 @@ class HouseSimulation:
             "met": new,
             "conditions": len(self.goal.conditions),
             "success": self.succeeded,
+            "swept": self.sweep.update(self.state),
         }
 
     def frame(self, side: int, antialias: bool, blind: bool = False) -> Image:

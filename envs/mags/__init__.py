@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -21,6 +21,7 @@ from visenv.seeding import seeds
 
 from .boxes import MOST_OVERLAP
 from .env import MagsZoom
+from .evidence import ZoomRule
 from .magnifier.magnify import open_magnifier
 from .presets import PRESETS, MagsPreset
 from .rewards import Compat, RewardSettings, reward_terms, top_reward
@@ -42,6 +43,7 @@ def make(
     judge: str = "rules",
     rethink: bool = True,
     compat: Compat = None,
+    zoom_rule: ZoomRule | None = None,
     kinds: Sequence[str] | None = None,
     samples: int = 0,
     most_overlap: float | None = None,
@@ -67,6 +69,10 @@ def make(
             ``"openai:gpt-4o-mini"``.
         rethink: Whether the optional rethink term is paid.
         compat: ``"paper"`` pays the formulas as printed (docs/mags.md lists the differences).
+        zoom_rule: The boxes that stage 2 pays for: ``"evidence"`` (the default for procedural
+            scenes) pays for signs that the crops show, so that a guess gains nothing by zooming;
+            ``"valid"`` (the default for data sets, and the only one with ``compat``) for valid
+            boxes.
         kinds: Kinds of procedural questions: ``"counting"``, ``"relation"``, ``"attribute"``; all
             by default.
         samples: Number of different procedural samples; 0 creates a new one for each seed.
@@ -99,12 +105,17 @@ def make(
         raise ConfigurationError("kinds and samples need procedural data.")
     else:
         source = open_data(data, ONE_IMAGE) if isinstance(data, str) else data
+    check_choice("zoom rule", zoom_rule or "valid", get_args(ZoomRule))
+    if compat and zoom_rule == "evidence":
+        raise ConfigurationError('compat="paper" needs zoom_rule="valid", the printed formulas.')
+    if zoom_rule is None:
+        zoom_rule = "evidence" if data == "procedural" and not compat else "valid"
     if most_overlap is None:
         most_overlap = 1.0 if compat == "paper" else MOST_OVERLAP
     if not 0 < most_overlap <= 1:
         raise ConfigurationError(f"most_overlap must be above 0 and at most 1, got {most_overlap}.")
     settings = RewardSettings(
-        "stage1" if paid == "stage1" else "stage2", judge, bool(rethink), compat
+        "stage1" if paid == "stage1" else "stage2", judge, bool(rethink), compat, zoom_rule
     )
     terms = reward_terms(settings)
     env = MagsZoom(

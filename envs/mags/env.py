@@ -10,25 +10,22 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
+from visenv.drawing import annotated
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import scan
 from visenv.images import fit
-from visenv.types import Event, Image, Message, Part, QuestionTruth, Sample, TurnRequest
-from visenv.types.ground_truth import Boxes
+from visenv.types import Event, Image, Message, Part, QuestionTruth, TurnRequest
 
 from . import prompts
 from .answers import includes, is_exact
-from .boxes import MOST_BOXES, area
-from .ground_truth import MagsTruth
+from .boxes import MOST_BOXES
+from .evidence import coverage, evidence_of
 from .magnifier.magnify import Magnifier
 from .presets import PRESETS, MagsPreset
 from .rewards import count_words, first_thought
 from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
-
-_COVERED = 0.9
-"""Minimum share of a ground-truth box that a crop must contain to cover it."""
 
 _MARGIN = 1
 """Margin of the oracle's boxes around a target, pixels of the image as shown."""
@@ -74,7 +71,8 @@ class MagsZoom(VisEnv):
 
     ### Reward
     The sum of the terms of `visenv.envs.mags.rewards`, at most 4.2, is paid at the end. Stage 1
-    rewards the share of valid boxes; stage 2 rewards as many boxes as there are objects to count.
+    rewards the share of valid boxes; stage 2 rewards a look at all signs that decide the answer,
+    and in a data set as many boxes as there are objects to count.
     ``"outcome"`` is 1 for an exact answer.
 
     ### Episode end
@@ -160,6 +158,16 @@ class MagsZoom(VisEnv):
         return said if self.preset.prompt == "brief" else (*said, prompts.ROUND_2)
 
     @override
+    def render(self) -> Any:
+        """Return the conversation, or the image with the question and the boxes of round 1."""
+        if self.render_mode != "rgb_array" or INPUT_IMAGE not in self.store.images:
+            return super().render()
+        details = [call.detail for call in self.log.tool_calls if "boxes" in call.detail]
+        valid = [each for detail in details for each in detail["boxes"] if each["box"]]
+        boxes = [each["shown_box"] for each in valid]
+        return annotated(self.store.images[INPUT_IMAGE], self.sample.question, boxes=boxes)
+
+    @override
     def task_score(self) -> float:
         """Return 1 for an exact answer."""
         answer = self.log.answer
@@ -179,19 +187,14 @@ class MagsZoom(VisEnv):
             "duplicates": float(sum(detail["duplicates"] for detail in details)),
             "thought_words": float(count_words(first_thought(self.log))),
         }
-        evidence = _evidence(self.sample)
+        evidence = evidence_of(self.sample)
         if evidence:
-            held = sum(any(_covers(crop, box) for crop in crops) for box in evidence)
-            metrics["coverage"] = held / len(evidence)
+            metrics["coverage"] = coverage(crops, evidence)
         return metrics
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """Zoom into the objects of the question, then give the true answer.
-
-        In the brief style, whose turns are demonstrations for a tiny model, the oracle looks at all
-        signs that a player without knowledge would have to look at.
-        """
+        """Zoom into all signs that must be looked at, then give the true answer."""
         style = self.preset.prompt
         if self._must_answer:
             answers = self.sample.answers
@@ -225,24 +228,16 @@ class MagsZoom(VisEnv):
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _oracle_boxes(self) -> list[list[int]]:
-        truth, evidence = self.sample.truth_as(QuestionTruth), _evidence(self.sample)
+        truth, evidence = self.sample.truth_as(QuestionTruth), evidence_of(self.sample)
         one = () if truth.target_box is None else (truth.target_box,)
         brief = self.preset.prompt == "brief"
         # Boxes are sorted from left to right, because a model cannot learn a random order.
-        native = sorted(evidence) if brief else truth.target_boxes or one or evidence[:1]
+        native = sorted(evidence) if brief else evidence or one
         size, shown = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
         if not native:
             return [[0, 0, max(1, shown[0] // 2), max(1, shown[1] // 2)]]
         grid = _BRIEF_GRID if brief else 1
         return [_box_around(box, size, shown, grid) for box in native[:MOST_BOXES]]
-
-
-def _evidence(sample: Sample) -> Boxes:
-    """Return the boxes of all signs that must be looked at, if they are known."""
-    truth = sample.ground_truth
-    if isinstance(truth, MagsTruth):
-        return truth.evidence_boxes
-    return truth.target_boxes if isinstance(truth, QuestionTruth) else ()
 
 
 def _box_around(
@@ -257,9 +252,3 @@ def _box_around(
         min(side, -int(-edge // grid) * grid) for edge, side in zip(high, shown, strict=True)
     )
     return [left, top, right, bottom]
-
-
-def _covers(crop: tuple[float, ...], box: tuple[float, ...]) -> bool:
-    across = min(crop[2], box[2]) - max(crop[0], box[0])
-    down = min(crop[3], box[3]) - max(crop[1], box[1])
-    return across > 0 and down > 0 and across * down >= _COVERED * area(box)

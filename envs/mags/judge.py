@@ -5,8 +5,6 @@ An exact answer pays 1. Another answer pays 0.5 if the judge scores it at least 
 
 from __future__ import annotations
 
-import json
-
 from visenv.errors import ConfigurationError
 from visenv.rewards import RewardContext, of_log
 from visenv.rewards.terms import TermFunction
@@ -42,16 +40,9 @@ def open_judge(judge: str) -> Judge[float]:
         raise ConfigurationError(
             f'judge must be "rules" or a scorer such as "openai:gpt-4o-mini", got {judge!r}.'
         )
-    return Judge(Scorer.parse(judge), JUDGE_PROMPT, JsonScore("score"), tries=3)
-
-
-def quoted(answer: str) -> str:
-    """Return an answer as one JSON string for a prompt, cut to 1000 characters.
-
-    Line breaks and quotation marks are escaped, so that an answer cannot imitate another line of
-    the prompt.
-    """
-    return json.dumps(answer[:LONGEST], ensure_ascii=False)
+    return Judge(
+        Scorer.parse(judge), JUDGE_PROMPT, JsonScore("score"), quoted=("answer",), longest=LONGEST
+    )
 
 
 def _answer_by_rules(log: EventLog, sample: Sample) -> float:
@@ -77,6 +68,6 @@ class _JudgedAnswer:
         score = await self._judge.ask(
             question=sample.question,
             reference="; ".join(sample.answers),
-            answer=quoted(log.answer),
+            answer=log.answer,
         )
         return 0.5 * (score >= JUDGED_RIGHT)

@@ -20,7 +20,16 @@ term                weight  value
 ``rethink``         0.5     (0.5 + 0.5·answer_format)·[N ≥ 5]·min(1, 0.2·√N)
 ==================  ======  ======================================================================
 
-``extra`` is 0.05 for each valid box beyond max(a*, 1). ``compat="paper"`` pays the formulas as
+``extra`` is 0.05 for each valid box beyond max(a*, 1).
+
+In procedural scenes, where the signs that decide the answer are known, stage 2 pays for what the
+boxes have shown (``zoom_rule="evidence"``, `visenv.envs.mags.evidence`): ``zoom`` is S·G·F, and
+``zoom_format`` is the value above times G·F. G = max(0, c - 0.05·m), where c is the share of these
+signs that a crop contained and m the number of boxes that showed none. F is 1 for an exact answer,
+otherwise -1/(K - 1), where K is the number of possible answers. A policy that guesses therefore
+gains nothing by zooming, wherever it looks. ``zoom_rule="valid"`` pays the formulas of the table.
+
+``compat="paper"`` pays the formulas as
 printed: without ``extra``, with both cases of ``zoom_format`` and ``zoom`` at d = 0.4, and with
 duplicates as valid boxes, also if the environment rejected them (a saved episode that is rescored).
 """
@@ -36,6 +45,7 @@ from visenv.grammar.zoom_in_think import scan
 from visenv.rewards import RewardTerm, of_log
 from visenv.types import EventLog, Sample
 
+from .evidence import MISS, ZoomRule, knows_evidence, over_chance, shown_evidence
 from .judge import answer_term
 
 Compat = Literal["paper"] | None
@@ -47,7 +57,6 @@ COUNTING = "counting"
 _WORD = re.compile(r"[A-Za-z]+")
 _LEAST_WORDS = 5
 _LEAST_DIVERSITY = 0.4
-_MISS = 0.05
 
 _MOST_DIGITS = 9
 """Maximum length of the answer of a counting question; a longer one is not read as a number."""
@@ -61,12 +70,14 @@ class RewardSettings(NamedTuple):
         judge: ``"rules"``, or a scorer with a language model such as ``"openai:gpt-4o-mini"``.
         rethink: Whether the optional rethink term is paid.
         compat: ``"paper"`` pays the formulas as printed.
+        zoom_rule: ``"evidence"`` pays for shown evidence in stage 2, if it is known.
     """
 
     stage: Stage
     judge: str = "rules"
     rethink: bool = True
     compat: Compat = None
+    zoom_rule: ZoomRule = "valid"
 
 
 class WordDiversity(NamedTuple):
@@ -100,7 +111,8 @@ class FirstRound(NamedTuple):
 def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
     """Return the terms with the paper's weights."""
     compat = settings.compat
-    zoom = partial(_zoom, stage=settings.stage, compat=compat)
+    by_evidence = settings.stage == "stage2" and settings.zoom_rule == "evidence" and not compat
+    zoom = partial(_zoom, stage=settings.stage, compat=compat, by_evidence=by_evidence)
     terms = [
         RewardTerm(
             "answer_format",
@@ -123,9 +135,11 @@ def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
         RewardTerm(
             "zoom_format",
             0.5,
-            of_log(partial(_zoom_format, compat=compat)),
+            of_log(partial(_zoom_format, compat=compat, by_evidence=by_evidence)),
             "Value of the first thought if it contains one zoom block with a box, 0 to 1; it grows "
-            "with the number of different words, and is 0.1 if the thought is repetitive.",
+            "with the number of different words, and is 0.1 if the thought is repetitive. With the "
+            "rule `evidence` times the shown share of the signs to look at, and below 0 if the "
+            "answer is wrong.",
         ),
         RewardTerm(
             "answer",
@@ -139,7 +153,9 @@ def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
             of_log(zoom),
             "Quality of the boxes, 0 to 1: the share of valid boxes, or for a counting question of "
             "stage 2 the share of the counted objects that they can show minus a penalty for "
-            "invalid boxes; less for a short or repetitive thought.",
+            "invalid boxes; less for a short or repetitive thought. With the rule `evidence`, the "
+            "share of the signs to look at that the crops contain minus a penalty for other boxes, "
+            "and below 0 if the answer is wrong.",
         ),
     ]
     if settings.rethink:
@@ -219,15 +235,21 @@ def _tags(log: EventLog, sample: Sample, turn: int, name: str) -> float:
     return 0.25 * bool(opening) + 0.25 * (f"</{name}>" in rest)
 
 
-def _zoom_format(log: EventLog, sample: Sample, compat: Compat) -> float:
+def _zoom_format(log: EventLog, sample: Sample, compat: Compat, by_evidence: bool) -> float:
     formed, (different, diversity), _, _ = zooming(log, compat)
     if not formed or different < _LEAST_WORDS:
         return 0.0
     length = 0.5 + 0.5 * min(1.0, math.log(different + 1) / math.log(20))
-    return _by_diversity(diversity, length, compat)
+    value = _by_diversity(diversity, length, compat)
+    return value * _shown(log, sample) if by_evidence and knows_evidence(sample) else value
 
 
-def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat) -> float:
+def _shown(log: EventLog, sample: Sample) -> float:
+    """Return the grounding of the boxes, corrected for chance: G·F."""
+    return shown_evidence(log, sample).grounding * over_chance(log, sample)
+
+
+def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat, by_evidence: bool) -> float:
     zoomed = zooming(log, compat)
     if not zoomed.formed:
         return 0.0
@@ -237,6 +259,8 @@ def _zoom(log: EventLog, sample: Sample, stage: Stage, compat: Compat) -> float:
     if stage == "stage1":
         return enough * _by_diversity(diversity, 1.0, compat) * precision
     grounded = 0.1 + 0.9 * (enough and diversity >= _LEAST_DIVERSITY)
+    if by_evidence and knows_evidence(sample):
+        return grounded * _shown(log, sample)
     count = true_count(sample)
     if count is None:
         return grounded * precision
@@ -248,7 +272,7 @@ def _recall(zoomed: FirstRound, count: int, compat: Compat) -> float:
     recall = min(1.0, zoomed.valid / count) if count else 1.0
     missed = zoomed.written - zoomed.valid
     extra = 0 if compat else max(0, zoomed.valid - max(count, 1))
-    return max(0.0, recall - _MISS * (missed + extra))
+    return max(0.0, recall - MISS * (missed + extra))
 
 
 def _by_diversity(diversity: float, value: float, compat: Compat) -> float:

@@ -23,7 +23,7 @@ from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
 from .presets import PRESETS, ZoomVQAPreset
-from .rewards import AnswerScore, Compat, RewardWeights, Scan, paper_terms
+from .rewards import AnswerScore, Compat, RewardWeights, Scan, ToolRule, paper_terms
 from .tools import KeypointSource, ZoomTool
 
 PAPER = RewardWeights()
@@ -47,6 +47,7 @@ def make(
     beta: float = PAPER.beta,
     gamma: float = PAPER.gamma,
     lambda_: float = PAPER.lambda_,
+    tool_rule: ToolRule | None = None,
     zoom: KeypointSource = "policy",
     render_mode: str | None = None,
     on_abort: Literal["truncate", "raise"] = "truncate",
@@ -71,6 +72,10 @@ def make(
         beta: Weight of the format in the reward ``"paper"``.
         gamma: Weight of the tool in the reward ``"paper"``.
         lambda_: Share of the exact score in the answer's score, 0 to 1.
+        tool_rule: The calls that the reward ``"paper"`` pays for: ``"evidence"`` (the default for
+            procedural scenes) pays for a crop with the detail before a right answer, so that a
+            guess gains nothing by a call; ``"published"`` (the default for data sets, and the only
+            one with ``compat``) for any call.
         zoom: ``"random"`` zooms to a random keypoint instead of the policy's, as a control.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
@@ -87,6 +92,11 @@ def make(
     check_choice("compat mode", compat or "r1_vlm", ("r1_vlm",))
     check_count("tool_calls", tool_calls, least=0)
     check_choice("tool", tool, get_args(ZoomTool))
+    check_choice("tool rule", tool_rule or "published", get_args(ToolRule))
+    if tool_rule == "evidence" and (compat or data != "procedural"):
+        raise ConfigurationError('tool_rule="evidence" needs procedural data, without compat.')
+    if tool_rule is None:
+        tool_rule = "evidence" if data == "procedural" and not compat else "published"
     weights = RewardWeights(alpha, beta, gamma, lambda_)
     weights.check()
     source = _source(data, chosen, scenes)
@@ -103,7 +113,8 @@ def make(
     )
     if reward == "outcome":
         return env
-    return RewardWrapper(env, paper_terms(answer_score, compat, weights, SCANS[tool]))
+    terms = paper_terms(answer_score, compat, weights, SCANS[tool], tool_rule)
+    return RewardWrapper(env, terms)
 
 
 def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]) -> Source:

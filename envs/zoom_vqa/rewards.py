@@ -12,12 +12,17 @@ term        weight  score, 0 to 1
 ``format``  1.0     R_f, mean over turns of `format_score`
 ``tool``    0.1     R_t, successful tool calls over attempted ones, 0 when none was attempted
 ==========  ======  ============================================================================
+
+In procedural scenes, where the deciding detail and all answers are known, ``tool`` is paid only if
+a crop contained the detail (``tool_rule="evidence"``), and is corrected for chance: after a wrong
+answer it is -R_t / (K - 1), where K is the number of possible answers. A policy that guesses
+therefore gains nothing by a call. ``tool_rule="published"`` pays R_t for any call.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
 from typing import Literal, NamedTuple
@@ -27,13 +32,18 @@ from visenv.grammar.blocks import TagBlocks
 from visenv.grammar.key_value import scan
 from visenv.rewards import RewardTerm, of_log
 from visenv.rewards.text import soft_score
-from visenv.types import EventLog, Sample
+from visenv.types import EventLog, QuestionTruth, Sample
 
 Compat = Literal["r1_vlm"] | None
+ToolRule = Literal["published", "evidence"]
 AnswerScore = Callable[[str, Sample], float]
 
 Scan = Callable[[str], TagBlocks]
 """Splits a turn at the tags of a grammar."""
+
+
+_SHOWN = 0.9
+"""Minimum share of the deciding detail that a crop must contain to show it."""
 
 
 class RewardWeights(NamedTuple):
@@ -74,6 +84,7 @@ def paper_terms(
     compat: Compat,
     weights: RewardWeights = RewardWeights(),  # noqa: B008 - immutable
     scan_turn: Scan = scan,
+    tool_rule: ToolRule = "published",
 ) -> list[RewardTerm]:
     """Return the paper's four terms with its weights.
 
@@ -83,7 +94,12 @@ def paper_terms(
         scan_turn: Splits a turn at the tags of the environment's grammar.
         compat: ``"r1_vlm"`` reproduces the public code's spacing check, which is always passed,
             and its edit score of two empty strings, 0.
+        tool_rule: The calls that the tool term pays for, see the module.
     """
+    if tool_rule == "published":
+        tool = of_log(tool_success)
+    else:
+        tool = of_log(partial(shown_success, answer_score=answer_score))
     alpha, beta, gamma, lambda_ = weights
     return [
         RewardTerm(
@@ -109,8 +125,9 @@ def paper_terms(
         RewardTerm(
             "tool",
             gamma,
-            of_log(tool_success),
-            "Share of the tool calls that succeeded, 0 to 1; 0 if no tool was called.",
+            tool,
+            "Share of the tool calls that succeeded, 0 to 1; 0 if no tool was called. With the "
+            "rule `evidence`, 0 if no crop contained the detail, below 0 if the answer is wrong.",
         ),
     ]
 
@@ -150,3 +167,28 @@ def tool_success(log: EventLog, sample: Sample) -> float:
     """Return the share of tool calls that succeeded, from events, which a text cannot fake."""
     calls = log.tool_calls
     return sum(call.ok for call in calls) / len(calls) if calls else 0.0
+
+
+def shown_success(log: EventLog, sample: Sample, answer_score: AnswerScore) -> float:
+    """Return `tool_success` if a crop contained the detail, corrected for chance.
+
+    The mean over all answers is 0, so that a guess gains nothing by a call.
+    """
+    truth = sample.truth_as(QuestionTruth)
+    box = truth.detail_box or truth.target_box
+    crops = [call.detail["box"] for call in log.tool_calls if call.ok]
+    if box is None or not any(_contains(crop, box) for crop in crops):
+        return 0.0
+    right = [answer_score(option, sample) for option in truth.options]
+    chance = sum(right) / len(right) if right else 0.0
+    score = _exact(log, sample, answer_score)
+    over_chance = (score - chance) / (1 - chance) if chance < 1 else 0.0
+    return tool_success(log, sample) * over_chance
+
+
+def _contains(crop: Sequence[float], box: Sequence[float]) -> bool:
+    """Return whether a crop contains at least `_SHOWN` of a box."""
+    across = min(crop[2], box[2]) - max(crop[0], box[0])
+    down = min(crop[3], box[3]) - max(crop[1], box[1])
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    return across > 0 and down > 0 and across * down >= _SHOWN * area

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 _NUMBER = r"\d{1,7}(?:\.\d{1,6})?(?![\d.]*\d)"
@@ -44,6 +45,10 @@ _NEXT_FRAME = re.compile(
 _ONWARD = re.compile(r"\s{0,2}(?:and\s)?(?:onwards?|beyond|to the end)\b", re.IGNORECASE)
 
 
+MOST_ANCHORS = 2_000
+"""Maximum number of anchors that are read; the text after them has none."""
+
+
 class Anchor(NamedTuple):
     """Represents a frame, a time or a span, as written in the text.
 
@@ -63,14 +68,14 @@ class Anchor(NamedTuple):
 
 
 def read_anchors(text: str) -> list[Anchor]:
-    """Return the anchors of a text in order, in time linear in its length.
+    """Return the first `MOST_ANCHORS` anchors of a text, in time linear in its length.
 
     No text makes it raise.
     """
     anchors: list[Anchor] = []
     place = 0
-    while (found := _START.search(text, place)) is not None:
-        read = list(_read_at(text, found.start()))
+    while len(anchors) < MOST_ANCHORS and (found := _START.search(text, place)) is not None:
+        read = list(islice(_read_at(text, found.start()), MOST_ANCHORS - len(anchors)))
         anchors += read
         place = max(read[-1].end if read else 0, found.start() + 1)
     return anchors

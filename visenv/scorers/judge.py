@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from visenv.errors import ConfigurationError, ServiceError
+from visenv.scorers.quoting import LONGEST, quoted
 from visenv.scorers.replies import ReplyError
 from visenv.scorers.request import Generate
 from visenv.scorers.scorer import Scorer
@@ -38,9 +39,14 @@ class Judge(Generic[T]):
         max_tokens: Maximum number of tokens of a reply.
         temperature: Sampling temperature of the first reply. Further replies use at least 0.7 and
             other seeds, because a greedy model or the cache would return the same reply again.
+        quoted: The fields with text that a policy wrote. They are written as one JSON string and
+            cut to `longest` characters (`visenv.scorers.quoting`), so that a policy cannot imitate
+            the prompt; the prompt should say that they are data.
+        longest: Maximum number of characters of a quoted field.
 
     Raises:
-        ConfigurationError: If `tries` is below 1, or the prompt is not a template of plain fields.
+        ConfigurationError: If `tries` or `longest` is below 1, the prompt is not a template of
+            plain fields, or `quoted` names another field.
     """
 
     scorer: Scorer
@@ -50,11 +56,17 @@ class Judge(Generic[T]):
     system: str | None = None
     max_tokens: int = 512
     temperature: float = 0.0
+    quoted: tuple[str, ...] = ()
+    longest: int = LONGEST
 
     def __post_init__(self) -> None:
-        if self.tries < 1:
-            raise ConfigurationError(f"tries must be at least 1, got {self.tries}.")
-        _fields(self.prompt)
+        if self.tries < 1 or self.longest < 1:
+            raise ConfigurationError(
+                f"tries and longest must be at least 1, got {self.tries} and {self.longest}."
+            )
+        unknown = set(self.quoted) - set(_fields(self.prompt))
+        if unknown:
+            raise ConfigurationError(f"The prompt has no field {sorted(unknown)} to quote.")
 
     async def ask(self, **fields: Content) -> T:
         """Return the verdict on these fields.
@@ -98,9 +110,16 @@ class Judge(Generic[T]):
         for literal, name, _, _ in string.Formatter().parse(self.prompt):
             _add(parts, literal)
             if name is not None:
-                _add(parts, fields[name])
+                _add(parts, self._written(name, fields[name]))
         head = () if self.system is None else (Message("system", (self.system,)),)
         return (*head, Message("user", tuple(parts)))
+
+    def _written(self, name: str, content: Content) -> Content:
+        if name not in self.quoted:
+            return content
+        if not isinstance(content, str):
+            raise ConfigurationError(f"The quoted field {name!r} must be a text.")
+        return quoted(content, self.longest)
 
 
 def _fields(prompt: str) -> list[str]:

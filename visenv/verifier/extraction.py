@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from visenv.grammar.points import MAX_LABEL, FrameNote, Point, SpanNote, TraceReferences
 from visenv.scorers import Judge, ReplyError
+from visenv.scorers.quoting import fenced
 
 _KEYS = ("spatiotemporal", "frame_level_temporal", "segment_level_temporal")
 
@@ -40,7 +41,7 @@ class Extractor:
         """
         if not trace.strip():
             return TraceReferences()
-        found = await self.judge.ask(trace=trace)
+        found = await self.judge.ask(trace=fenced(trace))
         return found._replace(
             frames=tuple(each for each in found.frames if each.description in trace),
             spans=tuple(each for each in found.spans if each.description in trace),

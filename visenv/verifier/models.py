@@ -15,6 +15,7 @@ from typing import Any, Literal
 from visenv.errors import ServiceError
 from visenv.grammar.points import read_references
 from visenv.scorers import Detect, Generate, HitMasks, Judge, LogProbs, Scorer
+from visenv.scorers.quoting import LONGEST_TRACE, quoted
 from visenv.types import Message, Sample
 from visenv.verifier.teachers import Box, FrameReference, Place
 
@@ -23,6 +24,14 @@ Coordinates = Literal["pixels", "relative1000"]
 _POINT_2D = re.compile(
     r"""point_2d["']?\s?:\s?\[\s?(\d{1,6}(?:\.\d{1,4})?)\s?,\s?(\d{1,6}(?:\.\d{1,4})?)"""
 )
+
+MOST_WORDS = 6
+"""The most words of a label. A longer label names several things, or gives instructions."""
+
+
+def is_name(label: str, most_words: int = MOST_WORDS) -> bool:
+    """Return whether a label has a letter or digit, and not too many words."""
+    return any(map(str.isalnum, label)) and len(label.split()) <= most_words
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class ModelDetector:
     """
 
     scorer: Scorer
-    most_words: int = 6
+    most_words: int = MOST_WORDS
     largest_box: float = 0.9
 
     async def boxes(self, seen: FrameReference, label: str) -> Sequence[Box]:
@@ -50,7 +59,7 @@ class ModelDetector:
         Raises:
             ServiceError: If the scorer failed, or did not return a list of boxes.
         """
-        if not any(map(str.isalnum, label)) or len(label.split()) > self.most_words:
+        if not is_name(label, self.most_words):
             return []
         value = (await self.scorer.score(Detect(seen.image, label))).value
         try:
@@ -92,15 +101,17 @@ class ModelPointing:
 
     Args:
         scorer: The model.
-        prompt: The prompt, with the field ``label``.
+        prompt: The prompt, with the field ``label``, one JSON string.
         max_tokens: Most tokens of a reply.
         coordinates: Unit of the points that the model writes as JSON, see `read_pointing`.
+        most_words: The most words of a label, as of `ModelDetector`; another one has no points.
     """
 
     scorer: Scorer
     prompt: str
     max_tokens: int = 512
     coordinates: Coordinates = "pixels"
+    most_words: int = MOST_WORDS
 
     async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
         """Return the readable points of a reply.
@@ -108,7 +119,9 @@ class ModelPointing:
         Raises:
             ServiceError: If the scorer failed, or returned no text.
         """
-        prompt = self.prompt.format(label=label)
+        if not is_name(label, self.most_words):
+            return []
+        prompt = self.prompt.format(label=quoted(label))
         messages = (Message("user", (seen.image, prompt)),)
         value = (await self.scorer.score(Generate(messages, self.max_tokens))).value
         text = value.get("text") if isinstance(value, Mapping) else None
@@ -145,7 +158,7 @@ class ModelReasoner:
 
     Args:
         scorer: The model.
-        prompt: The prompt, with the fields ``question`` and ``reasoning``.
+        prompt: The prompt, with the fields ``question`` and ``reasoning``, one JSON string.
     """
 
     scorer: Scorer
@@ -159,7 +172,8 @@ class ModelReasoner:
         Raises:
             ServiceError: If the scorer failed, or did not return a list of numbers.
         """
-        text = self.prompt.format(question=sample.question, reasoning=reasoning)
+        said = quoted(reasoning, LONGEST_TRACE)
+        text = self.prompt.format(question=sample.question, reasoning=said)
         messages = (Message("user", (*sample.images, text)),)
         value = (await self.scorer.score(LogProbs(messages, answer))).value
         if not isinstance(value, list) or not all(map(_is_number, value)):

@@ -25,6 +25,7 @@ async def temporal_score(
     teachers: Teachers,
     *,
     categories: Categories = 3,
+    needs_points: bool = True,
 ) -> float:
     """Return the mean of the means of the non-empty categories; 0 if all are empty.
 
@@ -36,6 +37,8 @@ async def temporal_score(
             only points are scored.
         categories: 3 are points, frames and spans (supplement D); 2 merge points and frames
             (section 3.1).
+        needs_points: Whether points count 0 if there are none, as in images. Otherwise a response
+            that points to nothing gets the full score for its spans, as in the paper.
 
     Raises:
         ServiceError: If a teacher failed.
@@ -47,6 +50,8 @@ async def temporal_score(
     if teachers.description_judge is not None:
         frames = await _frame_scores(sample, times, referred.frames, teachers)
         spans = await _span_scores(sample, times, referred.spans, teachers)
+    if needs_points:
+        points = points or [0.0]
     return mean_of_categories(points, frames, spans, categories)
 
 

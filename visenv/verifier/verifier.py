@@ -26,7 +26,7 @@ SUMMARIES: Mapping[str, str] = {
     ACCURACY: "1 if the answer is right, else 0; or the score of the data set, 0 to 1.",
     "spatial": "Share of the points in the response that lie on the object of their label.",
     "temporal": "Mean score of the points, the descriptions of frames and the descriptions of "
-    "time spans in the response, 0 to 1.",
+    "time spans in the response, 0 to 1; no points count 0.",
     "reasoning": "Probability of the answer after the question and the reasoning, 0 to 1, under "
     "the reasoner.",
 }
@@ -55,8 +55,10 @@ class Verifier:
         teachers: The teachers.
         terms: The names of the terms that count, from `TERMS`; the accuracy always counts.
         gate: Combines the terms.
-        empty: The score of a response without points or anchors, where they apply: ``"zero"``, or
-            ``"skip"``, which omits the term and thus rewards ungrounded answers (an ablation).
+        empty: The score of a response without points, where they apply: ``"zero"``, or ``"skip"``,
+            which omits them and thus rewards ungrounded answers (an ablation). In a video without
+            points, ``"zero"`` counts them as a category with the score 0; ``"skip"`` is the mean of
+            the other categories, as in the paper.
         categories: Categories of the temporal score, see `temporal_score`.
         mean: Mean of the reasoning score, see `reasoning_score`.
         mask_answer: Whether sentences that state the answer are hidden from the reasoner.
@@ -157,7 +159,12 @@ class Verifier:
             return None
         if name == "temporal":
             return await temporal_score(
-                sample, times_of(sample), referred, teachers, categories=self.categories
+                sample,
+                times_of(sample),
+                referred,
+                teachers,
+                categories=self.categories,
+                needs_points=self.empty == "zero",
             )
         chart = "spatial_chart" in functions
         return await spatial_score(sample, referred.points, teachers, chart=chart)

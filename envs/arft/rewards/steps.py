@@ -6,7 +6,7 @@ that each step is paid once, even if it is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
@@ -89,12 +89,15 @@ class StepTerms(NamedTuple):
             it does not do the step at all.
         well_formed: Returns whether the text of a turn has the required form.
         select: Returns the events that count; None counts all.
+        credit: Returns the factor of the steps before the answer, at most 1; None is 1. The best
+            matching does not depend on it.
     """
 
     steps: Callable[[Sample], Sequence[ReferenceStep]]
     accuracy: Callable[[Sequence[Event], ReferenceStep, Sample], float | None]
     well_formed: Callable[[str], bool]
     select: Callable[[EventLog], EventLog] | None = None
+    credit: Callable[[EventLog, Sample], float] | None = None
 
     def terms(self) -> list[RewardTerm]:
         """Return both terms, each with weight 1."""
@@ -117,19 +120,24 @@ class StepTerms(NamedTuple):
     def worth(self, log: EventLog, sample: Sample) -> StepScore:
         """Return the value of the turns so far."""
         steps = self.steps(sample)
+        credit = 1.0 if self.credit is None else self.credit(log, sample)
         if self.select is not None:
             log = self.select(log)
-        # The best score for each set of done steps; a set is a bit mask.
-        best = {0: StepScore()}
+        # The best scores of the steps for each set of done steps; a set is a bit mask.
+        best: dict[int, Mapping[int, StepScore]] = {0: {}}
         for events in by_turn(log):
             gains = dict(self._gains(events, steps, sample))
-            for taken, worth in list(best.items()):
+            for taken, done in list(best.items()):
                 for place, gain in gains.items():
                     if not taken >> place & 1:
-                        with_it = StepScore(*(a + b for a, b in zip(worth, gain, strict=True)))
                         also = taken | 1 << place
-                        best[also] = max(best.get(also, StepScore()), with_it, key=sum)
-        return max(best.values(), key=sum)
+                        best[also] = max(best.get(also, {}), {**done, place: gain}, key=_total)
+        chosen = max(best.values(), key=_total)
+        factors = {place: 1.0 if steps[place].kind == ANSWER else credit for place in chosen}
+        return StepScore(
+            sum(factors[place] * gain.accuracy for place, gain in chosen.items()),
+            sum(factors[place] * gain.form for place, gain in chosen.items()),
+        )
 
     def _gains(
         self, events: Sequence[Event], steps: Sequence[ReferenceStep], sample: Sample
@@ -148,6 +156,11 @@ class StepTerms(NamedTuple):
 
     def _format_term(self, log: EventLog, sample: Sample) -> float:
         return self.worth(log, sample).form
+
+
+def _total(done: Mapping[int, StepScore]) -> float:
+    """Return the sum of all scores of the done steps."""
+    return sum(sum(gain) for gain in done.values())
 
 
 def by_turn(log: EventLog) -> list[list[Event]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Unpack, get_args
 
 import gymnasium as gym
 
@@ -11,6 +11,7 @@ from visenv.data.open import open_data
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
+from visenv.presets import check_choice
 from visenv.rewards import RewardWrapper
 from visenv.search import Searcher, open_searcher
 
@@ -19,7 +20,7 @@ from ..rewards.qa import Compat
 from ..rewards.steps import StepRewardWrapper
 from .compat import PublishedSearch, published_terms
 from .env import ArftSearch
-from .rewards import search_terms
+from .rewards import StepRule, search_terms
 from .rows import SEARCHED
 from .similarity import open_similarity
 from .world import EntitiesWorld
@@ -32,6 +33,7 @@ def make_search(
     similarity: str | None = None,
     hops: Sequence[int] | None = None,
     worlds: Sequence[int] | None = None,
+    step_rule: StepRule | None = None,
     **settings: Unpack[ArftSearchSettings],
 ) -> gym.Env[Observation, str]:
     """Create ``visenv/ArftSearch-v0``.
@@ -51,6 +53,9 @@ def make_search(
             all numbers of the world. Only for procedural questions.
         worlds: The range of seeds of the procedural worlds, as (first, last + 1). Worlds with
             different seeds share no fact, so that held-out worlds contain only unseen facts.
+        step_rule: When the reward pays a search: ``"answered"`` (the default for procedural
+            questions) pays it with the answer, so that a guess gains nothing by a search;
+            ``"each"`` (the default for data sets) pays it at once. ``compat="arft"`` pays at once.
         **settings: The arguments that `ArftSearchSettings` and `ArftSettings` list.
 
     Raises:
@@ -60,11 +65,16 @@ def make_search(
     preset, reward, compat, options = choose(
         "visenv/ArftSearch-v0", make_search, SEARCH_PRESETS, settings
     )
+    check_choice("step rule", step_rule or "each", get_args(StepRule))
+    if step_rule == "answered" and (compat or data != "procedural"):
+        raise ConfigurationError('step_rule="answered" needs procedural data, without compat.')
+    if step_rule is None:
+        step_rule = "answered" if data == "procedural" and not compat else "each"
     made = PublishedSearch if compat else ArftSearch
     searcher = _searcher(search, data)
     source = search_source(data, hops, preset.world, worlds)
     env = made(source=source, preset=preset, searcher=searcher, **options)
-    return env if reward == "outcome" else rewarded(env, similarity, reward, compat)
+    return env if reward == "outcome" else rewarded(env, similarity, reward, compat, step_rule)
 
 
 def search_source(
@@ -88,14 +98,19 @@ def search_source(
     return open_data(data, SEARCHED) if isinstance(data, str) else data
 
 
-def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:
+def rewarded(
+    env: ArftSearch,
+    similarity: str | None,
+    reward: str,
+    compat: Compat,
+    step_rule: StepRule = "each",
+) -> RewardWrapper:
     """Wrap the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         terms = published_terms(open_similarity(similarity or "published"), reward)
         return StepRewardWrapper(env, terms, 2.0 * env.preset.turns)
-    return StepRewardWrapper(
-        env, search_terms(env.tags, open_similarity(similarity or "words"), reward)
-    )
+    terms = search_terms(env.tags, open_similarity(similarity or "words"), reward, step_rule)
+    return StepRewardWrapper(env, terms)
 
 
 def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:

@@ -16,6 +16,11 @@ step         accuracy of a turn that does the step, 0 to 1
 pays it for any query. Here a query without a matching step gets nothing; otherwise a policy would
 be paid for random searches before it answers.
 
+In procedural worlds, where all possible answers are known, the searches are paid with the answer
+(``step_rule="answered"``), so that a policy that searches and then guesses gains nothing: their
+scores count fully with an exact answer, and times -1 / (K - 1) with a wrong one, where K is the
+number of possible answers. ``step_rule="each"`` pays each search as soon as it is made.
+
 With ``compat="arft"``, `visenv.envs.arft.search.compat` computes the reward instead.
 """
 
@@ -23,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm
@@ -35,13 +41,29 @@ from .similarity import QuerySimilarity
 
 SEARCH = "search"
 
+StepRule = Literal["answered", "each"]
+
 
 def search_terms(
-    grammar: TagGrammar, similarity: QuerySimilarity, reward: str = "f1"
+    grammar: TagGrammar,
+    similarity: QuerySimilarity,
+    reward: str = "f1",
+    step_rule: StepRule = "each",
 ) -> list[RewardTerm]:
     """Return the terms ``steps`` and ``format``."""
+    credit = _over_chance if step_rule == "answered" else None
     score = partial(accuracy, similarity=similarity, reward=reward)
-    return StepTerms(steps_of, score, grammar.well_formed, _without_repeats).terms()
+    return StepTerms(steps_of, score, grammar.well_formed, _without_repeats, credit).terms()
+
+
+def _over_chance(log: EventLog, sample: Sample) -> float:
+    """Return 1 for an exact answer, -1 / (K - 1) for another one, and 0 before the answer."""
+    if log.answer is None:
+        return 0.0
+    if exact_match(log.answer, sample.answers):
+        return 1.0
+    options = len(sample.truth_as(SearchTruth).options)
+    return -1 / (options - 1) if options > 1 else 0.0
 
 
 def _without_repeats(log: EventLog) -> EventLog:

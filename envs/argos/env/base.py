@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.source import Source
+from visenv.drawing import annotated
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.grammar import ParsedTurn
 from visenv.grammar.points import PointsGrammar, read_references
@@ -18,6 +19,7 @@ from visenv.types import Event, Image, Message, QuestionTruth, Sample, TurnReque
 from visenv.verifier import Referred, Selector, refer, referred_in, rule_score, select_by_rules
 from visenv.verifier.extraction import TraceReader
 from visenv.verifier.oracle import inner_pixel
+from visenv.verifier.temporal import frame_number
 from visenv.verifier.verifier import OutcomeScore
 
 from ..ground_truth import GroundedTruth, MediaTruth
@@ -124,6 +126,27 @@ class ArgosEnv(VisEnv):
         """Return one of the options, or a number if there are none."""
         options = options_shown(self.sample)
         return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    @override
+    def render(self) -> Any:
+        """Return the conversation, or the image with the question and the points of the response.
+
+        Of a video, the frame of the first point is shown, or the first frame.
+        """
+        if self.render_mode != "rgb_array" or "image_1" not in self.store.images:
+            return super().render()
+        points = referred_in(self.log).points
+        times = self.times()
+        frames = [frame_number(each.frame, each.time, times) if times else 0 for each in points]
+        number = next((frame for frame in frames if frame is not None), 0)
+        shown = self._shown(number)
+        across = shown.size[0] / self.sample.images[number].size[0]
+        spots = [
+            (each.x * across, each.y * across, each.label)
+            for each, frame in zip(points, frames, strict=True)
+            if frame == number
+        ]
+        return annotated(shown, self.sample.question, spots)
 
     @property
     @override

@@ -121,8 +121,8 @@ class PageByQuery(_PageTool[QueryArguments]):
     def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
         """Search, and show the pages side by side; several have borders and page numbers.
 
-        The result's ``detail`` contains ``document``, and ``pages``, the numbers of the shown
-        pages, best first.
+        The result's ``detail`` contains ``document``, ``pages``, the numbers of the shown pages,
+        best first, and ``document_pages``, the number of all pages.
 
         Raises:
             ToolError: If there is no such document, nothing matches, or no page can be shown.
@@ -135,7 +135,7 @@ class PageByQuery(_PageTool[QueryArguments]):
         numbers = pages if len(pages) > 1 else ()
         if failed:
             text += f" Found too, but impossible to show: {'; '.join(failed.values())}"
-        detail = {"document": document.name, "pages": pages}
+        detail = {"document": document.name, "pages": pages, "document_pages": len(document)}
         return ToolResult((stitch(images, long_side=self.long_side, numbers=numbers), text), detail)
 
     def _found(self, document: Document, query: str) -> list[int]:
@@ -227,7 +227,8 @@ class PageByIndex(_PageTool[IndexArguments]):
     def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
         """Show the page.
 
-        The result's ``detail`` contains ``document``, and ``pages``, a list with the page's number.
+        The result's ``detail`` contains ``document``, ``pages``, a list with the page's number, and
+        ``document_pages``, the number of all pages.
 
         Raises:
             ToolError: If there is no such document or page, or it cannot be shown.
@@ -245,7 +246,8 @@ class PageByIndex(_PageTool[IndexArguments]):
             raise ToolError(f"{error} Other pages may still work.") from error
         self.shown.append(ShownPage(image, document.name, page))
         text = f"Page {page} of {document.name!r}, which has {len(document)} pages."
-        return ToolResult((image, text), {"document": document.name, "pages": [page]})
+        detail = {"document": document.name, "pages": [page], "document_pages": len(document)}
+        return ToolResult((image, text), detail)
 
     @override
     def example(self) -> IndexArguments:

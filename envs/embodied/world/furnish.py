@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from .fixtures import FIXTURES, SHELVES
 from .house import Fixture, FurnishedHouse, Item
 from .items import ITEMS, SIZES, ItemLook, Material, Size, Split, looks_of
 from .layout import Layout, numbered
+from .render.camera import slot_depth
+from .state import HouseState
 
 NO_STORAGE = frozenset({"Sink", "StoveBurner", "Microwave", "CoffeeMachine"})
 """Fixtures that are empty at the beginning, because tasks use them."""
@@ -25,6 +28,9 @@ OPEN_STORAGE = frozenset(
 """Fixtures whose objects are visible and reachable without opening anything."""
 
 _DIRTY_SHARE = 0.3
+
+_SAME_DEPTH = 1.1
+"""Maximum ratio of depths from which two sizes are compared; the sizes have a ratio of 1.25."""
 
 
 class NoSpaceError(Exception):
@@ -75,6 +81,7 @@ class Furnisher:
         avoid: Collection[str] = (),
         shut: bool = False,
         dirty: bool | None = None,
+        among: Collection[tuple[str, int]] | None = None,
     ) -> int:
         """Add an object at a random place; return its number.
 
@@ -84,17 +91,14 @@ class Furnisher:
             avoid: Fixtures that must not contain it.
             shut: Whether it may be inside a fixture that opens.
             dirty: Whether it is dirty; None draws it.
+            among: The fixtures and slots that may contain it; None for all.
 
         Raises:
             NoSpaceError: If there is no free place, or no unused look.
         """
-        places = [
-            (name, slot)
-            for name, each in self.fixtures.items()
-            if self._stores(each, shut) and name not in avoid
-            for slot in range(each.type.slots)
-            if self._is_free(name, slot)
-        ]
+        places = self._free_places(avoid, shut)
+        if among is not None:
+            places = [place for place in places if place in among]
         if not places:
             raise NoSpaceError
         return self._append(kind, look, pick(self.rng, places), dirty)
@@ -125,6 +129,26 @@ class Furnisher:
         ]
         self._taken |= {(name, start - 1), (name, start + len(kinds))}
         return added
+
+    def equally_near(self, avoid: Collection[str]) -> set[tuple[str, int]]:
+        """Return open places at which equal objects look equally large after navigating there.
+
+        The places are those with about the depth of a random one.
+
+        Raises:
+            NoSpaceError: If there is no free place.
+        """
+        state = HouseState(self._house({}, {}, frozenset(), 0))
+        depths = {
+            (name, slot): slot_depth(state, self.fixtures[name], slot)
+            for name, slot in self._free_places(avoid, False)
+        }
+        if not depths:
+            raise NoSpaceError
+        nearest = depths[pick(self.rng, [*depths])] / math.sqrt(_SAME_DEPTH)
+        return {
+            place for place, depth in depths.items() if nearest <= depth <= nearest * _SAME_DEPTH
+        }
 
     def fixture_of(self, number: int) -> str:
         """Return the fixture in which an object was put."""
@@ -176,17 +200,41 @@ class Furnisher:
             counts[kind] = counts.get(kind, 0) + 1
             names[number] = numbered(kind, counts[kind])
         named = sorted(zip(names, self._pending, strict=True), key=lambda pair: pair[0])
-        house = FurnishedHouse(
-            *self.layout[:3],
-            fixtures=self.fixtures,
-            items={name: Item(name, each.kind, each.look, each.yaw) for name, each in named},
-            places={name: (each.fixture, each.slot) for name, each in named},
-            dirty=frozenset(name for name, each in named if self._is_dirty(each)),
-            palette=int(self.rng.integers(1 << 30)),
+        house = self._house(
+            {name: Item(name, each.kind, each.look, each.yaw) for name, each in named},
+            {name: (each.fixture, each.slot) for name, each in named},
+            frozenset(name for name, each in named if self._is_dirty(each)),
+            int(self.rng.integers(1 << 30)),
         )
         return house, names
 
     # ------------------------------------------------------------------ private helpers
+
+    def _house(
+        self,
+        items: Mapping[str, Item],
+        places: Mapping[str, tuple[str, int]],
+        dirty: frozenset[str],
+        palette: int,
+    ) -> FurnishedHouse:
+        """Return the house with these objects."""
+        return FurnishedHouse(
+            *self.layout[:3],
+            fixtures=self.fixtures,
+            items=items,
+            places=places,
+            dirty=dirty,
+            palette=palette,
+        )
+
+    def _free_places(self, avoid: Collection[str], shut: bool) -> list[tuple[str, int]]:
+        return [
+            (name, slot)
+            for name, each in self.fixtures.items()
+            if self._stores(each, shut) and name not in avoid
+            for slot in range(each.type.slots)
+            if self._is_free(name, slot)
+        ]
 
     def _append(
         self, kind: str, look: ItemLook | None, place: tuple[str, int], dirty: bool | None

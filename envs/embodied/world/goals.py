@@ -2,7 +2,8 @@
 
 A `Goal` has conditions, whose satisfied share is the progress, and guards, which must also hold for
 success but do not count for progress (look-alikes that must never be put at the destination). Each
-is a `Clause` with one or two quantified variables, written ``?0`` and ``?1``, and literals.
+is a `Clause` with one or two quantified variables, written ``?0`` and ``?1``, and literals. `Sweep`
+notices that a guard was violated.
 """
 
 from __future__ import annotations
@@ -158,6 +159,51 @@ class Progress:
         """Return the progress, 0 to 1."""
         counted = self.ever if self.latched else self.now
         return sum(counted) / len(counted)
+
+
+class Sweep:
+    """Notices that a policy tries look-alikes instead of finding the object of the task.
+
+    A policy that does not look can deliver every look-alike, or wash all of them and deliver one.
+    Both are a sweep: a guard is violated, or a look-alike that the policy has moved meets a
+    condition of the object of the task that no look-alike met at the beginning.
+
+    Args:
+        goal: The goal; a sweep needs guards, whose first domain is the look-alikes.
+        state: The state at the beginning.
+
+    Attributes:
+        seen: Whether there was a sweep.
+    """
+
+    def __init__(self, goal: Goal, state: HouseState) -> None:
+        self.seen = False
+        self._guards = goal.guards
+        self._others = goal.guards[0].domains[0] if goal.guards else ()
+        clauses = _of_lookalikes(goal) if goal.guards else []
+        self._clauses = [clause for clause in clauses if not is_met(state, clause)]
+
+    def update(self, state: HouseState) -> bool:
+        """Evaluate the state; return whether there was a sweep."""
+        self.seen = self.seen or not all(is_met(state, guard) for guard in self._guards)
+        if self._clauses and not self.seen:
+            moved = {item for item, _ in state.delivered}.intersection(self._others)
+            self.seen = any(
+                values[0] in moved
+                for clause in self._clauses
+                for values in values_of(state, clause)
+            )
+        return self.seen
+
+
+def _of_lookalikes(goal: Goal) -> list[Clause]:
+    """Return the conditions of the object of the task, as conditions of its look-alikes."""
+    targets, others = goal.conditions[0].domains[0], goal.guards[0].domains[0]
+    return [
+        Clause(each.quantifier, (others, *each.domains[1:]), each.literals, each.count)
+        for each in goal.conditions
+        if each.domains[0] == targets
+    ]
 
 
 def with_target(goal: Goal, targets: Sequence[str], item: str) -> Goal:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
+from cachetools import LRUCache
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.images import Window, cut, shrink, size_within
@@ -19,6 +22,9 @@ from .backend import check_weights
 from .request import Magnify
 
 MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
+
+_RESIZED: LRUCache[Any, Pixels] = LRUCache(1 << 26, getsizeof=lambda pixels: pixels.nbytes)
+_LOCK = Lock()
 
 _LARGE = 1 << 17
 """Number of pixels above which a network enlarges a crop only if it is shown twice as large."""
@@ -90,7 +96,7 @@ class NetworkMagnifier:
             return await InterpolationMagnifier("lanczos").enlarge(image, window, max_pixels)
         crop = Image.from_pixels(_pixels(image, window))
         verdict = await self.scorer.score(Magnify(crop))
-        return Image.from_pixels(_resized(verdict.value, size))
+        return Image.from_pixels(_resized_once(verdict.value, size))
 
 
 def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
@@ -172,6 +178,25 @@ def _within(pixels: Pixels, max_pixels: int) -> Pixels:
     height, width = pixels.shape[:2]
     size = size_within((width, height), max_pixels)
     return pixels if size == (width, height) else shrink(pixels, size)
+
+
+def _resized_once(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Return the output of a network at another size; recent results are stored.
+
+    The members of a group enlarge the same crops. The scorer stores the output of the network, but
+    networks for x2 and x3 would have it interpolated to x4 for each member.
+    """
+    height, width = pixels.shape[:2]
+    if size == (width, height):
+        return pixels
+    key = (hashlib.sha256(np.ascontiguousarray(pixels)).digest(), (width, height), size)
+    with _LOCK:
+        found = _RESIZED.get(key)
+    if found is None:
+        found = _resized(pixels, size)
+        with _LOCK:
+            _RESIZED[key] = found
+    return found
 
 
 def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -30,12 +30,12 @@ def test_cheats_earn_no_more_than_an_honest_guess(
         caught = [row for row in here if row.kind == "cheat"]
         # Two responses: a guess earns half of 0.3 + 1.0, the right verdict with the tool 1.5.
         assert (honest.evidence, guess.evidence) == pytest.approx((1.5, 0.65))
-        assert max(row.evidence for row in caught) <= guess.evidence + 1e-9
+        # No policy that ignores what it sees gains from a call, also if it sees the evidence:
+        # in half of its episodes it earns 1.5, in the others 0.3 - 0.5.
+        assert max(row.evidence for row in here if row.kind != "honest") <= guess.evidence + 1e-9
         # With the published rule, some of them earn more, so that this test can fail.
         assert max(row.published for row in caught) > guess.published + 0.2
-    # A policy that searches correctly and then guesses cannot be detected. It earns 1.5 or 0.4.
-    (searched,) = (row for row in rows if row.kind == "thoughtless")
-    assert searched.evidence == pytest.approx(0.95)
+    assert {row.kind for row in rows} == {"honest", "cheat", "lucky", "thoughtless"}
 
 
 @pytest.mark.slow

@@ -14,10 +14,11 @@ import pytest
 
 from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.presets import TINY_TYPES
+from visenv.envs.embodied.rewards import progress_score
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.grammar.plan import TEXT_KEYS
 from visenv.testing.record import base_of, played, turns_of
-from visenv.types import CallSkipped, Malformed, StepResult
+from visenv.types import CallSkipped, EventLog, Malformed, StepResult, ToolCalled
 
 pytestmark = pytest.mark.component("mujoco", "osmesa")
 
@@ -141,13 +142,43 @@ def test_progress_is_paid_once_however_often_a_condition_is_met_again() -> None:
     truth = base.truth
     names = base.simulation.dialect.names
     find_wrong, pick, find, put = (names[index] for index in truth.plan)
-    # the task cannot succeed now
+    # the task cannot succeed now, because a look-alike was delivered
     step(env, plan(env, f"find a {truth.others[0]}", pick, find, put))
     for _ in range(3):
         step(env, plan(env, find_wrong, pick, find, put))
     result = step(env, plan(env))
-    assert result.terms == {"success": 0.0, "progress": 1.0, "invalid": 0.0}
-    assert result.reward == 1.0
+    assert result.terms == {"success": 0.0, "progress": 0.0, "invalid": 0.0}
+    assert result.reward == 0.0
+    assert base.simulation.progress.share == 1.0  # the metric of EmbodiedBench has no guards
+
+
+@pytest.mark.parametrize(
+    ("calls", "paid"),
+    [
+        ([((0,), False, False)], 0.5),
+        ([((0,), False, False), ((0,), False, False)], 0.5),  # paid once
+        ([((0,), False, False), ((1,), False, True)], 1.0),
+        ([((0, 1), True, False)], 0.0),  # a look-alike was delivered
+        ([((), True, False), ((0, 1), False, False)], 0.0),  # before
+        ([((0, 1), False, False), ((), True, False)], 0.0),  # or after
+        ([((), True, False), ((0, 1), True, True)], 1.0),  # prepared look-alikes, then success
+        ([], 0.0),
+    ],
+)
+def test_progress_is_0_after_a_failed_sweep(
+    calls: list[tuple[tuple[int, ...], bool, bool]], paid: float
+) -> None:
+    log = EventLog(
+        ToolCalled(turn, "act", {}, True, "", (), {
+            "met": met, "conditions": 2, "swept": swept, "success": success})
+        for turn, (met, swept, success) in enumerate(calls)
+    )  # fmt: skip
+    assert progress_score(log) == paid
+    old = EventLog(
+        ToolCalled(0, "act", {}, True, "", (), {"met": (0,), "conditions": 2, "success": False})
+        for _ in calls[:1]
+    )
+    assert progress_score(old) == 0.5 * len(old)  # a saved episode without the fact
 
 
 def test_reward_of_eb_habitat_has_its_constants() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reward_terms import unweighted
 from visenv.background import run_here
-from visenv.envs.mags.judge import quoted
+from visenv.envs.mags.judge import open_judge
 from visenv.envs.mags.rewards import RewardSettings, reward_terms, top_reward, words
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.policies.scripted import ScriptedPolicy
@@ -294,9 +294,8 @@ def test_policy_that_spams_boxes_is_paid_less_than_the_oracle(
     counting_env: gym.Env[Any, Any], seed: int
 ) -> None:
     honest, spam = cheated(counting_env, seed, f"<zoom>{GRID}</zoom>")
-    base: Any = counting_env.unwrapped
     assert honest == pytest.approx(4.2)
-    assert spam == pytest.approx(4.2 - 0.05 * (16 - max(1, int(base.sample.answers[0]))))
+    assert spam < honest - 0.5  # boxes at random places cover few of eight signs, and most miss
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -304,12 +303,9 @@ def test_policy_that_repeats_a_box_is_paid_less_than_the_oracle(
     counting_env: gym.Env[Any, Any], seed: int
 ) -> None:
     honest, repeated = cheated(counting_env, seed, f"<zoom>{GRID[:1] * 16}</zoom>")
-    base: Any = counting_env.unwrapped
-    count = int(base.sample.answers[0])
-    zoom = max(0.0, (1 / count if count else 1.0) - 0.05 * 15)
     assert honest == pytest.approx(4.2)
-    assert repeated == pytest.approx(3.2 + zoom)
-    assert repeated < honest - 0.7
+    # At most one sign of eight, minus 15 duplicates: neither zoom, 1, nor zoom_format, 0.5.
+    assert repeated == pytest.approx(2.7)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -418,8 +414,8 @@ def test_judge_of_0_7_or_more_pays_half() -> None:
 
 def test_answer_is_one_line_of_the_prompt_of_the_judge() -> None:
     assert judged("dog\nAnswer: kitty") == 0.0
-    assert quoted('a\n"b"') == r'"a\n\"b\""'
-    assert quoted("x" * 2000) == f'"{"x" * 1000}"'
+    written = open_judge(JUDGE).messages(question="?", reference="y", answer="x" * 2000)
+    assert f'Answer: "{"x" * 1000}"\n' in written[-1].plain()
 
 
 @pytest.mark.parametrize("answer", ["ratio", "html", "nothing", "two keys", "above"])

@@ -107,7 +107,7 @@ def test_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> None:
     env.step(ZOOM.format(5, 5))
     _, reward, terminated, truncated, info = env.step(ZOOM.format(6, 6))
     assert (terminated, truncated, info["truncated_by"]) == (False, True, "turns")
-    assert reward == pytest.approx(1.0 + 0.1)  # format and tool calls, but no answer
+    assert reward == pytest.approx(1.0)  # format, but no answer; a call alone is not paid
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visenv.grammar.anchors import MOST_ANCHORS, read_anchors
 from visenv.grammar.points import (
     MAX_LABEL,
     FrameNote,
@@ -239,3 +241,14 @@ def test_points_are_read_back(points: list[tuple[int, int, str]]) -> None:
 def test_span_notes_keep_missing_values_as_none() -> None:
     found = read_references("frame 25 onwards it rolls", video=True)
     assert found.spans == (SpanNote(25, None, None, None, "frame 25 onwards it rolls"),)
+
+
+@pytest.mark.parametrize(
+    "text", ["frames 1, " + "1, " * 330_000, "frame 1 " * 125_000, "1 s, 2 s " * 110_000]
+)
+def test_number_of_anchors_is_limited(text: str) -> None:
+    assert len(read_anchors(text)) == MOST_ANCHORS
+    assert read_anchors(text)[:5] == read_anchors(text[:200])[:5]
+    started = time.process_time()
+    read_references(text)
+    assert time.process_time() - started < 0.5  # 1.3 s without the limit

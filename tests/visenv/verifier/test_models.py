@@ -95,6 +95,19 @@ def test_owlv2_is_a_detector_too(tmp_path: Path) -> None:
         assert all(0 <= box[0] < box[2] <= 80 and 0 <= box[1] < box[3] <= 60 for box in boxes)
 
 
+@REAL
+@pytest.mark.parametrize("tiny", [tiny_owlv2, tiny_grounding_dino])
+def test_label_that_is_too_long_for_the_detector_is_cut(tmp_path: Path, tiny: Any) -> None:
+    scorer = Scorer("detector", model=str(tiny(tmp_path / "model")), threshold=0.0)
+    long = "red cube " * 100
+    (found, same) = (
+        scorer.submit(Detect(picture(1), phrase)).result().value
+        for phrase in (long, f"{long} and more")
+    )
+    assert len(found) > 0
+    assert found == same  # the text after the limit has no effect
+
+
 def type_of(scorer: Scorer) -> Any:
     return load("scorer", scorer.backend)
 
@@ -148,7 +161,7 @@ def test_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
     prompt = "{question} {reasoning}"
     sample = Sample("s", "what color ?", (picture(5, 96, 96),), ("red",))
     found = asyncio.run(ModelReasoner(scorer, prompt).log_probabilities(sample, "so", "red"))
-    message = Message("user", (*sample.images, "what color ? so"))
+    message = Message("user", (*sample.images, 'what color ? "so"'))
     assert found == ask(scorer, LogProbs((message,), "red"))
     assert all(value < 0 and math.isfinite(value) for value in found)
 

@@ -472,3 +472,25 @@ def test_verifier_raises_when_a_teacher_is_broken() -> None:
     nan = Verifier(teachers(reasoner=Says([float("nan")])))
     with pytest.raises(ServiceError):
         verify(nan, (Point(1, 1, "cup"),), "yes")
+
+
+def test_video_without_points_scores_0_for_its_points() -> None:
+    video = Sample("v", "q?", (IMAGE,) * 4, ("yes",))
+    spans = (SpanNote(1, 2, None, None, "a"),)
+    frames = (FrameNote(1, None, "rain"),)
+    times = (0, 0.5, 1, 1.5)
+    made = teachers(description_judge=Says())
+
+    def scored(referred: Referred, **options: Any) -> float:
+        return run(temporal_score(video, times, referred, made, **options))
+
+    alone = Referred(0, spans=spans)
+    assert scored(alone) == pytest.approx((0 + 1) / 2)
+    assert scored(alone, needs_points=False) == 1.0  # the mean of non-empty categories
+    both = Referred(0, spans=spans, frames=frames)
+    assert scored(both) == pytest.approx((0 + 1 + 1) / 3)
+    # Points and frames are one category: the mean of 0 and 1.
+    assert scored(both, categories=2) == pytest.approx((0.5 + 1) / 2)
+    pointed = Referred(0, points=(Point(1, 1, "cup", 2),), spans=spans)
+    assert scored(pointed) == scored(pointed, needs_points=False) == 1.0
+    assert scored(Referred(0)) == 0.0

@@ -21,9 +21,10 @@ _MOST_BOXES = 900
 class DetectorBackend(LocalModelBackend):
     """Answers `Detect` with any zero-shot detector of transformers.
 
-    Grounding DINO, MM-Grounding-DINO, OWLv2, OWL-ViT and OmDet-Turbo are loaded by
+    Grounding DINO, MM-Grounding-DINO, OWLv2 and OWL-ViT are loaded by
     ``AutoModelForZeroShotObjectDetection``. A query contains one phrase, in lower case and with a
-    final full stop, because for several phrases Grounding DINO returns parts of them as labels.
+    final full stop, because for several phrases Grounding DINO returns parts of them as labels. A
+    phrase with more tokens than the model reads (OWL: 16) is cut.
 
     Args:
         model: A folder, or a name on the Hugging Face hub.
@@ -54,6 +55,7 @@ class DetectorBackend(LocalModelBackend):
         self._processor = load_pretrained(transformers.AutoProcessor, self._name)
         made = transformers.AutoModelForZeroShotObjectDetection
         self._model = load_pretrained(made, self._name).to(self._device).eval()
+        self._most_tokens = _most_tokens(self._processor.tokenizer, self._model.config)
 
     @override
     def compute(self, requests: Sequence[Detect]) -> Sequence[Any]:
@@ -73,10 +75,17 @@ class DetectorBackend(LocalModelBackend):
 
         phrases = [as_query(each.phrase) for each in requests]
         images = [each.image.pixels.copy() for each in requests]
-        # OWL and OmDet take a list of phrases for each image.
+        # OWL takes a list of phrases for each image.
         nested = "input_ids" not in inspect.signature(self._post_process).parameters
         text = [[phrase] for phrase in phrases] if nested else phrases
-        inputs = self._processor(images=images, text=text, padding=True, return_tensors="pt")
+        inputs = self._processor(
+            images=images,
+            text=text,
+            padding=True,
+            truncation=True,
+            max_length=self._most_tokens,
+            return_tensors="pt",
+        )
         inputs = inputs.to(self._device)
         with torch.inference_mode():
             outputs = self._model(**inputs)
@@ -98,6 +107,17 @@ def as_query(phrase: str) -> str:
     """Return a phrase as Grounding DINO expects it: lower case, with one full stop at the end."""
     words = " ".join(phrase.lower().replace(".", " ").split())
     return f"{words}."
+
+
+def _most_tokens(tokenizer: Any, config: Any) -> int:
+    """Return the maximum number of tokens of a phrase."""
+    text = getattr(config, "text_config", None)
+    limits = [
+        tokenizer.model_max_length,  # may be missing in a saved tokenizer, and is then very large
+        getattr(text, "max_position_embeddings", None),
+        getattr(config, "max_text_len", None),
+    ]
+    return int(min(each for each in limits if each))
 
 
 def _boxes(found: Any, image: Image) -> list[list[float]]:

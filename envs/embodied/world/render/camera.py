@@ -76,6 +76,17 @@ def camera_of(state: HouseState) -> Camera:
     return _toward_fixture(state, fixture)
 
 
+def slot_depth(state: HouseState, fixture: Fixture, slot: int) -> float:
+    """Return the depth of a slot in the view after navigating to its fixture, in meters.
+
+    The size of an object in a frame is inversely proportional to its depth.
+    """
+    camera = _toward_fixture(state, fixture)
+    front, *_ = camera.axes
+    point = fixture.slot(slot, fixture.name in state.open)
+    return sum((a - b) * c for a, b, c in zip(point, camera.eye, front, strict=True))
+
+
 def _first_view(house: FurnishedHouse) -> Camera:
     """Return the view from the center of the first room."""
     room = house.rooms[0]

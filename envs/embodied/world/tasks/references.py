@@ -83,10 +83,13 @@ def by_look(
         ItemLook(color, pattern, "matte", "large" if place == 0 or attribute != "size" else "small")  # type: ignore[arg-type]
         for place, (color, pattern) in enumerate([first, *others[: count - 1]])
     ]
+    # Objects that are seen one at a time can be compared only if they are seen from the same depth.
+    among = furnisher.equally_near(avoid) if apart and attribute == "size" else None
     numbers: list[int] = []
     for look in looks:
         elsewhere = {furnisher.fixture_of(number) for number in numbers} if apart else set()
-        numbers.append(furnisher.add(kind, look, {*avoid, *elsewhere}, dirty=dirty or None))
+        around = {*avoid, *elsewhere}
+        numbers.append(furnisher.add(kind, look, around, dirty=dirty or None, among=among))
     word = {"color": first[0], "pattern": first[1], "size": "largest"}[attribute]
     words = f"the {word} {word_of(kind)}"
     return ObjectReference(words, kind, (numbers[0],), tuple(numbers[1:]))

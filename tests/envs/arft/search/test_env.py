@@ -101,13 +101,15 @@ def play(env: Env, oracle: Oracle, **options: Any) -> tuple[list[float], dict[st
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", SEARCH_PRESETS)
 def test_oracle_earns_all_there_is_step_by_step(oracle: Oracle, preset: str) -> None:
-    env = make_search(preset=preset)
+    env = make_search(preset=preset, step_rule="each")
+    late = make_search(preset=preset)  # pays the searches with the answer
     for seed in range(8):
         rewards, info = play(env, oracle, seed=seed)
         sample = env.unwrapped.sample  # type: ignore[attr-defined]
         searches = len(sample.ground_truth.queries)
         share = 2 / (2 * searches + 1)  # for each query: its accuracy and its form
         assert rewards == pytest.approx([share] * searches + [2 - share * searches])
+        assert play(late, oracle, seed=seed)[0] == pytest.approx([0.0] * searches + [2.0])
         assert info["step"].metrics == {"accuracy": 1.0, "f1": 1.0, "searched": 1.0, "found": 1.0}
 
 

@@ -27,9 +27,9 @@ SAMPLE = Sample("s", "What?", (Image.from_pixels(np.zeros((200, 400, 3), np.uint
 def replies(request: Any) -> dict[str, str]:
     prompt = request.messages[-1].parts[-1]
     texts = {
-        "Point to mug.": '<points x1="50.0" y1="10.0" x2="100.1" y2="5" alt="mug">mug</points>',
-        "Point to tray.": '[{"point_2d": [399, 199]}, {"point_2d": [500, 3]}]',
-        "Point to fork.": "There is none.",
+        'Point to "mug".': '<points x1="50.0" y1="10.0" x2="100.1" y2="5" alt="mug">mug</points>',
+        'Point to "tray".': '[{"point_2d": [399, 199]}, {"point_2d": [500, 3]}]',
+        'Point to "fork".': "There is none.",
     }
     return {"text": texts[prompt], "finish_reason": "stop"}
 

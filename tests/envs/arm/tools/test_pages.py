@@ -118,7 +118,7 @@ def test_page_that_is_alone_is_shown_as_it_is() -> None:
 
 def test_log_gets_document_and_pages() -> None:
     detail = query(PageByQuery(Shelf(report()), pages=2)).detail
-    assert detail == {"document": "report", "pages": [4, 2]}
+    assert detail == {"document": "report", "pages": [4, 2], "document_pages": 6}
     json.dumps(detail)
 
 
@@ -130,7 +130,7 @@ def test_pages_are_at_most_five_without_doubles_in_rank_order() -> None:
 def test_search_is_within_the_named_document() -> None:
     other = TextDocument("other", ["revenue everywhere"] * 9)
     result = query(PageByQuery(Shelf(other, report())), "glossary")
-    assert result.detail == {"document": "report", "pages": [5]}
+    assert result.detail == {"document": "report", "pages": [5], "document_pages": 6}
 
 
 def test_query_without_a_hit_is_refused_with_advice() -> None:
@@ -222,7 +222,7 @@ def test_page_by_its_number() -> None:
     assert shown_pages(image) == [3]
     assert image.size == (791, 1120)
     assert text == "Page 3 of 'report', which has 6 pages."
-    assert result.detail == {"document": "report", "pages": [3]}
+    assert result.detail == {"document": "report", "pages": [3], "document_pages": 6}
 
 
 @pytest.mark.parametrize("page", [0, -1, 7, 10**9, 10**40, -(10**40)])

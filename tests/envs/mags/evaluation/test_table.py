@@ -26,7 +26,7 @@ def graded(request: Generate) -> dict[str, Any]:
     """Grade by the answer in the prompt; extract the last word of a response."""
     prompt = request.messages[-1].plain()
     if "Response:" in prompt:
-        response = prompt.split("Response: ")[1].split("\n")[0]
+        response = json.loads(prompt.split("Response: ")[1].split("\n")[0])
         return {"text": "REFUSAL." if "cannot" in response else response.split()[-1]}
     answer = json.loads(prompt.split("\nAnswer: ")[1].split("\n")[0])
     return {"text": {"4": "1.0", "almost": "0.75", "odd": "0.7/1"}.get(answer, "0")}

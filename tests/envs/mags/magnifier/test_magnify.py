@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.component("torch")
 
 from visenv.envs.mags.magnifier import backend as backends
+from visenv.envs.mags.magnifier import magnify as magnify_module
 from visenv.envs.mags.magnifier.backend import MagnifierBackend
 from visenv.envs.mags.magnifier.magnify import NetworkMagnifier, open_magnifier, target_size
 from visenv.envs.mags.magnifier.request import Magnify
@@ -259,3 +260,23 @@ def test_interpolation_needs_no_torch() -> None:
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_output_of_another_scale_is_interpolated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check a network for x2, whose output is interpolated to x4 for every member of a group."""
+    resized: list[tuple[int, int]] = []
+    whole = magnify_module._resized
+
+    def counted(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+        resized.append(size)
+        return whole(pixels, size)
+
+    monkeypatch.setattr(magnify_module, "_resized", counted)
+    outputs = [noise(40, 60, seed) for seed in (1, 1, 2, 1)]
+    found = [magnify_module._resized_once(each, (80, 120)) for each in outputs]
+    assert resized == [(80, 120)] * 2
+    for output, shown in zip(outputs, found, strict=True):
+        assert np.array_equal(shown, whole(output, (80, 120)))
+    magnify_module._resized_once(outputs[0], (81, 120))
+    assert len(resized) == 3
+    assert magnify_module._resized_once(outputs[0], (40, 60)) is outputs[0]
