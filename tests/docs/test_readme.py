@@ -40,5 +40,5 @@ def test_readme_links_lead_to_files_and_headings_that_exist() -> None:
 
 
 def test_changelog_fits_on_one_page() -> None:
-    assert len(CHANGELOG.split()) <= 700
-    assert len(CHANGELOG.splitlines()) <= 65
+    assert len(CHANGELOG.split()) <= 800
+    assert len(CHANGELOG.splitlines()) <= 75
