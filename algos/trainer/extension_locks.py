@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from visenv.errors import RunError
+from visenv.private_names import check_private_names
 from visenv.terminal import printable
+
+from .private_names import LOCK_NAMES
 
 _logger = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ def clear_stale_locks(folder: Path | None = None) -> list[Path]:
 
 
 def _extensions() -> Path:
+    check_private_names(LOCK_NAMES)
     from torch.utils.cpp_extension import get_default_build_root
 
     return Path(os.environ.get("TORCH_EXTENSIONS_DIR") or get_default_build_root())

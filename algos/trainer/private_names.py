@@ -30,6 +30,14 @@ KERNEL_NAMES: Final = (
 )
 """Names that `DistributedContext` checks if DeepSpeed trains on CPUs."""
 
+LOCK_NAMES: Final = (
+    PrivateName(
+        "torch.utils.cpp_extension:get_default_build_root",
+        "finds the locks of interrupted compilations in this folder",
+    ),
+)
+"""Names that `clear_stale_locks` checks."""
+
 TRACKER_NAMES: Final = members(
     "accelerate.tracking:",
     "sends metrics and example episodes to a tracker",

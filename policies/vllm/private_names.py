@@ -115,7 +115,8 @@ ENGINE_NAMES: Final = (
     *members(
         _CLIENT,
         "watches and ends the engine's processes",
-        *("EngineCoreClient.shutdown", "MPClient.resources", "BackgroundResources.engine_dead"),
+        *("EngineCoreClient.shutdown", "MPClient.resources", "MPClient.utility_results"),
+        "BackgroundResources.engine_dead",
     ),
     PrivateName(
         _CLIENT + "InprocClient._finalizer",
