@@ -189,7 +189,7 @@ def _resized_once(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     height, width = pixels.shape[:2]
     if size == (width, height):
         return pixels
-    key = (hashlib.sha256(np.ascontiguousarray(pixels)).digest(), (width, height), size)
+    key = (hashlib.sha256(pixels.tobytes()).digest(), (width, height), size)
     with _LOCK:
         found = _RESIZED.get(key)
     if found is None:

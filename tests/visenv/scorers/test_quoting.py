@@ -47,7 +47,7 @@ def reply(request: ScoreRequest) -> Any:
 LINE = f"rules:{__name__}:reply"
 SCORER = Scorer("rules", function=f"{__name__}:reply")
 TEACHERS = model_teachers(
-    dict.fromkeys(("detector", "segmenter", "pointing_model", "judge", "reasoner"), LINE)  # type: ignore[arg-type]
+    dict.fromkeys(("detector", "segmenter", "pointing_model", "judge", "reasoner"), LINE)
 )
 FRAME = FrameReference(SAMPLE)
 
@@ -146,9 +146,9 @@ def test_label_of_many_words_is_not_sent_to_the_pointing_model() -> None:
     assert model is not None
     ASKED.clear()
     for label in ("", "...", "one two three four five six seven", f"cup. {ORDER}"):
-        assert asyncio.run(model.places(FRAME, label)) == []  # type: ignore[arg-type]
+        assert asyncio.run(model.places(FRAME, label)) == []
     assert ASKED == []
-    asyncio.run(model.places(FRAME, 'red "cup"'))  # type: ignore[arg-type]
+    asyncio.run(model.places(FRAME, 'red "cup"'))
     assert ASKED == [r'Point to "red \"cup\"".']
 
 

@@ -482,7 +482,7 @@ def test_video_without_points_scores_0_for_its_points() -> None:
     made = teachers(description_judge=Says())
 
     def scored(referred: Referred, **options: Any) -> float:
-        return run(temporal_score(video, times, referred, made, **options))
+        return float(run(temporal_score(video, times, referred, made, **options)))
 
     alone = Referred(0, spans=spans)
     assert scored(alone) == pytest.approx((0 + 1) / 2)

@@ -42,7 +42,7 @@ def paid(queries: list[str], answer: str | None, rule: StepRule = "answered") ->
     return sum(each.weight * unweighted(each, log, SAMPLE) for each in terms)
 
 
-QUERIES = [*SAMPLE.ground_truth.queries]  # type: ignore[union-attr]
+QUERIES = [*SAMPLE.truth_as(SearchTruth).queries]
 
 
 def test_searches_count_fully_with_an_exact_answer() -> None:
