@@ -12,9 +12,9 @@ invalid     -0.05    -0.05        invalid actions and replies that could not be 
 
 A sweep is an attempt with look-alikes instead of the object of the task: a look-alike was brought
 to the destination (a guard of the goal was violated, after which the goal cannot be reached), or
-brought into a state that the task requires (`visenv.envs.embodied.world.goals.Sweep`). Otherwise a
-policy that sees nothing would be paid for the delivery of every look-alike. The tasks of published
-data sets have no look-alikes that count as a sweep.
+brought into a state that the task requires (`LookalikeSweep` in `envs/embodied/world/goals.py`).
+Otherwise a policy that sees nothing would be paid for the delivery of every look-alike. The tasks
+of published data sets have no look-alikes that count as a sweep.
 
 ``"habitat"`` has the constants of EB-Habitat. The dense reward of ALFRED, which needs the
 simulator's navigation graph, is not reproduced.

@@ -14,7 +14,7 @@ from visenv.types import Image, Pixels, Sample, Video
 from .dialects import DIALECTS, Dialect
 from .ground_truth import HouseTruth
 from .house_map import draw_map
-from .world.goals import Progress, Sweep, is_reached
+from .world.goals import LookalikeSweep, Progress, is_reached
 from .world.house import FurnishedHouse
 from .world.render import HouseRenderer
 from .world.state import HouseState
@@ -52,7 +52,7 @@ class HouseSimulation:
         self.dialect: Dialect = DIALECTS[truth.dialect](house)
         self.progress = Progress(self.goal, self.dialect.latches_progress)
         self.progress.update(self.state)
-        self.sweep = Sweep(self.goal, self.state)
+        self.sweep = LookalikeSweep(self.goal, self.state)
         self.renderer = HouseRenderer(house)
         self.succeeded = False
         self.steps = 0

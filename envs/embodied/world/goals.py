@@ -2,8 +2,8 @@
 
 A `Goal` has conditions, whose satisfied share is the progress, and guards, which must also hold for
 success but do not count for progress (look-alikes that must never be put at the destination). Each
-is a `Clause` with one or two quantified variables, written ``?0`` and ``?1``, and literals. `Sweep`
-notices that a guard was violated.
+is a `Clause` with one or two quantified variables, written ``?0`` and ``?1``, and literals.
+`LookalikeSweep` notices that a guard was violated.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Progress:
         return sum(counted) / len(counted)
 
 
-class Sweep:
+class LookalikeSweep:
     """Notices that a policy tries look-alikes instead of finding the object of the task.
 
     A policy that does not look can deliver every look-alike, or wash all of them and deliver one.

@@ -63,7 +63,7 @@ def pay(
     ("candidates", "wrong"),
     [(1, 0.3 - 0.5), (2, 0.3 - 0.5), (4, 0.3 - 0.5 / 3), (8, 0.3 - 0.5 / 7)],
 )
-def test_wrong_verdict_after_the_evidence_costs_what_a_lucky_guess_gains(
+def test_verdict_that_is_wrong_costs_what_a_lucky_guess_gains(
     candidates: int, wrong: float
 ) -> None:
     sample, calls = judged(candidates), shown((3,))

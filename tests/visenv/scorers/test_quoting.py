@@ -136,7 +136,7 @@ def test_no_judge_has_the_text_of_a_policy_in_a_line_of_its_own(site: str) -> No
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_every_judge_reads_a_limited_text(site: str) -> None:
+def test_judges_read_a_limited_text(site: str) -> None:
     for prompt in asked(site, "x" * 1_000_000):
         assert prompt.count("x") < LONGEST_TRACE + 500
 

@@ -53,7 +53,7 @@ def test_searches_count_fully_with_an_exact_answer() -> None:
     assert paid(QUERIES, None, "each") == pytest.approx(2 * 2 / 5)
 
 
-def test_wrong_answer_costs_what_a_lucky_guess_gains() -> None:
+def test_answer_that_is_wrong_costs_what_a_lucky_guess_gains() -> None:
     assert paid([], "1868") == pytest.approx(3 / 5)  # the form of the answer
     # 4/5 for both searches, times -1/3
     assert paid(QUERIES, "1868") == pytest.approx(3 / 5 - 4 / 15)

@@ -11,8 +11,8 @@ from visenv.envs.embodied.world.goals import (
     Clause,
     Fact,
     Goal,
+    LookalikeSweep,
     Progress,
-    Sweep,
     is_met,
     is_reached,
 )
@@ -181,7 +181,7 @@ def bring(state: HouseState, item: str, fixture: str) -> None:
 
 def test_delivery_of_a_lookalike_is_a_sweep_for_ever() -> None:
     state = HouseState(kitchen())
-    sweep = Sweep(WASHED, state)
+    sweep = LookalikeSweep(WASHED, state)
     bring(state, "Mug", "Sofa")
     assert not sweep.update(state)
     bring(state, "Mug_2", "SideTable")
@@ -192,21 +192,21 @@ def test_delivery_of_a_lookalike_is_a_sweep_for_ever() -> None:
 
 def test_lookalike_that_was_moved_and_heated_is_a_sweep() -> None:
     state = HouseState(kitchen())
-    sweep = Sweep(WASHED, state)
+    sweep = LookalikeSweep(WASHED, state)
     state.hot = {"Mug_2"}
     assert not sweep.update(state)  # not the policy's doing: it never moved this object
     bring(state, "Mug_2", "Sofa")
     assert sweep.update(state)
     state = HouseState(kitchen())
     state.hot = {"Mug_2"}  # hot at the beginning
-    sweep = Sweep(WASHED, state)
+    sweep = LookalikeSweep(WASHED, state)
     bring(state, "Mug_2", "Sofa")
     assert not sweep.update(state)
 
 
 def test_goal_without_guards_has_no_sweep() -> None:
     state = HouseState(kitchen())
-    sweep = Sweep(Goal(WASHED.conditions), state)
+    sweep = LookalikeSweep(Goal(WASHED.conditions), state)
     for item in MUGS:
         bring(state, item, "SideTable")
     state.hot = {*MUGS}
