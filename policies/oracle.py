@@ -20,23 +20,17 @@ class OraclePolicy(Policy[Session]):
             other episodes, the demonstration answers at once, without a tool.
         guess: Whether the demonstration in those other episodes answers at random
             (`VisEnv.random_answer`) instead of giving up.
-        look: Whether the demonstration in those other episodes uses the tools too, and only its
-            answer is careless.
 
     Raises:
         ConfigurationError: If `expert_rate` is not between 0 and 1.
     """
 
     def __init__(
-        self,
-        thought: str | None = None,
-        expert_rate: float = 1.0,
-        guess: bool = False,
-        look: bool = False,
+        self, thought: str | None = None, expert_rate: float = 1.0, guess: bool = False
     ) -> None:
         if not 0 <= expert_rate <= 1:
             raise ConfigurationError(f"expert_rate must lie between 0 and 1, got {expert_rate!r}.")
-        self.advice_request = DemonstrationRequest(thought, expert_rate, guess, look)
+        self.advice_request = DemonstrationRequest(thought, expert_rate, guess)
 
     @override
     def open(self, seed: int) -> Session:

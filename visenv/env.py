@@ -26,6 +26,7 @@ from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.late_events import LateEvents, with_verdicts
 from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
+from visenv.teacher import Teacher
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.tools.lifecycle import ToolLifecycle
 from visenv.types import (
@@ -118,6 +119,8 @@ class VisEnv(gym.Env[Observation, str]):
             mixture.
         presets: The named presets of the task, which are instances of one frozen dataclass
             (`visenv.presets`); the card shows them as a table.
+        teachers: The teachers of the task by name (`visenv.teacher`): players with a documented
+            flaw, for demonstrations.
         blind_player: A sentence in Markdown that describes the player ``blind`` of the card, which
             takes `direct_turn` with `random_answer`. A task that overrides `direct_turn` with a
             turn that calls tools also sets this text.
@@ -139,6 +142,7 @@ class VisEnv(gym.Env[Observation, str]):
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     presets: ClassVar[Mapping[str, object]] = MappingProxyType({})
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType({})
     blind_player: ClassVar[str] = (
         "`blind` sees no image and calls no tool: it gives a random one of the possible answers "
         "in the first turn that can contain an answer."

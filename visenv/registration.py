@@ -81,6 +81,7 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
 POLICIES: dict[str, str] = {
     "scripted": "visenv.policies.scripted:ScriptedPolicy",
     "oracle": "visenv.policies.oracle:OraclePolicy",
+    "teacher": "visenv.policies.teacher:TeacherPolicy",
     "random": "visenv.policies.random:RandomPolicy",
     "openai": "visenv.policies.openai:OpenAIPolicy",
     "transformers": "visenv.policies.transformers:TransformersPolicy",

@@ -76,15 +76,19 @@ class DemonstrationConfig:
     """Describes the episodes of SFT."""
 
     episodes: int = 0
-    """Number of episodes that the oracle plays."""
+    """Number of episodes that the oracle or a teacher plays."""
+    teacher: str = ""
+    """Name of a teacher (`VisEnv.teachers`), a player with a documented flaw, that plays these
+    episodes instead of the oracle; "default" is the first teacher of each task."""
+    strength: float = 1.0
+    """Strength of the teacher's flaw; at 0 the teacher plays like the oracle."""
+    teacher_options: dict[str, Any] = field(default_factory=dict)
+    """Further options of the teacher."""
     expert_rate: float = 1.0
     """Share of these episodes in which the oracle uses the tools and answers correctly; in the
     others it answers without looking."""
     guess: bool = False
     """Whether the answer in those other episodes is a guess; by default the oracle gives up."""
-    look: bool = False
-    """Whether the oracle uses the tools in those other episodes too, and only its answer is
-    careless."""
     files: tuple[Path, ...] = ()
     """Files of saved episodes, in addition to those of the oracle."""
     samples_of: str = ""
@@ -99,6 +103,13 @@ class DemonstrationConfig:
         if not 0 <= self.expert_rate <= 1:
             raise ConfigurationError(
                 f"expert_rate must lie between 0 and 1, got {self.expert_rate!r}."
+            )
+        of_oracle = self.expert_rate != 1.0 or self.guess
+        of_teacher = self.strength != 1.0 or self.teacher_options
+        if of_oracle if self.teacher else of_teacher:
+            raise ConfigurationError(
+                "expert_rate and guess belong to the oracle, strength and teacher_options to a "
+                f"teacher, and these demonstrations are played by {self.teacher or 'the oracle'}."
             )
         if self.episodes < 0 or self.batch_size < 1:
             raise ConfigurationError(

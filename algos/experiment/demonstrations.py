@@ -1,4 +1,4 @@
-"""Collects the demonstrations of a phase of SFT from files, the oracle or the policy itself."""
+"""Collects the demonstrations of a phase of SFT from files, a player or the policy itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_demonstrations(
     told = phase.demonstrations
     found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
     if told.episodes:
-        found += _of_oracle(policy, recipe, phase)
+        found += _of_player(policy, recipe, phase)
     if told.samples_of:
         found += _of_policy(policy, recipe, told.samples_of)
     if told.min_reward is None:
@@ -64,14 +64,16 @@ def find_demonstrations(
     return kept
 
 
-def _of_oracle(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
+def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    oracle = load("policy", "oracle")(
-        expert_rate=told.expert_rate, guess=told.guess, look=told.look
+    player = (
+        load("policy", "teacher")(told.teacher, told.strength, **told.teacher_options)
+        if told.teacher
+        else load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
     )
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, oracle, mixture, seeds(stream, told.episodes))
+    return play_demonstrations(policy, player, mixture, seeds(stream, told.episodes))
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:

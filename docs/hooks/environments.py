@@ -70,7 +70,8 @@ def _gallery(cards: list[EnvCard]) -> str:
         "---\nhide: [toc]\n---\n\n# Environments\n\n"
         "Each page is generated from the code when this site is built: the card, the spaces, the "
         "presets, the reward terms, an episode that the oracle played, and a table of the oracle, "
-        "a random player and a blind player. `visenv card NAME` prints the same content.\n\n"
+        "a random player, a blind player and the teachers of the task. `visenv card NAME` prints "
+        "the same content.\n\n"
         f'<div class="gallery" markdown>\n\n{items}\n\n</div>\n'
     )
 

@@ -15,11 +15,13 @@ from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall, ToolCallGrammar
 from visenv.images import fit
+from visenv.teacher import Teacher
 from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
 from .presets import PRESETS, ZoomVQAPreset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
+from .teachers import LooksBeside
 from .tools import (
     INPUT_IMAGE,
     BoxZoom,
@@ -82,6 +84,9 @@ class ZoomVQA(VisEnv):
         {"no_tool": {"tool_calls": 0}, "random_crop": {"zoom": "random"}}
     )
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "zoomed", "hit")
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"looks_beside": LooksBeside}
+    )
 
     def __init__(
         self,
@@ -159,8 +164,7 @@ class ZoomVQA(VisEnv):
         begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
             thought = looking(self.preset.prompt)
-            call = ToolCall("zoom", self._zoom_arguments())
-            return ParsedTurn(begun + thought, calls=(call,))
+            return ParsedTurn(begun + thought, calls=(self.zoom_call(self.target_center()),))
         thought = looked(self.preset.prompt)
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
@@ -182,22 +186,24 @@ class ZoomVQA(VisEnv):
             raise DataError(f"Sample {self.sample.id!r} has {count} images; ZoomVQA shows one.")
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
-    def _zoom_arguments(self) -> dict[str, Any]:
-        """Return the target's center as keypoint, or a box with a crop's side around it."""
-        keypoint = self._target_in_view()
-        if self.zoom_tool == "keypoint":
-            return {"keypoint": keypoint}
-        size = self.store.images[INPUT_IMAGE].size
-        x, y = keypoint
-        return {"bbox": list(crop_window(size, (x, y), self.preset.crop_side))}
-
-    def _target_in_view(self) -> list[int]:
+    def target_center(self) -> tuple[float, float]:
+        """Return the center of the target, or of the image, in pixels of the shown image."""
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
         left, top, right, bottom = self.truth.target_box or (0, 0, *native)
-        middle = ((left + right) / 2, (top + bottom) / 2)
-        return [
-            min(_round(middle[axis] * view[axis] / native[axis]), view[axis] - 1) for axis in (0, 1)
-        ]
+        return (left + right) / 2 * view[0] / native[0], (top + bottom) / 2 * view[1] / native[1]
+
+    def zoom_call(self, point: tuple[float, float]) -> ToolCall:
+        """Return a call that zooms to a point, or to a box with a crop's side around it.
+
+        Args:
+            point: (x, y) in pixels of the shown image. It is rounded to multiples of 5 and moved
+                into the image.
+        """
+        size = self.store.images[INPUT_IMAGE].size
+        x, y = (min(max(_round(point[axis]), 0), size[axis] - 1) for axis in (0, 1))
+        if self.zoom_tool == "keypoint":
+            return ToolCall("zoom", {"keypoint": [x, y]})
+        return ToolCall("zoom", {"bbox": list(crop_window(size, (x, y), self.preset.crop_side))})
 
 
 def _round(coordinate: float) -> int:

@@ -86,18 +86,6 @@ def test_oracle_with_expert_rate_0_gives_up_without_a_tool() -> None:
     assert len(episode.turns) == 1
 
 
-@pytest.mark.parametrize("guess", [False, True])
-def test_look_uses_the_tools_and_then_answers_without_care(guess: bool) -> None:
-    policy = OraclePolicy(expert_rate=0.0, guess=guess, look=True)
-    for seed in range(5):
-        expert = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), EpisodeSpec(seed)))
-        episode = asyncio.run(play(gym.make(ENV_ID), policy, EpisodeSpec(seed)))
-        looked = [turn.text for turn in episode.turns[:-1]]
-        assert looked == [turn.text for turn in expert.turns[:-1]]
-        (answer,) = [event.answer for event in episode.events if isinstance(event, Answered)]
-        assert answer.isdecimal() if guess else answer == "unknown"
-
-
 @pytest.mark.parametrize("expert_rate", [-0.1, 1.1, float("nan")])
 def test_care_is_a_share(expert_rate: float) -> None:
     with pytest.raises(ConfigurationError, match="expert_rate"):

@@ -20,12 +20,17 @@ from visenv.rewards import RewardTerm, RewardWrapper
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv
 from visenv.types import Episode, Sampling
 
-PLAYERS: Mapping[str, tuple[str, Sequence[str]]] = {
+Player = tuple[str, Sequence[str]]
+"""The name and the options of a policy."""
+
+PLAYERS: Mapping[str, Player] = {
     "oracle": ("oracle", ()),
     "random": ("random", ()),
     "blind": ("oracle", ("expert_rate=0", "guess=true")),
 }
-"""The players in the table of scores: the name and the options of each policy.
+"""The players in the table of scores of every environment: the name and options of each policy.
+
+The table also has a row for each teacher of the environment (`VisEnv.teachers`), at strength 1.
 
 ``blind`` writes well-formed turns, but looks at no image. In most tasks it calls no tool and gives
 a random one of the possible answers (`VisEnv.direct_turn`, `VisEnv.random_answer`);
@@ -64,7 +69,8 @@ class EnvCard:
         maker: The function or class that `gym.make` calls.
         episode: An episode of the oracle, or None if none was played.
         problem: The reason why no episode could be played, or ``""``.
-        scores: A row of means for each player of `PLAYERS`; empty if no episode was played.
+        scores: A row of means for each player of `PLAYERS` and each teacher; empty if none played.
+        teachers: The description of each teacher (`Teacher.summary`) by its name.
         blind_player: A sentence that describes the player ``blind`` (`VisEnv.blind_player`).
         metrics: The metrics that the table of scores shows in addition to the reward.
     """
@@ -80,6 +86,7 @@ class EnvCard:
     episode: Episode | None
     problem: str
     scores: Mapping[str, SummaryRow]
+    teachers: Mapping[str, str]
     blind_player: str
     metrics: Sequence[str]
 
@@ -89,8 +96,8 @@ def make_card(name: str, episodes: int = 16, data: str | None = None) -> EnvCard
 
     Args:
         name: The environment; see `visenv.registration.env_spec`.
-        episodes: Number of held-out episodes of each player of `PLAYERS`. The first episode of the
-            oracle is shown. 0 plays no episodes.
+        episodes: Number of held-out episodes of each player. The first episode of the oracle is
+            shown. 0 plays no episodes.
         data: The data set of the episodes; None plays that of the environment.
 
     Raises:
@@ -106,7 +113,7 @@ def make_card(name: str, episodes: int = 16, data: str | None = None) -> EnvCard
     shown: Episode | None = None
     scores: dict[str, SummaryRow] = {}
     try:
-        shown, scores = _play(make, episodes)
+        shown, scores = _play(make, {**PLAYERS, **_teachers(base)}, episodes)
     except ConfigurationError as error:  # a simulator that is not installed
         problem = str(error)
     return EnvCard(
@@ -121,12 +128,19 @@ def make_card(name: str, episodes: int = 16, data: str | None = None) -> EnvCard
         episode=shown,
         problem=problem,
         scores=scores,
+        teachers={name: teacher.summary for name, teacher in base.teachers.items()},
         blind_player=base.blind_player,
         metrics=base.headline_metrics,
     )
 
 
-def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, SummaryRow]]:
+def _teachers(env: VisEnv) -> dict[str, Player]:
+    return {f"teacher {name}": ("teacher", (f"teacher={name}",)) for name in env.teachers}
+
+
+def _play(
+    make: MakeEnv, players: Mapping[str, Player], episodes: int
+) -> tuple[Episode | None, dict[str, SummaryRow]]:
     """Play held-out episodes with each player.
 
     Returns:
@@ -135,7 +149,7 @@ def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, Summa
     specs = [EpisodeSpec(seed, group, 0) for group, seed in enumerate(held_out_seeds(episodes))]
     shown: Episode | None = None
     scores: dict[str, SummaryRow] = {}
-    for player, (policy, options) in PLAYERS.items() if specs else ():
+    for player, (policy, options) in players.items() if specs else ():
         collector = Collector(make, make_policy(policy, options), Sampling(), _CONCURRENCY)
         with closing(collector):
             played = collector.episodes(specs)

@@ -76,6 +76,8 @@ def _scores(card: EnvCard) -> str:
         "options, with 95 % intervals. `oracle` knows the ground truth. `random` writes noise and "
         f"random well-formed turns. {card.blind_player}"
     )
+    for name, summary in card.teachers.items():
+        note += f" `teacher {name}` knows the ground truth and has a flaw: {summary}"
     return f"{note}\n\n{_table(('policy', *(f'`{name}`' for name in names)), rows)}"
 
 

@@ -14,8 +14,8 @@ from visenv.terminal import printable_lines
 class CardCommand:
     """Show the card of an environment: spaces, presets, rewards, limits, arguments and scores.
 
-    The oracle, a random player and a blind player play held-out episodes for the table of scores,
-    and one episode of the oracle is shown.
+    The oracle, a random player, a blind player and the teachers of the task play held-out episodes
+    for the table of scores, and one episode of the oracle is shown.
     """
 
     env: EnvName

@@ -1,4 +1,4 @@
-"""Answers an `AdviceRequest` with demonstrations, random turns or descriptions."""
+"""Answers an `AdviceRequest`: demonstrations, turns of teachers, random turns or descriptions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from visenv.env import Observation, VisEnv
 from visenv.errors import PolicyError
 from visenv.grammar.base import ParsedTurn, ToolCall
+from visenv.teacher import make_teacher
 from visenv.types import (
     Advice,
     AdviceRequest,
     DemonstrationRequest,
     DescriptionRequest,
     RandomTurnRequest,
+    TeacherRequest,
     TurnDescription,
 )
 
@@ -33,6 +35,7 @@ class Advisor:
 
     Raises:
         PolicyError: If the unwrapped environment is not a `VisEnv`.
+        ConfigurationError: If the environment has no such teacher.
     """
 
     def __init__(self, request: AdviceRequest, env: gym.Env[Observation, str], seed: int) -> None:
@@ -44,10 +47,13 @@ class Advisor:
             )
         self._request = request
         self._env = base
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         match request:
             case DemonstrationRequest(expert_rate=expert_rate):
                 self._is_expert = self._rng.random() < expert_rate
+            case TeacherRequest(name, strength, options):
+                self._teacher = make_teacher(base, name, strength, options or {})
             case RandomTurnRequest():
                 # Sampling the original space would advance the random numbers of the environment.
                 self._noise = copy.deepcopy(env.action_space)
@@ -58,22 +64,21 @@ class Advisor:
         match self._request:
             case DemonstrationRequest() as request:
                 return self._env.grammar.compose(self._demonstrated(request))
+            case TeacherRequest():
+                rng = np.random.default_rng(self._seed)
+                return self._env.grammar.compose(self._teacher.turn(self._env, rng))
             case RandomTurnRequest():
                 return self._random()
             case DescriptionRequest():
                 return self._description()
 
     def _demonstrated(self, request: DemonstrationRequest) -> ParsedTurn:
-        if self._is_expert or request.look:
+        if self._is_expert:
             turn = self._env.oracle_turn()
-            if not self._is_expert and turn.answer is not None:
-                turn = turn._replace(answer=self._careless_answer(request))
         else:
-            turn = self._env.direct_turn(self._careless_answer(request))
+            answer = self._env.random_answer(self._rng) if request.guess else GIVING_UP
+            turn = self._env.direct_turn(answer)
         return turn if request.thought is None else turn._replace(thought=request.thought)
-
-    def _careless_answer(self, request: DemonstrationRequest) -> str:
-        return self._env.random_answer(self._rng) if request.guess else GIVING_UP
 
     def _random(self) -> str:
         if self._rng.random() < 0.5:

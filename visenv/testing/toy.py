@@ -5,8 +5,11 @@ An episode consists of two tool calls and an answer: add a number, add another o
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +21,7 @@ from visenv.env import EpisodeLimits, Observation, VisEnv
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.registration import register as register_env
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
+from visenv.teacher import Teacher
 from visenv.testing.faulty_tool import FaultyTool
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import EventLog, GroundTruth, Message, Sample, TurnRequest
@@ -95,8 +99,30 @@ class Sums:
         return Sample(name, question, (), (str(first + second),), "sum", truth)
 
 
+@dataclasses.dataclass(frozen=True)
+class StatesMore(Teacher["Adder"]):
+    """States a total that is too large.
+
+    Attributes:
+        most: The largest error at strength 1; the error is uniform from 0.
+    """
+
+    summary: ClassVar[str] = "States a total that is too large by a random number from 0 to 2."
+    most: int = 2
+
+    @override
+    def turn(self, env: Adder, rng: np.random.Generator) -> ParsedTurn:
+        turn = env.oracle_turn()
+        error = round(self.strength * int(rng.integers(self.most + 1)))
+        return turn if turn.answer is None else turn._replace(answer=str(int(turn.answer) + error))
+
+
 class Adder(VisEnv):
     """Asks for two additions, then for the answer; the arguments are those of `VisEnv`."""
+
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"states_more": StatesMore}
+    )
 
     @override
     def initial_messages(self) -> list[Message]:

@@ -7,6 +7,7 @@ from visenv.types.advice import (
     DemonstrationRequest,
     DescriptionRequest,
     RandomTurnRequest,
+    TeacherRequest,
     TurnDescription,
 )
 from visenv.types.episode import Episode, Group, Status, Turn
@@ -76,6 +77,7 @@ __all__ = [
     "Segment",
     "Status",
     "StepResult",
+    "TeacherRequest",
     "ToolCalled",
     "Truncated",
     "Turn",

@@ -1,13 +1,14 @@
 """Defines advice: data that a policy may request from the environment in addition to its messages.
 
-A policy never has access to the environment. A policy that is not a model (the oracle, the random
-policy, baselines) sets `Policy.advice_request`. The environment then adds the advice to every
-request for a turn, also if it runs in another thread, process or machine.
+A policy never has access to the environment. A policy that is not a model (the oracle, a teacher,
+the random policy, baselines) sets `Policy.advice_request`. The environment then adds the advice to
+every request for a turn, also if it runs in another thread, process or machine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from visenv.grammar.base import Grammar
@@ -22,13 +23,25 @@ class DemonstrationRequest(NamedTuple):
             demonstration answers immediately.
         guess: Whether the answer of these other episodes is random (`VisEnv.random_answer`). If
             False, the demonstration gives up in them.
-        look: Whether these other episodes use the tools as well, before they give up or guess.
     """
 
     thought: str | None = None
     expert_rate: float = 1.0
     guess: bool = False
-    look: bool = False
+
+
+class TeacherRequest(NamedTuple):
+    """Requests the text of the next turn of a teacher of the environment (`visenv.teacher`).
+
+    Attributes:
+        name: The name of the teacher in `VisEnv.teachers`; ``"default"`` is the first one.
+        strength: The strength of its flaw, 0 or more.
+        options: The values of its further options.
+    """
+
+    name: str = "default"
+    strength: float = 1.0
+    options: Mapping[str, Any] | None = None
 
 
 class RandomTurnRequest(NamedTuple):
@@ -62,6 +75,6 @@ class TurnDescription(NamedTuple):
     grammar: Grammar
 
 
-AdviceRequest = DemonstrationRequest | RandomTurnRequest | DescriptionRequest
+AdviceRequest = DemonstrationRequest | TeacherRequest | RandomTurnRequest | DescriptionRequest
 Advice = str | TurnDescription
 """The answer to an `AdviceRequest`."""

@@ -57,7 +57,7 @@ def test_card_shows_the_weights_of_the_paper_and_the_largest_reward(zoom: EnvCar
 
 def test_card_scores_the_oracle_above_the_blind_and_the_random_player(zoom: EnvCard) -> None:
     reward = {player: row.means["reward"].value for player, row in zoom.scores.items()}
-    assert list(reward) == ["oracle", "random", "blind"]
+    assert list(reward) == ["oracle", "random", "blind", "teacher looks_beside"]
     assert reward["oracle"] == pytest.approx(2.1)
     assert reward["blind"] < reward["oracle"]
     assert reward["random"] < reward["oracle"]

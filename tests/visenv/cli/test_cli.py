@@ -122,7 +122,7 @@ MISTAKES = {
         "oracle",
         "--policy-option",
         "colour=1",
-    ): "Known: expert_rate, guess, look, thought.",
+    ): "Known: expert_rate, guess, thought.",
     ("rollout", ENV, "--policy", "scripted"): "needs the option 'turns': add --policy-option turns",
     ("rollout", ENV, "--policy", "openai"): "needs the option 'model': add --policy-option model=V",
     ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",

@@ -108,6 +108,7 @@ def worker_threads() -> set[threading.Thread]:
 ADVISED: dict[str, Callable[[], Policy[Any]]] = {
     "oracle": load("policy", "oracle"),
     "hasty oracle": partial(load("policy", "oracle"), expert_rate=0.5, guess=True),
+    "teacher": partial(load("policy", "teacher"), strength=2.0, most=5),
     "random": load("policy", "random"),
     "direct": partial(load("policy", "direct"), "scripted", turns=["<answer>3</answer>"] * 4),
     "cot": partial(load("policy", "cot"), "scripted", turns=["<think>3</think>", "x"] * 4),

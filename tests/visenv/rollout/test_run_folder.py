@@ -183,7 +183,7 @@ def test_run_json_contains_how_the_episodes_were_made(tmp_path: Path) -> None:
     }
     assert run["policy"] == {
         "class": "visenv.policies.oracle:OraclePolicy",
-        "arguments": {"thought": None, "expert_rate": 0.5, "guess": False, "look": False},
+        "arguments": {"thought": None, "expert_rate": 0.5, "guess": False},
     }
     (session,) = run["sessions"]
     assert {"python", "visenv", "gymnasium", "numpy"} <= set(session["versions"])
