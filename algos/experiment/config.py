@@ -134,6 +134,9 @@ class EvaluationConfig:
     every: int = 0
     """Number of steps between evaluations during each phase that is not a control; 0 makes none.
     The weights with the best headline metric are kept in the folder of the phase."""
+    every_episodes: int = 0
+    """Number of held-out episodes of each environment in the evaluations during a phase; 0 plays as
+    many as the others."""
     metrics: tuple[str, ...] = ()
     """Metrics of the table in addition to the reward; by default the headline metrics of the
     tasks."""
@@ -146,7 +149,7 @@ class EvaluationConfig:
     """Controls under which the trained model is also evaluated (`visenv.evaluation.controls`)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("episodes", 1), ("max_tokens", 1), ("every", 0)):
+        for name, least in (("episodes", 1), ("max_tokens", 1), ("every", 0), ("every_episodes", 0)):
             if getattr(self, name) < least:
                 given = getattr(self, name)
                 raise ConfigurationError(f"{name} must be at least {least}, got {given}.")
