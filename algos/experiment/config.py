@@ -149,7 +149,12 @@ class EvaluationConfig:
     """Controls under which the trained model is also evaluated (`visenv.evaluation.controls`)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("episodes", 1), ("max_tokens", 1), ("every", 0), ("every_episodes", 0)):
+        for name, least in (
+            ("episodes", 1),
+            ("max_tokens", 1),
+            ("every", 0),
+            ("every_episodes", 0),
+        ):
             if getattr(self, name) < least:
                 given = getattr(self, name)
                 raise ConfigurationError(f"{name} must be at least {least}, got {given}.")

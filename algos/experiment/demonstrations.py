@@ -10,14 +10,13 @@ import numpy as np
 from visenv.episodes import read_episodes
 from visenv.errors import RunError
 from visenv.policy import TrainablePolicy
-from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.seeding import seeds
 from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
 from ..trainer.episode_sources.samples import SampleOrder
-from .parts import training_mixture
+from .parts import make_player, training_mixture
 from .recipe import Phase, Recipe
 
 _DEMONSTRATIONS, _RL_PHASES = 5, 6
@@ -67,13 +66,8 @@ def find_demonstrations(
 def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    player = (
-        load("policy", "teacher")(told.teacher, told.strength, **told.teacher_options)
-        if told.teacher
-        else load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
-    )
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, player, mixture, seeds(stream, told.episodes))
+    return play_demonstrations(policy, make_player(told), mixture, seeds(stream, told.episodes))
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:

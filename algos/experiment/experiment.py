@@ -25,11 +25,19 @@ from ..trainer.interrupt import sigterm_interrupts
 from ..trainer.metrics import read_metrics
 from ..trainer.spread import spread_warnings
 from . import parts
-from .curves import draw_curves
 from .demonstrations import find_demonstrations, phase_seed
 from .folder import check_folder, claimed, link_shared
+from .held_out_curves import (
+    BEFORE,
+    TEACHER,
+    draw_held_out,
+    held_out_curves,
+    label_after,
+    teacher_score,
+)
 from .recipe import MODEL, Phase, Recipe
 from .results import Results, measure
+from .training_curves import draw_training
 
 
 def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
@@ -102,7 +110,8 @@ class Experiment:
 
     def run(self) -> None:
         """Run the remaining phases and evaluations, print the table, and write the report."""
-        self._evaluate("before training")
+        self._evaluate(BEFORE)
+        self._evaluate_teacher()
         for name, phase in self.recipe.phases.items():
             if phase.control and not self.recipe.controls:
                 continue
@@ -111,7 +120,7 @@ class Experiment:
                 self._evaluate_baselines()
             self._train(name, phase)
             self._newest = name
-            self._evaluate(f"{name} (control)" if phase.control else f"after {name}")
+            self._evaluate(label_after(self.recipe, name))
             if self.recipe.controls and name == self.recipe.last_phase:
                 for control in self.recipe.evaluation.controls:
                     self._evaluate(f"after {name}, {control}", control)
@@ -259,10 +268,25 @@ class Experiment:
             baseline = parts.make_baseline(self.recipe, name, self.policy)
             self._evaluate(f"baseline {name}", policy=baseline)
 
+    def _evaluate_teacher(self) -> None:
+        """Score the teacher of the first phase whose demonstrations a teacher plays."""
+        for phase in self.recipe.phases.values():
+            told = phase.demonstrations
+            if told.episodes and told.teacher:
+                self._evaluate(TEACHER, policy=parts.make_player(told))
+                return
+
     def _report(self) -> None:
         logs = [self.folder / phase / "metrics.jsonl" for phase in self.recipe.phases]
         names = headline_metrics(self.recipe)
-        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png", names)
+        draw_training([path for path in logs if path.exists()], self.folder / "training.png", names)
+        headlines = {env: told[0] for env, told in parts.headline_metrics(self.recipe).items()}
+        draw_held_out(
+            held_out_curves(self.recipe, self.folder, self.results, headlines),
+            teacher_score(self.results, headlines),
+            self.folder / "curves.png",
+            ", ".join(dict.fromkeys(headlines.values())),
+        )
         for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(rich_text(f"Report: {write_report(self.folder)}"))

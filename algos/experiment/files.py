@@ -29,6 +29,7 @@ _OPEN_TABLES = (
     "evaluation_options",
     "algorithm_options",
     "baseline_options",
+    "teacher_options",
 )
 """Fields that accept any keys."""
 

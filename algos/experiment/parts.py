@@ -109,14 +109,17 @@ def headline_metrics(recipe: Recipe) -> dict[str, tuple[str, ...]]:
 def held_out(recipe: Recipe, phase: Phase) -> HeldOut | None:
     """Return the settings of evaluations during a phase, or None if there are none."""
     told = recipe.evaluation
-    if not told.every or phase.control:
+    every = phase.evaluate_every
+    if every is None:
+        every = 0 if phase.control else told.every
+    if not every:
         return None
     return HeldOut(
         evaluation_makers(recipe),
         {name: metrics[0] for name, metrics in headline_metrics(recipe).items()},
-        told.episodes,
+        told.every_episodes or told.episodes,
         told.max_tokens,
-        told.every,
+        every,
         told.temperature,
     )
 
@@ -163,6 +166,17 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
     except TypeError as error:
         raise ConfigurationError(f"model: {error}.") from error
     return policy
+
+
+def make_player(demonstrations: DemonstrationConfig) -> Policy[Any]:
+    """Return the player of demonstrations: a teacher or the oracle."""
+    told = demonstrations
+    player: Policy[Any] = (
+        load("policy", "teacher")(told.teacher, told.strength, **told.teacher_options)
+        if told.teacher
+        else load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
+    )
+    return player
 
 
 def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]:

@@ -57,6 +57,9 @@ class Phase:
     """Name of a phase of RL, in whose time as many steps are taken as fit, instead of `steps`."""
     steps: int = 200
     """Number of steps of the phase."""
+    evaluate_every: int | None = None
+    """Number of steps between evaluations during this phase; 0 makes none. By default that of the
+    evaluation (`EvaluationConfig.every`), and 0 in a control."""
     rollouts: RolloutConfig = field(default_factory=RolloutConfig)
     """Settings of rollouts."""
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
@@ -103,6 +106,10 @@ class Phase:
             raise ConfigurationError(
                 "A phase has demonstrations if and only if its algorithm is 'sft', got "
                 f"{self.algorithm!r} and {self.demonstrations}."
+            )
+        if self.evaluate_every is not None and self.evaluate_every < 0:
+            raise ConfigurationError(
+                f"evaluate_every must be at least 0, got {self.evaluate_every}."
             )
         if self.reference and self.is_sft:
             raise ConfigurationError("A phase of SFT has no reference policy.")

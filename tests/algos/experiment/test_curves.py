@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from visenv.algos.experiment.curves import draw_curves
+from visenv.algos.experiment.training_curves import draw_training
 
 
 def test_curves_show_the_metrics_of_the_task(
@@ -32,7 +32,7 @@ def test_curves_show_the_metrics_of_the_task(
     monkeypatch.setattr(Figure, "savefig", saved)
     picture = tmp_path / "curves.png"
     logs = [tmp_path / phase / "metrics.jsonl" for phase in rows]
-    draw_curves(logs, picture, ("success", "progress"))
+    draw_training(logs, picture, ("success", "progress"))
     assert [title for title in titles if title] == [
         "warm-up: loss",
         "rl: reward",

@@ -1,4 +1,4 @@
-"""Draws the training curves."""
+"""Draws the metrics of training by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.files import replacing
 from ..trainer.metrics import read_metrics
 
 
-def draw_curves(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:
+def draw_training(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:
     """Draw reward, metrics, format, entropy and loss by step, with one row for each phase.
 
     Args:

@@ -1,0 +1,127 @@
+"""Draws the held-out score of each phase against the episodes and the seconds of training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from visenv.files import replacing
+
+from ..trainer.evaluation import Scores
+from ..trainer.metrics import read_metrics
+from .recipe import Recipe
+from .results import Results
+
+BEFORE, TEACHER = "before training", "teacher"
+"""Labels of the scores of the initial model and of the teacher."""
+
+
+def label_after(recipe: Recipe, phase: str) -> str:
+    """Return the label of the scores after a phase."""
+    return f"{phase} (control)" if recipe.phases[phase].control else f"after {phase}"
+
+
+class Point(NamedTuple):
+    """Represents one evaluation on held-out samples.
+
+    Attributes:
+        episodes: Number of episodes from which the policy has learned; a demonstration counts each
+            time that it is used.
+        seconds: Seconds of training, without evaluations.
+        score: The greedy headline metric, averaged over the environments.
+    """
+
+    episodes: int
+    seconds: float
+    score: float
+
+
+def held_out_curves(
+    recipe: Recipe, folder: Path, results: Results, headlines: Mapping[str, str]
+) -> dict[str, list[Point]]:
+    """Return the evaluations of each finished phase, by its name.
+
+    The first point of a phase is the last one of the phase with whose weights it began.
+
+    Args:
+        recipe: The recipe.
+        folder: The folder of the run.
+        results: The results of the run.
+        headlines: The headline metric of each environment.
+    """
+    curves: dict[str, list[Point]] = {}
+    for name, phase in recipe.phases.items():
+        scores = results.scores.get(label_after(recipe, name))
+        before = recipe.begins_with(name)
+        if scores is None or (before is not None and before not in curves):
+            continue
+        begin = (
+            Point(0, 0.0, _headline(results.scores[BEFORE], headlines))
+            if before is None
+            else curves[before][-1]
+        )
+        a_step = (
+            phase.demonstrations.batch_size
+            if phase.is_sft
+            else phase.rollouts.prompts_per_step * phase.rollouts.num_generations
+        )
+        rows = [row for _, row in read_metrics(folder / name / "metrics.jsonl")]
+        spent = list(accumulate(row["seconds/play"] + row["seconds/learn"] for row in rows))
+        evaluations = folder / name / "evaluations.jsonl"
+        found = {
+            row["step"]: row["eval/headline"]
+            for _, row in (read_metrics(evaluations) if evaluations.exists() else ())
+        }
+        # The evaluation after the phase has more samples than those during the phase.
+        found[results.steps[name]] = _headline(scores, headlines)
+        curves[name] = [begin] + [
+            Point(begin.episodes + step * a_step, begin.seconds + spent[step - 1], score)
+            for step, score in sorted(found.items())
+            if 0 < step <= len(spent)
+        ]
+    return curves
+
+
+def draw_held_out(
+    curves: Mapping[str, Sequence[Point]], teacher: float | None, picture: Path, metric: str
+) -> None:
+    """Draw the curves twice: against the number of episodes, and against the seconds.
+
+    Args:
+        curves: The evaluations of each phase, by its name.
+        teacher: The score of the teacher, as a horizontal line; None draws none.
+        picture: The PNG file to write.
+        metric: The title of the vertical axis.
+    """
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    figure = Figure(figsize=(9.0, 3.4), layout="constrained")
+    for chart, axis in zip(
+        figure.subplots(1, 2, sharey=True), ("episodes", "seconds"), strict=True
+    ):
+        for name, points in curves.items():
+            places = [getattr(point, axis) for point in points]
+            chart.plot(places, [point.score for point in points], ".-", linewidth=1.6, label=name)
+        if teacher is not None:
+            chart.axhline(teacher, color="gray", linestyle="--", linewidth=1.2, label=TEACHER)
+        chart.set_xlabel({"episodes": "episodes learned from", "seconds": "seconds"}[axis])
+        chart.grid(alpha=0.25)
+        chart.tick_params(labelsize=8)
+        if axis == "episodes":
+            chart.set_ylabel(f"held-out {metric}, greedy", parse_math=False)
+    figure.axes[0].legend(fontsize=8)
+    with replacing(picture) as partial:
+        figure.savefig(partial, dpi=130, format=picture.suffix.removeprefix("."))
+
+
+def teacher_score(results: Results, headlines: Mapping[str, str]) -> float | None:
+    """Return the score of the teacher, or None if the run has no teacher."""
+    scores = results.scores.get(TEACHER)
+    return None if scores is None else _headline(scores, headlines)
+
+
+def _headline(scores: Scores, headlines: Mapping[str, str]) -> float:
+    values = [scores[name]["greedy"].value(metric) or 0.0 for name, metric in headlines.items()]
+    return sum(values) / len(values)
