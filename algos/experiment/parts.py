@@ -32,7 +32,7 @@ from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecut
 
 from ..trainer import Callback, HeldOut
 from ..trainer.trackers import check_trackers
-from .config import EnvironmentConfig, SamplerConfig
+from .config import DemonstrationConfig, EnvironmentConfig, SamplerConfig
 from .recipe import Phase, Recipe
 
 
