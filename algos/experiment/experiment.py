@@ -25,6 +25,7 @@ from ..trainer.interrupt import sigterm_interrupts
 from ..trainer.metrics import read_metrics
 from ..trainer.spread import spread_warnings
 from . import parts
+from .before_after import link_change
 from .demonstrations import find_demonstrations, phase_seed
 from .folder import check_folder, claimed, link_shared
 from .held_out_curves import (
@@ -235,7 +236,7 @@ class Experiment:
             told.episodes,
             told.max_tokens,
             told.temperature,
-            self.folder / "evaluation" / label.replace(", ", "-").replace(" ", "-"),
+            self._evaluation_folder(label),
             self.processes,
         )
         if not self.results.scores:
@@ -245,6 +246,9 @@ class Experiment:
             named = f" ({env})" if len(scores) > 1 else ""
             told_ways = "; ".join(f"{way} {score}" for way, score in ways.items())
             self.console.print(rich_text(f"{label}{named}: {told_ways}"))
+
+    def _evaluation_folder(self, label: str) -> Path:
+        return self.folder / "evaluation" / label.replace(", ", "-").replace(" ", "-")
 
     def _check_metrics(self, scores: Scores) -> None:
         """Compare the metrics of the recipe with those of the first evaluation.
@@ -290,9 +294,27 @@ class Experiment:
         for table in self.results.tables(names, self.console.width):
             self.console.print(table)
         self.console.print(rich_text(f"Report: {write_report(self.folder)}"))
+        self._link_changes()
         for path in logs:
             for warning in spread_warnings(path) if path.exists() else ():
                 self.console.print(rich_text(f"Warning: phase {path.parent.name}: {warning}"))
+
+    def _link_changes(self) -> None:
+        """Print a link to a held-out episode of each environment before and after training."""
+        last = self.recipe.last_phase
+        begin = self.recipe.begins_with(last)
+        before = BEFORE if begin is None else label_after(self.recipe, begin)
+        if TEACHER in self.results.scores:
+            before = TEACHER
+        for env in self.recipe.environments:
+            files = [
+                self._evaluation_folder(label) / f"{env}.jsonl"
+                for label in (before, label_after(self.recipe, last))
+            ]
+            link = link_change(self.folder, files[0], files[1])
+            if link is not None:
+                told = f"{env}, {before} and after {last}: {link}"
+                self.console.print(rich_text(told), soft_wrap=True)
 
 
 def headline_metrics(recipe: Recipe) -> tuple[str, ...]:

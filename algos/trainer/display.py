@@ -24,7 +24,8 @@ _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
 class Display:
     """Shows progress on standard error.
 
-    Without a terminal, it prints a line for every twentieth of the run.
+    It prints a line for every twentieth of the run. In a terminal, two bars below the lines show
+    the steps of the run, with the time left, and the episodes of the step.
 
     Args:
         label: The name of the algorithm, for example ``"GRPO"``.
@@ -83,7 +84,7 @@ class Display:
         self._bars.reset(self._step, numbers="")
         self._rewards = []
         every = max(self._steps // 20, 1)
-        if not self._console.is_terminal and (step % every == 0 or step == self._steps):
+        if step % every == 0 or step == self._steps:
             self.say(f"{self._label} {step}/{self._steps}  {numbers}")
 
     def say(self, text: str) -> None:

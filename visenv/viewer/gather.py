@@ -29,7 +29,7 @@ _EPISODES = (
     "*/episodes.jsonl",
     "episodes/*.jsonl",
     "*/episodes/*.jsonl",
-    "evaluation/*.jsonl",
+    "evaluation/*/*.jsonl",
 )
 
 _MOST_PROBLEMS = 20

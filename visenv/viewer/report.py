@@ -45,7 +45,7 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
     Args:
         folder: Folder with any of ``recipe.json`` or ``run.json``, ``metrics.jsonl``,
             ``results.json`` or ``summary.json``, ``episodes.jsonl``, ``episodes/*.jsonl``,
-            ``evaluation/*.jsonl``, and metrics and episodes in a folder for each phase.
+            ``evaluation/*/*.jsonl``, and metrics and episodes in a folder for each phase.
         compare: Folder of another run to compare with. Its images are not copied.
 
     Returns:

@@ -71,7 +71,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_run_writes_all_it_promises(finished: Path) -> None:
     folder = finished / "job"
-    for name in ("recipe.json", "curves.png", "report.html", "model", "rl/metrics.jsonl"):
+    for name in ("recipe.json", "training.png", "report.html", "model", "rl/metrics.jsonl"):
         assert (folder / name).exists(), name
     for phase in ("warm-up", "rl", "filtered-sft", "rejection-sampling"):
         assert list((folder / phase / "checkpoints").glob("step_*")), phase

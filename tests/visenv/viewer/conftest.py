@@ -29,8 +29,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _play("oracle", range(3), 1, folder / "warm-up" / "episodes" / "step_000004.jsonl")
     _play("random", range(4), 2, folder / "rl" / "episodes" / "step_000002.jsonl")
     _play("oracle", range(4), 2, folder / "rl" / "episodes" / "step_000004.jsonl")
-    _play("random", range(50, 55), 1, folder / "evaluation" / "before-SFT.jsonl")
-    _play("oracle", range(50, 55), 1, folder / "evaluation" / "after-GRPO.jsonl")
+    _play("random", range(50, 55), 1, folder / "evaluation" / "before-SFT" / "scenes.jsonl")
+    _play("oracle", range(50, 55), 1, folder / "evaluation" / "after-GRPO" / "scenes.jsonl")
     _log(folder / "warm-up", lambda step: {"loss": 3 / step, "learning_rate": 0.002})
     _log(folder / "rl", lambda step: {"reward": 1 + step / 4, "loss": -0.01, "kl": step / 1000})
     scores = {"before SFT": (0.0, 0.1, None), "after GRPO": (0.75, 1.9, 0.8)}

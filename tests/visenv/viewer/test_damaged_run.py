@@ -282,8 +282,8 @@ def test_file_that_is_broken_leaves_the_others_on_the_page(
 
 def test_image_that_is_a_pipe_costs_its_episode_alone(run: Path, make_episode: MakeEpisode) -> None:
     odd = make_episode(zoomed=False)
-    write_episodes(run / "evaluation" / "a.jsonl", [odd])
-    (image, *_) = (run / "evaluation" / "images").iterdir()
+    write_episodes(run / "evaluation" / "before" / "a.jsonl", [odd])
+    (image, *_) = (run / "evaluation" / "before" / "images").iterdir()
     image.unlink()
     os.mkfifo(image)
     data = data_of(write_report(run))
@@ -292,11 +292,14 @@ def test_image_that_is_a_pipe_costs_its_episode_alone(run: Path, make_episode: M
 
 
 def test_names_that_are_no_unicode_make_links(run: Path, make_episode: MakeEpisode) -> None:
-    folder = Path(os.fsdecode(os.fsencode(run / "evaluation")))
-    folder.mkdir()
+    folder = Path(os.fsdecode(os.fsencode(run / "evaluation" / "before")))
+    folder.mkdir(parents=True)
     write_episodes(folder / os.fsdecode(b"\xff$[x].jsonl"), [make_episode()])
     data = data_of(write_report(run))
-    assert data["index"]["texts"]["saved_in"]["values"] == ["episodes", "evaluation/\\udcff$[x]"]
+    assert data["index"]["texts"]["saved_in"]["values"] == [
+        "episodes",
+        "evaluation/before/\\udcff$[x]",
+    ]
 
 
 def test_many_problems_of_a_file_are_counted(run: Path) -> None:

@@ -209,8 +209,8 @@ def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
 
 
 def test_episode_opens_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
-    choose(run, saved_in="evaluation/after-GRPO")
-    episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[0]
+    choose(run, saved_in="evaluation/after-GRPO/scenes")
+    episode = played(run_folder / "evaluation" / "after-GRPO" / "scenes.jsonl")[0]
 
     detail = open_row(run)
 
@@ -229,8 +229,8 @@ def test_episode_opens_turn_by_turn_with_its_images(run: Page, run_folder: Path)
 
 
 def test_terms_times_weights_add_up_to_the_reward(run: Page, run_folder: Path) -> None:
-    choose(run, saved_in="evaluation/after-GRPO")
-    episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[0]
+    choose(run, saved_in="evaluation/after-GRPO/scenes")
+    episode = played(run_folder / "evaluation" / "after-GRPO" / "scenes.jsonl")[0]
     detail = open_row(run)
     lines = [row.locator("td").all_inner_texts() for row in detail.locator(".reward tr").all()]
     paid = {line[0]: float(line[3]) for line in lines if len(line) == 4}
@@ -280,8 +280,8 @@ def test_keyboard_leads_through_list_and_episodes(run: Page) -> None:
 
 
 def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder: Path) -> None:
-    choose(run, saved_in="evaluation/after-GRPO")
-    episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[1]
+    choose(run, saved_in="evaluation/after-GRPO/scenes")
+    episode = played(run_folder / "evaluation" / "after-GRPO" / "scenes.jsonl")[1]
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
     left, top, right, bottom = call.detail["shown_box"]
 

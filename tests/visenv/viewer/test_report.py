@@ -75,8 +75,8 @@ def test_holds_every_phase_result_and_episode_of_a_run(run_folder: Path) -> None
         "rl/step_000002": 8,
         "rl/step_000004": 8,
         "warm-up/step_000004": 3,
-        "evaluation/after-GRPO": 5,
-        "evaluation/before-SFT": 5,
+        "evaluation/after-GRPO/scenes": 5,
+        "evaluation/before-SFT/scenes": 5,
     }
     assert run["episodes"] == data["index"]["count"] == 29
     assert data["problems"] == []
