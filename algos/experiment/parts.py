@@ -29,6 +29,7 @@ from visenv.plugins import describe_error
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecutor
+from visenv.teacher import make_teacher
 
 from ..trainer import Callback, HeldOut
 from ..trainer.trackers import check_trackers
@@ -238,7 +239,9 @@ def check_parts(recipe: Recipe) -> None:
         for file in phase.demonstrations.files:
             if not file.is_file():
                 raise ConfigurationError(f"phases.{name}: there is no file {file}.")
-        training_mixture(recipe, phase)
+        mixture = training_mixture(recipe, phase)
+        if phase.demonstrations.teacher:
+            _check_teacher(mixture, phase.demonstrations)
     for baseline in recipe.evaluation.baselines:
         _check_baseline(recipe, baseline)
     for control in ("", *recipe.evaluation.controls):
@@ -260,6 +263,16 @@ def _check_no_credentials(recipe: Recipe) -> None:
         given = (phase.options, phase.environment_options, phase.algorithm_options)
         for options in given:
             check_no_credentials(f"phase {name!r}", options)
+
+
+def _check_teacher(mixture: Mixture, told: DemonstrationConfig) -> None:
+    """Raise a `ConfigurationError` if an environment has no such teacher."""
+    for make_env in mixture.make_envs.values():
+        env = make_env()
+        base = env.unwrapped
+        assert isinstance(base, VisEnv)  # checked by env_maker
+        make_teacher(base, told.teacher, told.strength, told.teacher_options)
+        env.close()
 
 
 def _check_sampler(told: SamplerConfig) -> None:

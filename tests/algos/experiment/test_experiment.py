@@ -232,6 +232,23 @@ def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
         (["--callbacks", "json:JSONDecodeError"], ConfigurationError, "no subclass"),
         (["--callbacks", "tests.algos.experiment.recorder:Nothing"], ConfigurationError, "Nothing"),
         (["--phases.rl.reference", "model"], ConfigurationError, "kl_coef"),
+        (
+            [
+                *("--phases.warm-up.demonstrations.teacher", "lok"),
+                *("--phases.warm-up.demonstrations.expert-rate", "1"),
+            ],
+            UnknownNameError,
+            "looks_beside",
+        ),
+        (
+            [
+                *("--phases.warm-up.demonstrations.teacher", "looks_beside"),
+                *("--phases.warm-up.demonstrations.expert-rate", "1"),
+                *("--phases.warm-up.demonstrations.teacher-options.nose", "1"),
+            ],
+            UnknownNameError,
+            "noise",
+        ),
     ],
 )
 def test_failed_start_leaves_no_files(

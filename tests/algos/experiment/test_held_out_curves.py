@@ -121,7 +121,7 @@ def test_both_charts_have_each_phase_and_the_line_of_the_teacher(
         for chart in figure.axes:
             lines = chart.get_lines()
             drawn.append(
-                [(str(x.get_label()), [*x.get_xdata()], [*x.get_ydata()]) for x in lines]  # type: ignore[arg-type, misc]
+                [(str(x.get_label()), [*x.get_xdata()], [*x.get_ydata()]) for x in lines]  # type: ignore[misc]
             )
         save(figure, *args, **options)
 
