@@ -42,13 +42,13 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
-    recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=None)
+    recipe = recipe_with(episodes=24, min_reward=None)
     every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
-    looked = [episode for episode in every if len(episode.turns) == 2]
-    assert 0 < len(looked) < 24  # the others answered without a tool call
-    recipe = recipe_with(episodes=24, expert_rate=0.5, min_reward=2.0)
+    right = [episode for episode in every if "unknown" not in episode.turns[-1].text]
+    assert 0 < len(right) < 24  # in the others the teacher looked beside the sign
+    recipe = recipe_with(episodes=24, min_reward=2.0)
     kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
-    assert kept == looked
+    assert kept == right
 
 
 def test_filter_that_keeps_nothing_is_reported(policy: Any) -> None:
