@@ -16,6 +16,8 @@ from visenv.testing.survival import check_survives_huge_calls
 SLOW = {("visenv/ArftCoding-v0", check_survives_huge_calls)}
 """Each of its programs of a megabyte runs in a sandbox."""
 
+OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
+
 HOSTILE = pytest.mark.attack(
     "policies: no text of a policy raises an exception or stops an episode"
 )
@@ -24,11 +26,11 @@ HOSTILE = pytest.mark.attack(
 def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDecorator]:
     """Return the marks of a case.
 
-    Checks with hostile texts are attacks. Slow ones are for soak, and those of a variant, whose
+    Checks with hostile texts are attacks. Slow ones are for soak, and most of a variant, whose
     grammar and tools another id has.
     """
     is_attack = check.__name__.startswith("check_survives")
-    is_slow = (env_id, check) in SLOW or (is_attack and env_id in VARIANTS)
+    is_slow = (env_id, check) in SLOW or (env_id in VARIANTS and check.__name__ not in OF_VARIANTS)
     return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
 
 

@@ -26,17 +26,17 @@ def weights(runs: Path) -> bytes:
     return path.read_bytes()
 
 
-FEW = ["validation", "warm-up", "evaluation"]
-REST = [name for name in kill_points.points() if name not in FEW]
+ALL = list(kill_points.points())
 
 
-@pytest.mark.parametrize("names", [FEW, pytest.param(REST, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("names", [["evaluation"], pytest.param(ALL, marks=pytest.mark.soak)])
 def test_recipe_killed_at_any_point_resumes_to_the_same_results(
     tmp_path: Path, names: list[str]
 ) -> None:
     done = run_python("-m", kill_points.__name__, tmp_path, *names)
     assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "validation").exists()  # written only after validation
+    if "validation" in names:
+        assert not (tmp_path / "validation").exists()  # written only after validation
     straight = tmp_path / "straight"
     kill_points.train(straight)
     for name in names:

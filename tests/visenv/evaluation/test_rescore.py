@@ -54,16 +54,30 @@ def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
     return list(read_episodes(tmp_path / "episodes.jsonl"))
 
 
+@pytest.fixture(scope="module")
+def rescored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Episode], str]]:
+    """Return episodes of every id, and what one new process prints about those of each id."""
+    folder = tmp_path_factory.mktemp("rescored")
+    episodes: dict[str, list[Episode]] = {}
+    for env_id in IDS:
+        env = gym.make(env_id, preset="tiny")
+        players = (OraclePolicy(), RandomPolicy())
+        episodes[env_id] = [played(env, seed, policy) for policy in players for seed in (1, 2)]
+        env.close()
+    write_episodes(folder / "episodes.jsonl", [each for env_id in IDS for each in episodes[env_id]])
+    command = [sys.executable, "-c", CHILD, str(folder / "episodes.jsonl")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = iter(printed.splitlines())
+    told = {env_id: [next(lines) for _ in episodes[env_id]] for env_id in IDS}
+    return {env_id: (episodes[env_id], "\n".join(told[env_id])) for env_id in IDS}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", IDS)
-def test_rescore_reproduces_the_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
-    env = gym.make(env_id, preset="tiny")
-    episodes = [
-        played(env, seed, policy) for policy in (OraclePolicy(), RandomPolicy()) for seed in (1, 2)
-    ]
-    write_episodes(tmp_path / "episodes.jsonl", episodes)
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "episodes.jsonl")]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_rescore_reproduces_the_reward_in_a_new_process(
+    env_id: str, rescored: dict[str, tuple[list[Episode], str]]
+) -> None:
+    episodes, printed = rescored[env_id]
     assert [line.split() for line in printed.splitlines()] == [paid(each) for each in episodes]
 
 

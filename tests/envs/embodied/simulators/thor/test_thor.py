@@ -492,6 +492,7 @@ def test_annotation_that_does_not_fit_its_scene_is_an_error_of_the_data(
     env.close()
 
 
+@pytest.mark.soak
 def test_table_command_plays_published_scenes(unity: Path, tmp_path: Path) -> None:
     kind, params, _ = TASKS[0]
     published(tmp_path, params_of(kind, params), kind, poses(FLOOR_PLAN))
