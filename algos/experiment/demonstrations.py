@@ -1,7 +1,8 @@
-"""Collects the demonstrations of a phase of SFT from files, the oracle or the policy itself."""
+"""Collects the demonstrations of a phase of SFT from files, a player or the policy itself."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -48,30 +49,56 @@ def find_demonstrations(
         phase: The phase of SFT.
 
     Raises:
-        RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`.
+        RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`, or all have
+            the same reward and `top_share` is below 1.
     """
     told = phase.demonstrations
     found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
     if told.episodes:
-        found += _of_oracle(policy, recipe, phase)
+        found += _of_player(policy, recipe, phase)
     if told.samples_of:
         found += _of_policy(policy, recipe, told.samples_of)
-    if told.min_reward is None:
-        return found
-    kept = [episode for episode in found if episode.reward >= told.min_reward]
-    if not kept:
-        raise RunError(f"No demonstration has a reward of at least {told.min_reward}.")
-    return kept
+    if told.min_reward is not None:
+        found = [episode for episode in found if episode.reward >= told.min_reward]
+        if not found:
+            raise RunError(f"No demonstration has a reward of at least {told.min_reward}.")
+    return found if told.top_share == 1 else best_of(found, told.top_share)
 
 
-def _of_oracle(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
+def best_of(episodes: Sequence[Episode], share: float) -> list[Episode]:
+    """Return a share of the episodes: those with the highest rewards, in their order.
+
+    Episodes with the lowest reward of all are left out, even if fewer than the share remain.
+
+    Args:
+        episodes: The episodes, at least one.
+        share: The share, above 0 and at most 1.
+
+    Raises:
+        RunError: If all episodes have the same reward.
+    """
+    lowest = min(episode.reward for episode in episodes)
+    most = max(1, round(share * len(episodes)))
+    by_reward = sorted(range(len(episodes)), key=lambda place: -episodes[place].reward)
+    best = [place for place in by_reward[:most] if episodes[place].reward > lowest]
+    if not best:
+        raise RunError(
+            f"All {len(episodes)} demonstrations have the reward {lowest:.3g}, so none of them is "
+            "better than the others. Play more episodes, give a reward with partial credit, or "
+            "override `VisEnv.oracle_turn`."
+        )
+    return [episodes[place] for place in sorted(best)]
+
+
+def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    oracle = load("policy", "oracle")(
-        expert_rate=told.expert_rate, guess=told.guess, look=told.look
-    )
+    options = {}
+    if told.player == "oracle":
+        options = {"expert_rate": told.expert_rate, "guess": told.guess, "look": told.look}
+    player = load("policy", told.player)(**options)
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, oracle, mixture, seeds(stream, told.episodes))
+    return play_demonstrations(policy, player, mixture, seeds(stream, told.episodes))
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:

@@ -19,6 +19,7 @@ from visenv.errors import ConfigurationError
 from visenv.evaluation.controls import controlled
 from visenv.makers import (
     check_arguments,
+    check_model_name,
     env_maker,
     find_model,
     held_out_data,
@@ -203,8 +204,19 @@ def make_executor(recipe: Recipe) -> Executor | None:
 
 
 def model_of(recipe: Recipe) -> str | Path:
-    """Return the initial checkpoint; a tiny model is built in the folder of the run."""
-    return find_model(recipe.model.name, recipe.folder / "model", recipe.seed)
+    """Return the initial checkpoint; a tiny model is built in the folder of the run.
+
+    The tokenizer of a tiny model is trained on the environments of the first phase, so that the
+    arms of a sweep have the same tokenizer.
+    """
+    first = next(iter(recipe.phases.values()))
+    return find_model(
+        recipe.model.name,
+        recipe.folder / "model",
+        training_mixture(recipe, first),
+        seed=recipe.seed,
+        episodes=recipe.model.tokenizer_episodes,
+    )
 
 
 def check_parts(recipe: Recipe) -> None:
@@ -214,6 +226,7 @@ def check_parts(recipe: Recipe) -> None:
         ConfigurationError: If a part cannot be created. The message names it.
     """
     _check_no_credentials(recipe)
+    check_model_name(recipe.model.name)
     for name, phase in recipe.phases.items():
         algorithm = make_algorithm(phase.algorithm, phase.algorithm_options)
         if phase.reference and not algorithm.needs_reference:

@@ -1,4 +1,4 @@
-"""Plays demonstrations with an oracle, and encodes them for the policy that is trained on them."""
+"""Plays demonstrations with a player, and encodes them for the policy that is trained on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..trainer.episode_sources.rows import RowOrder
 
 def play_demonstrations(
     policy: TrainablePolicy[Any],
-    oracle: Policy[Any],
+    player: Policy[Any],
     make_env: Callable[[], Env] | Mixture,
     seeds: Sequence[int],
 ) -> list[Episode]:
@@ -27,7 +27,7 @@ def play_demonstrations(
 
     Args:
         policy: The policy that will learn from the episodes.
-        oracle: The policy that plays.
+        player: The policy that plays, for example the oracle.
         make_env: A function that creates the environment, or a mixture of environments.
         seeds: The seeds of the resets, at least one.
 
@@ -37,12 +37,12 @@ def play_demonstrations(
     Raises:
         RunError: If no episode terminated. The message contains the reason of the first one.
     """
-    with closing(Collector(make_env, oracle)) as collector:
+    with closing(Collector(make_env, player)) as collector:
         played = collector.episodes(_specs(collector.mixture, seeds))
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
         reason = played[0].failure or played[0].reason
-        raise RunError(f"The oracle finished no episode: {reason}")
+        raise RunError(f"The player of the demonstrations finished no episode: {reason}")
     return [policy.encode(episode) for episode in whole]
 
 

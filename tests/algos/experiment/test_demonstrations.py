@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.algos.experiment import Recipe, parts, read_recipe, recipe_path
 from visenv.algos.experiment.demonstrations import find_demonstrations, phase_seed
 from visenv.algos.trainer.episode_sources.samples import SampleOrder
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
-from visenv.makers import find_model
 from visenv.rollout import Collector
 
 pytestmark = pytest.mark.component("torch", "transformers")
@@ -37,7 +37,7 @@ def recipe_with(**changes: Any) -> Recipe:
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    model = find_model("tiny", tmp_path_factory.mktemp("model") / "model")
+    model = tiny_model(tmp_path_factory.mktemp("model") / "model")
     return parts.make_policy(recipe_with(), model, False)
 
 
@@ -98,7 +98,7 @@ def test_samples_are_those_of_a_phase_of_rl_before() -> None:
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_phase_decides_whether_the_vision_tower_is_frozen(tmp_path: Path, frozen: bool) -> None:
-    model = find_model("tiny", tmp_path / "model")
+    model = tiny_model(tmp_path / "model")
     policy: Any = parts.make_policy(recipe_with(), model, frozen)
     assert {each.requires_grad for each in policy.network.model.model.visual.parameters()} == {
         not frozen

@@ -240,6 +240,9 @@ def shortened(recipe: Recipe) -> Iterator[str]:
             ):
                 yield from (f"{prefix}.rollouts.{setting}", str(value))
     yield from ("--evaluation.episodes", "2", "--evaluation.max-tokens", "8")
+    if recipe.model.name == "tiny":
+        episodes = min(recipe.model.tokenizer_episodes, 8)
+        yield from ("--model.tokenizer-episodes", str(episodes))
 
 
 def test_tiny_recipes_but_the_main_job_and_an_ablation_have_an_example() -> None:
