@@ -42,7 +42,7 @@ class ModelConfig:
 
     name: str = "tiny"
     """Checkpoint folder, hub name, or "tiny": a model with random weights, which visenv builds."""
-    tokenizer_episodes: int = 256
+    tokenizer_episodes: int = 128
     """Number of episodes of each player (oracle and random policy) on whose texts the tokenizer of
     a tiny model is trained."""
     device: str = "cpu"

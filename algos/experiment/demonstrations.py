@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -88,6 +88,24 @@ def best_of(episodes: Sequence[Episode], share: float) -> list[Episode]:
             "override `VisEnv.oracle_turn`."
         )
     return [episodes[place] for place in sorted(best)]
+
+
+def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterator[str]:
+    """Yield a warning for each phase of RL in which the policy cannot write a demonstrated turn.
+
+    Args:
+        demonstrations: Encoded episodes, at least one.
+        recipe: The recipe.
+    """
+    segments = [segment for episode in demonstrations for segment in episode.segments]
+    longest = max(span.end - span.start for segment in segments for span in segment.turns)
+    for name, phase in recipe.phases.items():
+        if not phase.is_sft and longest > phase.rollouts.max_tokens:
+            yield (
+                f"A demonstrated turn has {longest} tokens, but phases.{name}.rollouts.max_tokens "
+                f"is {phase.rollouts.max_tokens}, so sampled turns are cut. Set it, and "
+                f"evaluation.max_tokens, to at least {longest}."
+            )
 
 
 def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:

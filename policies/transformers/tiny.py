@@ -72,7 +72,7 @@ class TinyConfig:
     """
 
     architecture: Architecture = "qwen3_vl"
-    vocab_size: int = 640
+    vocab_size: int = 1024
     view_side: int = 96
     patch_size: int = 12
     hidden_size: int = 128

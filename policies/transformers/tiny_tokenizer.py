@@ -49,7 +49,7 @@ PRE_TOKENIZER = (
 )
 """How Qwen's tokenizer splits text before its merges: words with their blank, and single digits."""
 
-EPISODES = 256
+EPISODES = 128
 """Default number of episodes of each player."""
 
 MOST_PIECES = 40
