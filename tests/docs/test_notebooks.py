@@ -38,7 +38,8 @@ def shown(cell: Any) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for output in cell["outputs"]:
         data = output.get("data", {"text/plain": output.get("text")})
-        kind = next((each for each in PICTURES if each in data), "text/plain")
+        kinds = (*PICTURES, "text/markdown")
+        kind = next((each for each in kinds if each in data), "text/plain")
         content = data[kind]
         text = "".join(content) if isinstance(content, list) else content
         where = output.get("name", output["output_type"])
