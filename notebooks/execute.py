@@ -71,7 +71,6 @@ def main() -> None:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             nbformat.write(executed(FOLDER / name, Path(folder)), FOLDER / name)
-        print(f"{name} runs from its first cell to the last")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def train(words: Sequence[str]) -> None:
         ConfigurationError: If both a recipe and an environment are given.
     """
     given = list(words)
-    env = _take_env(given)
+    env = take_env(given)
     if env is not None:
         run_recipe(default_recipe(env, given))
         return
@@ -39,7 +39,7 @@ def train(words: Sequence[str]) -> None:
         run_recipe(read_recipe(path, given))
 
 
-def _take_env(words: list[str]) -> str | None:
+def take_env(words: list[str]) -> str | None:
     """Remove ``--env`` and its value; return the value, or None if there is no such option."""
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")

@@ -332,7 +332,7 @@ id = "{env}"
 options = {{ preset = "tiny" }}
 [model]
 name = "tiny"
-tokenizer_episodes = 8
+tokenizer_episodes = 4
 options = {{ threads = 1 }}
 [phases.warm-up]
 algorithm = "sft"
@@ -349,6 +349,7 @@ max_tokens = 8
 
 
 WARMED_UP = [
+    "--model.tokenizer-episodes", "16",
     "--phases.warm-up.steps", "45",
     "--phases.warm-up.demonstrations.episodes", "12",
     "--phases.warm-up.demonstrations.batch-size", "8",

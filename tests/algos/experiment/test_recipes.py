@@ -216,7 +216,7 @@ def test_training_is_on_the_named_rows_alone(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- tiny models
 
-QUICK = ["zoom_tiny", "arm_thinker_tiny", "visual_arft_search_tiny"]
+QUICK = ["zoom_tiny", "visual_arft_search_tiny"]
 TOKENIZED = [*QUICK, *sorted({*TINY} - {*QUICK, "libero_tiny"})]
 
 
