@@ -154,7 +154,7 @@ def check_arguments(
 def find_model(
     name: str,
     folder: Path,
-    make_env: Callable[[], Env] | Mixture,
+    make_mixture: Callable[[], Mixture],
     *,
     seed: int = 0,
     episodes: int | None = None,
@@ -164,8 +164,8 @@ def find_model(
     Args:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
         folder: The folder in which a tiny model is built, unless it exists.
-        make_env: Makes the environment on whose episodes the tokenizer of a tiny model is trained,
-            or several environments.
+        make_mixture: Makes the environments on whose episodes the tokenizer of a tiny model is
+            trained; called only if a tiny model is built.
         seed: Seed of the weights of a tiny model.
         episodes: Number of these episodes; by default that of the model.
 
@@ -181,7 +181,7 @@ def find_model(
         # The final name is complete.
         partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
         more = {} if episodes is None else {"episodes": episodes}
-        load("model", name)(partial, make_env, seed=seed, **more)
+        load("model", name)(partial, make_mixture(), seed=seed, **more)
         partial.rename(folder)
     return folder
 

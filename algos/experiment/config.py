@@ -109,6 +109,11 @@ class DemonstrationConfig:
             raise ConfigurationError(
                 f"expert_rate must lie between 0 and 1, got {self.expert_rate!r}."
             )
+        if self.player != "oracle" and (self.expert_rate != 1.0 or self.guess or self.look):
+            raise ConfigurationError(
+                "expert_rate, guess and look belong to the oracle, and these demonstrations are "
+                f"played by the {self.player} policy."
+            )
         if not 0 < self.top_share <= 1:
             raise ConfigurationError(
                 f"top_share must be above 0 and at most 1, got {self.top_share!r}."

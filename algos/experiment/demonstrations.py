@@ -11,14 +11,13 @@ import numpy as np
 from visenv.episodes import read_episodes
 from visenv.errors import RunError
 from visenv.policy import TrainablePolicy
-from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.seeding import seeds
 from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
 from ..trainer.episode_sources.samples import SampleOrder
-from .parts import training_mixture
+from .parts import make_player, training_mixture
 from .recipe import Phase, Recipe
 
 _DEMONSTRATIONS, _RL_PHASES = 5, 6
@@ -62,7 +61,7 @@ def find_demonstrations(
         found = [episode for episode in found if episode.reward >= told.min_reward]
         if not found:
             raise RunError(f"No demonstration has a reward of at least {told.min_reward}.")
-    return found if told.top_share == 1 else best_of(found, told.top_share)
+    return best_of(found, told.top_share) if found and told.top_share < 1 else found
 
 
 def best_of(episodes: Sequence[Episode], share: float) -> list[Episode]:
@@ -94,11 +93,12 @@ def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterat
     """Yield a warning for each phase of RL in which the policy cannot write a demonstrated turn.
 
     Args:
-        demonstrations: Encoded episodes, at least one.
+        demonstrations: Encoded episodes.
         recipe: The recipe.
     """
     segments = [segment for episode in demonstrations for segment in episode.segments]
-    longest = max(span.end - span.start for segment in segments for span in segment.turns)
+    turns = [span.end - span.start for segment in segments for span in segment.turns]
+    longest = max(turns, default=0)
     for name, phase in recipe.phases.items():
         if not phase.is_sft and longest > phase.rollouts.max_tokens:
             yield (
@@ -111,12 +111,8 @@ def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterat
 def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
-    options = {}
-    if told.player == "oracle":
-        options = {"expert_rate": told.expert_rate, "guess": told.guess, "look": told.look}
-    player = load("policy", told.player)(**options)
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, player, mixture, seeds(stream, told.episodes))
+    return play_demonstrations(policy, make_player(told), mixture, seeds(stream, told.episodes))
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecut
 
 from ..trainer import Callback, HeldOut
 from ..trainer.trackers import check_trackers
-from .config import EnvironmentConfig, SamplerConfig
+from .config import DemonstrationConfig, EnvironmentConfig, SamplerConfig
 from .recipe import Phase, Recipe
 
 
@@ -166,6 +167,16 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
     return policy
 
 
+def make_player(demonstrations: DemonstrationConfig) -> Policy[Any]:
+    """Return the player of demonstrations: the oracle or the random policy."""
+    told = demonstrations
+    options: dict[str, Any] = {}
+    if told.player == "oracle":
+        options = {"expert_rate": told.expert_rate, "guess": told.guess, "look": told.look}
+    player: Policy[Any] = load("policy", told.player)(**options)
+    return player
+
+
 def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]:
     """Return a baseline of the recipe that wraps a policy."""
     made = load("policy", name)
@@ -213,7 +224,7 @@ def model_of(recipe: Recipe) -> str | Path:
     return find_model(
         recipe.model.name,
         recipe.folder / "model",
-        training_mixture(recipe, first),
+        partial(training_mixture, recipe, first),
         seed=recipe.seed,
         episodes=recipe.model.tokenizer_episodes,
     )

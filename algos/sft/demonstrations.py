@@ -1,4 +1,4 @@
-"""Plays demonstrations with a player, and encodes them for the policy that is trained on them."""
+"""Plays demonstrations, and encodes them for the policy that is trained on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def play_demonstrations(
 
     Args:
         policy: The policy that will learn from the episodes.
-        player: The policy that plays, for example the oracle.
+        player: The policy that plays, for example the oracle or a teacher.
         make_env: A function that creates the environment, or a mixture of environments.
         seeds: The seeds of the resets, at least one.
 

@@ -11,12 +11,18 @@ import pytest
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_id, find_model, held_out_data, settings
 from visenv.registration import load
+from visenv.rollout import Mixture
 from visenv.testing import toy
 
 
 def no_env() -> Any:
     """Fail if an environment is made."""
     raise AssertionError("no environment is needed")
+
+
+def toys() -> Mixture:
+    """Return a mixture of one environment."""
+    return Mixture({"toy": toy.make}, {"toy": 1.0})
 
 
 def test_namespace_may_be_left_out() -> None:
@@ -83,7 +89,7 @@ def test_tiny_model_is_built_once_and_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run" / "model"
-    assert find_model("tiny", folder, toy.make, seed=1, episodes=2) == folder
+    assert find_model("tiny", folder, toys, seed=1, episodes=2) == folder
     weights = folder / "model.safetensors"
     built = weights.read_bytes()
     assert find_model("tiny", folder, no_env, seed=2) == folder
@@ -94,5 +100,5 @@ def test_tiny_model_is_built_once_and_completely(
 
     monkeypatch.setattr("visenv.policies.transformers.tiny.save_processor", die)
     with pytest.raises(KeyboardInterrupt):
-        find_model("tiny", tmp_path / "other", toy.make, episodes=2)
+        find_model("tiny", tmp_path / "other", toys, episodes=2)
     assert not (tmp_path / "other").exists()

@@ -57,6 +57,11 @@ def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
     assert kept == looked
 
 
+def test_options_of_the_oracle_are_refused_for_another_player() -> None:
+    with pytest.raises(ConfigurationError, match=r"to the oracle.*played by the random policy"):
+        recipe_with(player="random", expert_rate=0.5)
+
+
 def rewarded(*rewards: float) -> list[Any]:
     return [SimpleNamespace(reward=reward) for reward in rewards]
 
