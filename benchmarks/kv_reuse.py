@@ -18,12 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import torch
 import transformers
 import tyro
 
-from visenv.policies.transformers import TokenSession, TransformersPolicy, build_tiny
+import visenv  # noqa: F401 - registers the environments
+from visenv.policies.transformers import (
+    TokenSession,
+    TransformersPolicy,
+    build_tiny,
+    collect_texts,
+)
 from visenv.types import Image, Message, Sampling, TurnRequest
 
 QUESTION = "\nWhat colour are the stripes on the sign?"
@@ -129,7 +136,8 @@ def main(
     torch.set_num_threads(threads)
     work = Workload(episodes, turns, tokens, side)
     with tempfile.TemporaryDirectory() as name:
-        folder = build_tiny(Path(name))
+        texts = collect_texts(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), episodes=16)
+        folder = build_tiny(Path(name), texts)
         policy = TransformersPolicy(folder, max_batch=episodes)
         ways = {
             "keys and values kept": lambda: play(policy, work, forget=False),

@@ -11,16 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 import transformers
 from safetensors import safe_open
 from typing_extensions import override
 
+import visenv  # noqa: F401 - registers the environments
 from visenv.policies.tokens.processor import save_processor
-from visenv.policies.transformers import TinyConfig, TransformersPolicy
+from visenv.policies.transformers import (
+    TinyConfig,
+    TransformersPolicy,
+    build_tiny,
+    collect_texts,
+)
 from visenv.policies.transformers.checkpoint import save_model
-from visenv.policies.transformers.tiny import build_tiny
 from visenv.types import Image, ImageSpan, Segment, TurnSpan
 
 SIZES: dict[str, dict[str, dict[str, Any]]] = {
@@ -85,7 +91,8 @@ def build(folder: Path, size: str, *, layers: int | None = None, depth: int | No
     """
     if (folder / "config.json").exists():
         return folder
-    tiny = build_tiny(folder / "tiny", TinyConfig("qwen2_5_vl", patch_size=14))
+    texts = collect_texts(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), episodes=16)
+    tiny = build_tiny(folder / "tiny", texts, TinyConfig("qwen2_5_vl", patch_size=14))
     config = transformers.AutoConfig.from_pretrained(tiny)
     text, vision = config.text_config, config.vision_config
     for part, values in ((text, SIZES[size]["text"]), (vision, SIZES[size]["vision"])):

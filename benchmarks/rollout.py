@@ -36,6 +36,7 @@ import gymnasium as gym
 import numpy as np
 from typing_extensions import override
 
+import visenv  # noqa: F401 - registers the environments
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
@@ -203,7 +204,7 @@ def compare(engine: str, policy: Policy[Any]) -> None:
 
 
 def tiny(name: str, folder: Path, options: dict[str, Any]) -> Policy[Any]:
-    load("model", "tiny")(folder, seed=0)
+    load("model", "tiny")(folder, lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), episodes=16)
     policy: Policy[Any] = load("policy", name)(folder, max_batch=EPISODES, **options)
     return policy
 

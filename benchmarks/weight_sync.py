@@ -24,10 +24,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 import tyro
 
-from visenv.policies.transformers import TinyConfig, TransformersPolicy, build_tiny
+import visenv  # noqa: F401 - registers the environments
+from visenv.policies.transformers import (
+    TinyConfig,
+    TransformersPolicy,
+    build_tiny,
+    collect_texts,
+)
 from visenv.policies.vllm import VLLMPolicy, VLLMServerPolicy
 
 
@@ -142,7 +149,8 @@ def main(
             layers=layers,
             mlp_size=4 * width,
         )
-        run(build_tiny(Path(folder), config), dtype, repeats, apart, lora_rank)
+        texts = collect_texts(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), episodes=16)
+        run(build_tiny(Path(folder), texts, config), dtype, repeats, apart, lora_rank)
 
 
 if __name__ == "__main__":

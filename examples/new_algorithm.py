@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -80,11 +81,16 @@ class Args:
     """Continue the run in the folder."""
 
 
+def make_env() -> gym.Env[Any, str]:
+    """Return an environment."""
+    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
+
+
 def main(args: Args) -> None:
     """Train, and print the command that shows the results."""
     model = args.model or args.folder / "model"
     if not model.exists():
-        load("model", "tiny")(model, seed=args.seed)
+        load("model", "tiny")(model, make_env, seed=args.seed)
     config = TrainerConfig(
         steps=args.steps,
         seed=args.seed,
@@ -97,7 +103,7 @@ def main(args: Args) -> None:
     )
     policy = load("policy", "transformers")(model, threads=args.threads)
     trainer = Trainer(policy, OPO(), config, folder=args.folder, resume=args.resume)
-    trainer.train(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"))
+    trainer.train(make_env)
     print(f"See it all: visenv view {args.folder}")
 
 

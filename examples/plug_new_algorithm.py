@@ -64,7 +64,7 @@ def make_policy(args: Args) -> Any:
     """Return the policy that plays and is trained."""
     model = args.model or args.folder / "model"
     if not model.exists():
-        load("model", "tiny")(model, seed=0)
+        load("model", "tiny")(model, make_env)
     return load("policy", "transformers")(model, threads=1)
 
 

@@ -13,7 +13,9 @@ Without --model, a tiny model with random weights shows that both ways run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,21 +77,23 @@ def config(args: Args, **more: Any) -> GRPOConfig:
     )
 
 
-def tiny(args: Args, kind: str) -> str:
-    """Return the selected model, or a tiny model of the given kind."""
-    folder = args.folder / kind
+def find_model(args: Args, make_env: Callable[[], gym.Env[Any, str]]) -> str:
+    """Return the selected model, or a tiny model for an environment."""
+    folder = args.folder / "model"
     if not args.model and not folder.exists():
-        load("model", kind)(folder, seed=0)
+        load("model", "tiny")(folder, make_env)
     return args.model or str(folder)
 
 
 def ours(args: Args) -> GRPOTrainer:
     """Return a trainer in which visenv plays the episodes, and TRL does everything else."""
+    preset = "scenes" if args.model else "tiny"
+    make_env = partial(gym.make, "visenv/ZoomVQA-v0", preset=preset)
     device = "cuda" if args.cuda else "cpu"
-    policy = load("policy", "transformers")(tiny(args, "tiny"), device=device)
+    policy = load("policy", "transformers")(find_model(args, make_env), device=device)
     return VisenvGRPOTrainer(
         policy,
-        lambda: gym.make("visenv/ZoomVQA-v0", preset="scenes" if args.model else "tiny"),
+        make_env,
         config(args),
         rows(range(10_000)),
         turn_tokens=args.turn_tokens,
@@ -100,7 +104,7 @@ def native(args: Args) -> GRPOTrainer:
     """Return a trainer in which TRL plays, with the class of `environment_factory` as tools."""
     preset = {} if args.model else {"preset": "tiny"}
     environment = environment_factory("visenv/ArmDoc-v0", **preset)
-    name = tiny(args, "tiny-arm")
+    name = find_model(args, partial(gym.make, "visenv/ArmDoc-v0", **preset))
     processor = AutoProcessor.from_pretrained(name)
     if not args.model:  # the template of the tiny model does not support tools
         from trl.chat_template_utils import qwen3_vl_chat_template

@@ -400,6 +400,11 @@ class VisEnv(gym.Env[Observation, str]):
         return self.limits.turns - self.turn
 
     @property
+    def has_oracle(self) -> bool:
+        """Return whether the task overrides `oracle_turn`."""
+        return type(self).oracle_turn is not VisEnv.oracle_turn
+
+    @property
     def has_late_events(self) -> bool:
         """Return whether there are deferred events that have not been logged yet."""
         return bool(self._late)

@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from visenv import old_names
 from visenv.algorithm import Algorithm
 from visenv.credentials import check_no_credentials, variable_of
 from visenv.data.hub_snapshot import pinned
@@ -24,7 +25,7 @@ from visenv.options import split_place
 from visenv.plugins import describe_error
 from visenv.policy import Policy
 from visenv.registration import MODELS, env_spec, load, title_of
-from visenv.rollout import Env
+from visenv.rollout import Env, Mixture
 
 
 def env_id(name: str) -> str:
@@ -150,35 +151,58 @@ def check_arguments(
             )
 
 
-def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
+def find_model(
+    name: str,
+    folder: Path,
+    make_mixture: Callable[[], Mixture],
+    *,
+    seed: int = 0,
+    episodes: int | None = None,
+) -> str | Path:
     """Return a checkpoint by name: a folder or a hub name is returned; a tiny model is built.
 
     Args:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
         folder: The folder in which a tiny model is built, unless it exists.
+        make_mixture: Makes the environments on whose episodes the tokenizer of a tiny model is
+            trained; called only if a tiny model is built.
         seed: Seed of the weights of a tiny model.
+        episodes: Number of these episodes; by default that of the model.
 
     Raises:
+        ConfigurationError: If the name is an old name of a tiny model.
         UnknownNameError: If the name is like that of a tiny model, and no folder has it.
+        RunError: If every episode is aborted.
     """
+    check_model_name(name)
     if name not in MODELS:
-        _check_not_misspelled(name)
         return name
     if not folder.exists():
         # The final name is complete.
         partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
-        load("model", name)(partial, seed=seed)
+        more = {} if episodes is None else {"episodes": episodes}
+        load("model", name)(partial, make_mixture(), seed=seed, **more)
         partial.rename(folder)
     return folder
 
 
-def _check_not_misspelled(name: str) -> None:
-    """Raise an error for a name such as ``tiny-zom``, for which the hub would be asked.
+def check_model_name(name: str) -> None:
+    """Check that a name is not an old or a misspelled name of a tiny model.
+
+    The hub would be asked for such a name.
 
     Raises:
-        UnknownNameError: If the name begins as those of tiny models; suggests the nearest.
+        ConfigurationError: If the name is an old name; the message contains the new one.
+        UnknownNameError: If the name begins as those of tiny models, and no folder has it.
     """
-    if name.startswith("tiny") and "/" not in name and not Path(name).exists():
+    if name in MODELS or "/" in name or Path(name).exists():
+        return
+    if name in old_names.MODELS:
+        raise ConfigurationError(
+            f"There is no model {name!r} any more; write {old_names.MODELS[name]!r}. The tokenizer "
+            "of this model is trained on episodes of the environments of the recipe."
+        )
+    if name.startswith("tiny"):
         raise UnknownNameError("tiny model", name, MODELS)
 
 

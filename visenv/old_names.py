@@ -40,6 +40,11 @@ SECTIONS = {
 COMMANDS = {"rollout": {"episodes": "groups"}}
 """Old names of the options of a command, by the command."""
 
+MODELS = {
+    f"tiny-{family}": "tiny" for family in ("arm", "arft", "mags", "argos", "libero", "embodied")
+}
+"""Old names of tiny models, each with a fixed vocabulary for a family of environments."""
+
 ENV_OPTIONS = {"stage": "preset"}
 """Old names of the options of the environments of visenv."""
 
@@ -92,6 +97,8 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
                 renamed[table] = with_new_env_options(renamed[table])
     if section == "episodes" and isinstance(renamed.get("from"), str):
         renamed["from"] = _EPISODE_SOURCES.get(renamed["from"], renamed["from"])
+    if section == "model" and isinstance(renamed.get("name"), str):
+        renamed["name"] = MODELS.get(renamed["name"], renamed["name"])
     return {
         key: with_new_names(value, key) if isinstance(value, Mapping) else value
         for key, value in renamed.items()

@@ -155,22 +155,6 @@ BASELINE_PROMPTS: dict[str, str] = {
 
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
-    "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
-    "tiny-arft": "visenv.policies.transformers.tiny:tiny_arft",
-    "tiny-mags": "visenv.policies.transformers.tiny:tiny_mags",
-    "tiny-argos": "visenv.policies.transformers.tiny:tiny_argos",
-    "tiny-libero": "visenv.policies.transformers.tiny:tiny_libero",
-    "tiny-embodied": "visenv.policies.transformers.tiny:tiny_embodied",
-}
-
-WORDS: dict[str, str] = {
-    "zoom": "visenv.envs.zoom_vqa.words:WORDS",
-    "arm": "visenv.envs.arm.words:WORDS",
-    "arft": "visenv.envs.arft.words:WORDS",
-    "mags": "visenv.envs.mags.words:WORDS",
-    "argos": "visenv.envs.argos.words:WORDS",
-    "libero": "visenv.envs.libero.words:WORDS",
-    "embodied": "visenv.envs.embodied.words:WORDS",
 }
 
 RECIPES: dict[str, str] = {
@@ -288,7 +272,6 @@ TABLES = {
     "data set": DATA,
     "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
-    "vocabulary": WORDS,
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from visenv.errors import ConfigurationError
+
+from .default_recipe import default_recipe
 from .experiment import run_recipe
 from .files import read_recipe, read_sweep, recipe_path
 from .sweep import run_sweep
@@ -12,23 +15,49 @@ _MAIN_JOB = "zoom_tiny"
 
 
 def train(words: Sequence[str]) -> None:
-    """Run ``visenv train [RECIPE] [--sweep [ARM ...]] [options]``.
+    """Run ``visenv train [RECIPE | --env ENVIRONMENT] [--sweep [ARM ...]] [options]``.
 
     Args:
         words: A recipe, that is a TOML file or the name of a shipped one, and options that change
-            it. Without a recipe: the main job. With ``--sweep`` all arms of the recipe are run, or
-            the arms that follow ``--sweep``.
+            it. With ``--env``, the default recipe for this environment. Without both, the main job.
+            With ``--sweep`` all arms of the recipe are run, or the arms that follow ``--sweep``.
 
     Raises:
-        UnknownNameError: If there is no such recipe or arm.
+        UnknownNameError: If there is no such recipe, environment or arm.
+        ConfigurationError: If both a recipe and an environment are given.
     """
     given = list(words)
+    env = take_env(given)
+    if env is not None:
+        run_recipe(default_recipe(env, given))
+        return
     path = recipe_path(given.pop(0) if given and not given[0].startswith("-") else _MAIN_JOB)
     if "--sweep" in given:
         arms = _take_arms(given)
         run_sweep(*read_sweep(path, given), arms)
     else:
         run_recipe(read_recipe(path, given))
+
+
+def take_env(words: list[str]) -> str | None:
+    """Remove ``--env`` and its value; return the value, or None if there is no such option."""
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if option != "--env":
+            continue
+        left = words[:place] + words[place + (1 if equals else 2) :]
+        if not equals:
+            value = "".join(words[place + 1 : place + 2])
+        if not value or value.startswith("-"):
+            raise ConfigurationError("--env needs the name of an environment, as module:function.")
+        if left and not left[0].startswith("-"):
+            raise ConfigurationError(
+                f"Give either a recipe or --env, got {left[0]!r} and --env {value}. A recipe names "
+                "its own environments."
+            )
+        words[:] = left
+        return value
+    return None
 
 
 def _take_arms(words: list[str]) -> list[str]:

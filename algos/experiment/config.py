@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from visenv.errors import ConfigurationError
 
@@ -41,8 +41,10 @@ class ModelConfig:
     """Describes the model that is trained."""
 
     name: str = "tiny"
-    """Checkpoint folder, hub name, or a tiny model that visenv builds: "tiny" or
-    "tiny-<family>"."""
+    """Checkpoint folder, hub name, or "tiny": a model with random weights, which visenv builds."""
+    tokenizer_episodes: int = 128
+    """Number of episodes of each player (oracle, teacher, random policy) on whose texts the tokenizer of
+    a tiny model is trained."""
     device: str = "cpu"
     """Device of the policy; with accelerate launch, each process has its own GPU."""
     dtype: str = "float32"
@@ -56,8 +58,10 @@ class ModelConfig:
     """Further arguments of the policy (`visenv.policies.transformers.TransformersPolicy`)."""
 
     def __post_init__(self) -> None:
-        if self.lora_rank < 0:
-            raise ConfigurationError(f"lora_rank must be 0 or more, got {self.lora_rank}.")
+        for name, least in (("lora_rank", 0), ("tokenizer_episodes", 1)):
+            if getattr(self, name) < least:
+                given = getattr(self, name)
+                raise ConfigurationError(f"{name} must be {least} or more, got {given}.")
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ class DemonstrationConfig:
     """Describes the episodes of SFT."""
 
     episodes: int = 0
-    """Number of episodes that the oracle or a teacher plays."""
+    """Number of episodes that the player plays."""
+    player: Literal["oracle", "random"] = "oracle"
+    """Policy that plays these episodes unless a `teacher` does. With "random", set `top_share`."""
     teacher: str = ""
     """Name of a teacher (`VisEnv.teachers`), a player with a documented flaw, that plays these
     episodes instead of the oracle; "default" is the first teacher of each task."""
@@ -96,6 +102,9 @@ class DemonstrationConfig:
     as often as RL does. With `min_reward`, this is rejection sampling."""
     min_reward: float | None = None
     """Minimum reward; episodes with a lower reward are left out. None keeps all."""
+    top_share: float = 1.0
+    """Share of the episodes that is kept, 0 to 1: those with the highest rewards, without those
+    that have the lowest reward of all. 1 keeps all."""
     batch_size: int = 64
     """Number of demonstrations in a step."""
 
@@ -104,12 +113,25 @@ class DemonstrationConfig:
             raise ConfigurationError(
                 f"expert_rate must lie between 0 and 1, got {self.expert_rate!r}."
             )
-        of_oracle = self.expert_rate != 1.0 or self.guess
-        of_teacher = self.strength != 1.0 or self.teacher_options
-        if of_oracle if self.teacher else of_teacher:
+        if self.teacher and self.player != "oracle":
             raise ConfigurationError(
-                "expert_rate and guess belong to the oracle, strength and teacher_options to a "
-                f"teacher, and these demonstrations are played by {self.teacher or 'the oracle'}."
+                f"These demonstrations have two players: the teacher {self.teacher!r} and the "
+                f"{self.player} policy."
+            )
+        player = "a teacher" if self.teacher else f"the {self.player} policy"
+        if player != "the oracle policy" and (self.expert_rate != 1.0 or self.guess):
+            raise ConfigurationError(
+                "expert_rate and guess belong to the oracle, and these demonstrations are played "
+                f"by {player}."
+            )
+        if not self.teacher and (self.strength != 1.0 or self.teacher_options):
+            raise ConfigurationError(
+                "strength and teacher_options belong to a teacher, and these demonstrations are "
+                f"played by {player}."
+            )
+        if not 0 < self.top_share <= 1:
+            raise ConfigurationError(
+                f"top_share must be above 0 and at most 1, got {self.top_share!r}."
             )
         if self.episodes < 0 or self.batch_size < 1:
             raise ConfigurationError(

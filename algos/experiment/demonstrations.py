@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -47,7 +48,8 @@ def find_demonstrations(
         phase: The phase of SFT.
 
     Raises:
-        RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`.
+        RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`, or all have
+            the same reward and `top_share` is below 1.
     """
     told = phase.demonstrations
     found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
@@ -55,12 +57,55 @@ def find_demonstrations(
         found += _of_player(policy, recipe, phase)
     if told.samples_of:
         found += _of_policy(policy, recipe, told.samples_of)
-    if told.min_reward is None:
-        return found
-    kept = [episode for episode in found if episode.reward >= told.min_reward]
-    if not kept:
-        raise RunError(f"No demonstration has a reward of at least {told.min_reward}.")
-    return kept
+    if told.min_reward is not None:
+        found = [episode for episode in found if episode.reward >= told.min_reward]
+        if not found:
+            raise RunError(f"No demonstration has a reward of at least {told.min_reward}.")
+    return best_of(found, told.top_share) if found and told.top_share < 1 else found
+
+
+def best_of(episodes: Sequence[Episode], share: float) -> list[Episode]:
+    """Return a share of the episodes: those with the highest rewards, in their order.
+
+    Episodes with the lowest reward of all are left out, even if fewer than the share remain.
+
+    Args:
+        episodes: The episodes, at least one.
+        share: The share, above 0 and at most 1.
+
+    Raises:
+        RunError: If all episodes have the same reward.
+    """
+    lowest = min(episode.reward for episode in episodes)
+    most = max(1, round(share * len(episodes)))
+    by_reward = sorted(range(len(episodes)), key=lambda place: -episodes[place].reward)
+    best = [place for place in by_reward[:most] if episodes[place].reward > lowest]
+    if not best:
+        raise RunError(
+            f"All {len(episodes)} demonstrations have the reward {lowest:.3g}, so none of them is "
+            "better than the others. Play more episodes, give a reward with partial credit, or "
+            "override `VisEnv.oracle_turn`."
+        )
+    return [episodes[place] for place in sorted(best)]
+
+
+def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterator[str]:
+    """Yield a warning for each phase of RL in which the policy cannot write a demonstrated turn.
+
+    Args:
+        demonstrations: Encoded episodes.
+        recipe: The recipe.
+    """
+    segments = [segment for episode in demonstrations for segment in episode.segments]
+    turns = [span.end - span.start for segment in segments for span in segment.turns]
+    longest = max(turns, default=0)
+    for name, phase in recipe.phases.items():
+        if not phase.is_sft and longest > phase.rollouts.max_tokens:
+            yield (
+                f"A demonstrated turn has {longest} tokens, but phases.{name}.rollouts.max_tokens "
+                f"is {phase.rollouts.max_tokens}, so sampled turns are cut. Set it, and "
+                f"evaluation.max_tokens, to at least {longest}."
+            )
 
 
 def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:

@@ -26,7 +26,7 @@ from ..trainer.metrics import read_metrics
 from ..trainer.spread import spread_warnings
 from . import parts
 from .before_after import link_change
-from .demonstrations import find_demonstrations, phase_seed
+from .demonstrations import find_demonstrations, length_warnings, phase_seed
 from .folder import check_folder, claimed, link_shared
 from .held_out_curves import (
     BEFORE,
@@ -193,6 +193,8 @@ class Experiment:
         """Return the demonstrations of a phase of SFT, and measure the time of sampling them."""
         started = time.perf_counter()
         found = find_demonstrations(self.policy, self.recipe, phase)
+        for warning in length_warnings(found, self.recipe):
+            self.console.print(rich_text(f"Warning: phase {name}: {warning}"))
         if phase.demonstrations.samples_of and name not in self.results.sampling_seconds:
             seconds = self.processes.broadcast(time.perf_counter() - started)
             self.results.sampled(name, seconds)

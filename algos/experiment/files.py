@@ -49,19 +49,22 @@ def recipe_path(name: str) -> Path:
     return shipped[name]
 
 
-def read_recipe(path: str | Path, words: Sequence[str] = ()) -> Recipe:
+def read_recipe(
+    path: str | Path, words: Sequence[str] = (), changes: Mapping[str, Any] | None = None
+) -> Recipe:
     """Read a recipe.
 
     Args:
         path: A TOML file. Its keys are the fields of `Recipe`.
         words: Command-line options that override fields, such as ``["--phases.rl.steps", "5"]``.
             ``--data NAME`` sets the data of the only environment.
+        changes: Differences from the file, as tables of the same form; `words` override them.
 
     Raises:
         ConfigurationError: If the file is not TOML, or a field is unknown or has an invalid value.
             The message names the file and the field.
     """
-    table = _read_table(path)
+    table = merged(_read_table(path), changes or {})
     table.pop("sweep", None)
     return _recipe(table, words, str(path))
 
@@ -128,7 +131,7 @@ def _with_words(recipe: Recipe, words: Sequence[str]) -> Recipe:
 
     return tyro.cli(
         Recipe,
-        prog="visenv train RECIPE",
+        prog="visenv train [RECIPE | --env ENVIRONMENT]",
         description=inspect.getdoc(Recipe),
         args=words,
         default=recipe,

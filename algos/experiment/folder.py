@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.errors import RunError
@@ -85,8 +86,35 @@ def check_folder(recipe: Recipe) -> None:
     except WRONG_VALUES as error:
         raise RunError(f"{path} is not the recipe of a run: {error}") from error
     now = json.loads(_as_json(recipe))
-    if changes := differences(before, now):
+    if changes := differences(_with_new_fields(before, now, recipe), now):
         raise RunError(f"{folder} was started with other settings: {'; '.join(changes)}.")
+
+
+def _with_new_fields(saved: Mapping[str, Any], now: Mapping[str, Any], told: Any) -> dict[str, Any]:
+    """Return saved settings with the fields that only the current version of visenv has.
+
+    A field is added if it has its default value, so that a run of an earlier version continues.
+
+    Args:
+        saved: The settings that the run has saved, or a table of them.
+        now: The current settings, JSON-like, or the same table of them.
+        told: The dataclass, or the mapping of names, of which `now` contains the values.
+    """
+    known = told if isinstance(told, Mapping) else vars(told)
+    completed = dict(saved)
+    for name, value in now.items():
+        inner = known[name]
+        if name not in saved:
+            if is_dataclass(told) and inner == _default(told, name):
+                completed[name] = value
+        elif isinstance(saved[name], Mapping) and isinstance(value, Mapping):
+            completed[name] = _with_new_fields(saved[name], value, inner)
+    return completed
+
+
+def _default(told: Any, name: str) -> Any:
+    (found,) = [each for each in fields(told) if each.name == name]
+    return found.default if found.default_factory is MISSING else found.default_factory()
 
 
 def _as_json(recipe: Recipe) -> str:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from visenv.errors import ConfigurationError
 from visenv.evaluation.controls import controlled
 from visenv.makers import (
     check_arguments,
+    check_model_name,
     env_maker,
     find_model,
     held_out_data,
@@ -170,13 +172,15 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
 
 
 def make_player(demonstrations: DemonstrationConfig) -> Policy[Any]:
-    """Return the player of demonstrations: a teacher or the oracle."""
+    """Return the player of demonstrations: a teacher, the oracle, or the random policy."""
     told = demonstrations
-    player: Policy[Any] = (
-        load("policy", "teacher")(told.teacher, told.strength, **told.teacher_options)
-        if told.teacher
-        else load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
-    )
+    player: Policy[Any]
+    if told.teacher:
+        player = load("policy", "teacher")(told.teacher, told.strength, **told.teacher_options)
+    elif told.player == "oracle":
+        player = load("policy", "oracle")(expert_rate=told.expert_rate, guess=told.guess)
+    else:
+        player = load("policy", told.player)()
     return player
 
 
@@ -218,8 +222,19 @@ def make_executor(recipe: Recipe) -> Executor | None:
 
 
 def model_of(recipe: Recipe) -> str | Path:
-    """Return the initial checkpoint; a tiny model is built in the folder of the run."""
-    return find_model(recipe.model.name, recipe.folder / "model", recipe.seed)
+    """Return the initial checkpoint; a tiny model is built in the folder of the run.
+
+    The tokenizer of a tiny model is trained on the environments of the first phase, so that the
+    arms of a sweep have the same tokenizer.
+    """
+    first = next(iter(recipe.phases.values()))
+    return find_model(
+        recipe.model.name,
+        recipe.folder / "model",
+        partial(training_mixture, recipe, first),
+        seed=recipe.seed,
+        episodes=recipe.model.tokenizer_episodes,
+    )
 
 
 def check_parts(recipe: Recipe) -> None:
@@ -229,6 +244,7 @@ def check_parts(recipe: Recipe) -> None:
         ConfigurationError: If a part cannot be created. The message names it.
     """
     _check_no_credentials(recipe)
+    check_model_name(recipe.model.name)
     for name, phase in recipe.phases.items():
         algorithm = make_algorithm(phase.algorithm, phase.algorithm_options)
         if phase.reference and not algorithm.needs_reference:

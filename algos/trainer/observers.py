@@ -13,7 +13,7 @@ from .display import Display
 from .distributed import DistributedContext
 from .evaluation import EvaluationResult
 from .metrics import MetricsLog
-from .spread import spread_warnings
+from .spread import FIRST_STEPS, spread_warnings
 from .trackers import Trackers
 
 
@@ -83,7 +83,7 @@ class Observers:
         self._display.episode(episode)
 
     def step(self, metrics: Mapping[str, float], groups: Sequence[Group]) -> None:
-        """Notify that a step has ended.
+        """Notify that a step has ended, and warn if no group of the first steps had a spread.
 
         Args:
             metrics: The metrics of the step.
@@ -94,6 +94,8 @@ class Observers:
             self._log.write(step, metrics)
             self._trackers.log(step, metrics)
             self._display.step(step, metrics)
+            if step == FIRST_STEPS < self._state.steps:
+                self._warn()
         for callback in self._callbacks:
             callback.on_step_end(self._state, metrics, groups)
 
@@ -119,10 +121,14 @@ class Observers:
         An experiment repeats no warning of a phase: it prints them after its tables.
         """
         if self._processes.first and not self._stage:
-            for warning in spread_warnings(self._state.folder / "metrics.jsonl"):
-                self._display.say(f"Warning: {warning}")
+            self._warn()
         for callback in self._callbacks:
             callback.on_train_end(self._state)
+
+    def _warn(self) -> None:
+        """Warn if no group has had different rewards so far."""
+        for warning in spread_warnings(self._state.folder / "metrics.jsonl"):
+            self._display.say(f"Warning: {warning}")
 
     @property
     def should_stop(self) -> bool:

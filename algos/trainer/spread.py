@@ -1,4 +1,4 @@
-"""Warns at the end of a run in which the rewards of no group differed.
+"""Warns about a run in which the rewards of no group differ: after ten steps, and at its end.
 
 An algorithm that compares the episodes of a group then has no gradient: the run ends as usual, and
 the weights are those of before.
@@ -14,11 +14,15 @@ from .metrics import read_metrics
 ZERO_STD = "groups/zero_std"
 """The metric with the share of groups in which all rewards are equal."""
 
+FIRST_STEPS = 10
+"""Number of steps after which a run without different rewards is reported while it runs."""
+
 _ADVICE = (
-    "Each group had equal rewards, so the policy gradient was 0. Try easier samples (an easier "
-    "preset or data that the model sometimes solves), a higher temperature, more num_generations, "
-    'a reward with partial credit, or demonstrations first (a phase with algorithm = "sft"). '
-    "Look at the episodes to see how they fail: visenv view."
+    "Each group had equal rewards, so the policy gradient was 0. If this is the highest possible "
+    "reward, the task is solved. Otherwise, try easier samples (an easier preset or data that the "
+    "model sometimes solves), a higher temperature, more num_generations, a larger max_tokens, a "
+    'reward with partial credit, or demonstrations first (a phase with algorithm = "sft"). Look at '
+    "the episodes to see how they fail: visenv view."
 )
 
 

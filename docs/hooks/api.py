@@ -22,7 +22,7 @@ GROUPS = {
     "policies": "visenv.policies",
     "algos": "visenv.algos",
 }
-INTERNAL = {"files", "old_names", "private_names", "words"}
+INTERNAL = {"files", "old_names", "private_names"}
 """Modules of the core that are internal."""
 LEFT_OUT = {"cli", "viewer", "envs", "policies", "algos", "recipes", *INTERNAL}
 """Modules without a page in the group of the core.
@@ -67,16 +67,14 @@ def _page(name: str, path: Path) -> str:
     if path.name == "__init__.py":
         for module in sorted(path.parent.rglob("*.py")):
             inner = module.relative_to(path.parent).with_suffix("")
-            if module != path and not _is_internal(name, inner):
+            if module != path and not _is_private(inner):
                 parts.append(f"::: {name}.{'.'.join(inner.parts)}")
     return "\n\n".join(parts) + "\n"
 
 
-def _is_internal(package: str, module: Path) -> bool:
-    """Return whether a module is private, or holds the words of the tiny model of a family."""
-    if any(part.startswith("_") for part in module.parts) or module.name == "private_names":
-        return True
-    return module.name == "words" and package.startswith("visenv.envs.")
+def _is_private(module: Path) -> bool:
+    """Return whether a module has a private name, or lists private names of other packages."""
+    return any(part.startswith("_") for part in module.parts) or module.name == "private_names"
 
 
 def _summary(path: Path) -> str:

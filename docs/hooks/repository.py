@@ -12,6 +12,7 @@ import posixpath
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -102,8 +103,25 @@ def _listing(folder: Path) -> str:
 
 
 def _cells(notebook: str) -> str:
-    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(notebook)["cells"]]
-    return "\n\n".join(_code(text, "python") if kind == "code" else text for kind, text in cells)
+    shown: list[str] = []
+    for cell in json.loads(notebook)["cells"]:
+        text = "".join(cell["source"])
+        shown.append(_code(text, "python") if cell["cell_type"] == "code" else text)
+        shown += filter(None, map(_output, cell.get("outputs", ())))
+    return "\n\n".join(shown)
+
+
+def _output(output: dict[str, Any]) -> str:
+    """Return an output of a cell: a picture, a page in Markdown, or text."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    for kind in ("image/png", "image/webp"):
+        if kind in data:
+            encoded = "".join(data[kind]).replace("\n", "")
+            return f"![output](data:{kind};base64,{encoded})"
+    if "text/markdown" in data:
+        return "".join(data["text/markdown"])
+    text = "".join(data["text/plain"])
+    return _code(text, "text") if text.strip() else ""
 
 
 def _code(text: str, language: str) -> str:

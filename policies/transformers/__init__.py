@@ -4,5 +4,14 @@ from ..tokens.session import TokenSession
 from .lora import LoraSettings
 from .policy import TransformersPolicy
 from .tiny import TinyConfig, build_tiny
+from .tiny_tokenizer import TokenizerTexts, collect_texts
 
-__all__ = ["LoraSettings", "TinyConfig", "TokenSession", "TransformersPolicy", "build_tiny"]
+__all__ = [
+    "LoraSettings",
+    "TinyConfig",
+    "TokenSession",
+    "TokenizerTexts",
+    "TransformersPolicy",
+    "build_tiny",
+    "collect_texts",
+]

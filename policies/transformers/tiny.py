@@ -7,8 +7,8 @@ in the field descriptions.
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,31 +17,13 @@ import torch
 import transformers
 
 from visenv.garbage import heavy_imports
-from visenv.registration import load
-from visenv.words import TokenizerWords
+from visenv.rollout import Env, Mixture
 
 from ..tokens.processor import processor_class, save_processor
 from .checkpoint import save_model
+from .tiny_tokenizer import EPISODES, TokenizerTexts, build_tokenizer, collect_texts
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
-
-CONTROL_TOKENS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|object_ref_start|>",
-    "<|object_ref_end|>",
-    "<|box_start|>",
-    "<|box_end|>",
-    "<|quad_start|>",
-    "<|quad_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|vision_pad|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
-"""Qwen's own special tokens, with their original names."""
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -58,12 +40,6 @@ CHAT_TEMPLATE = """\
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
 """ChatML as in Qwen-VL, without a default system message, because a short context learns faster."""
 
-PRE_TOKENIZER = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""How Qwen's tokenizer splits text before its merges: words with their blank, and single digits."""
-
 
 @dataclass(frozen=True, slots=True)
 class TinyConfig:
@@ -72,8 +48,8 @@ class TinyConfig:
     Attributes:
         architecture: ``"qwen3_vl"`` learns faster, because its vision tower has learned absolute
             positions; that of Qwen2.5-VL has only rotary ones.
-        vocab_size: Tokens of the tokenizer, enough for one token per task word, so that a turn has
-            about 20 tokens.
+        vocab_size: Maximum number of tokens of the tokenizer, enough for one token per word of a
+            task, so that a turn has about 20 tokens.
         view_side: Side of the images, pixels; there is one learned position per patch.
         patch_size: Side of a patch, pixels. Two by two patches are merged into one token, so that a
             view of 96 px has 4 by 4 tokens. A sign is a patch and a half wide.
@@ -92,12 +68,11 @@ class TinyConfig:
             usual 0.02, the patch embeddings dominate them, and locations are not learned in
             hundreds of steps.
         context: Most tokens in a conversation.
-        words: The task whose words are in the tokenizer, a key of `visenv.registration.WORDS`.
         seed: Seed of the weights; it determines the model.
     """
 
     architecture: Architecture = "qwen3_vl"
-    vocab_size: int = 640
+    vocab_size: int = 1024
     view_side: int = 96
     patch_size: int = 12
     hidden_size: int = 128
@@ -112,57 +87,43 @@ class TinyConfig:
     initializer_range: float = 0.05
     position_std: float = 0.5
     context: int = 4096
-    words: str = "zoom"
     seed: int = 0
 
 
-def tiny(folder: Path, seed: int) -> Path:
-    """Write the model of the main job, with weights of that seed, and return its folder."""
-    return build_tiny(folder, TinyConfig(seed=seed))
+def tiny(
+    folder: Path,
+    make_env: Callable[[], Env] | Mixture,
+    seed: int = 0,
+    episodes: int = EPISODES,
+) -> Path:
+    """Write a model of the default sizes for an environment, and return its folder.
+
+    Args:
+        folder: The output folder, which is created if it does not exist.
+        make_env: A function that makes the environment, or several environments.
+        seed: The seed of the weights.
+        episodes: The number of episodes of each player on whose texts the tokenizer is trained.
+
+    Raises:
+        RunError: If every episode is aborted.
+    """
+    return build_tiny(folder, collect_texts(make_env, episodes), TinyConfig(seed=seed))
 
 
-def tiny_arm(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of the ARM environments."""
-    return build_tiny(folder, TinyConfig(words="arm", seed=seed))
-
-
-def tiny_arft(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of the ARFT environments."""
-    return build_tiny(folder, TinyConfig(words="arft", seed=seed))
-
-
-def tiny_mags(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of Mags-RL."""
-    return build_tiny(folder, TinyConfig(words="mags", seed=seed))
-
-
-def tiny_argos(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of the Argos environments."""
-    return build_tiny(folder, TinyConfig(words="argos", seed=seed))
-
-
-def tiny_libero(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of Libero."""
-    return build_tiny(folder, TinyConfig(words="libero", seed=seed))
-
-
-def tiny_embodied(folder: Path, seed: int) -> Path:
-    """Return a model of the same size with the words of the embodied environments."""
-    return build_tiny(folder, TinyConfig(words="embodied", seed=seed))
-
-
-def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
+def build_tiny(folder: Path, texts: TokenizerTexts, config: TinyConfig | None = None) -> Path:
     """Build the model and its processor, and save them as a checkpoint.
 
     Args:
         folder: The output folder, which is created if it does not exist.
+        texts: The texts on which the tokenizer is trained.
         config: The sizes; by default those of the main job.
 
     Returns:
         The folder.
     """
     config = config or TinyConfig()
-    tokenizer = build_tokenizer(config.vocab_size, load("vocabulary", config.words))
+    tokenizer = build_tokenizer(config.vocab_size, texts)
+    tokenizer.chat_template = CHAT_TEMPLATE
     model = build_model(config, tokenizer)
     image_processor = _image_processor(config)
     processor = processor_class(config.architecture)(
@@ -171,46 +132,6 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     save_model(model, folder)
     save_processor(processor, folder)
     return folder
-
-
-def build_tokenizer(vocab_size: int, words: TokenizerWords) -> Any:
-    """Return a `Qwen2Tokenizer` trained on a task's words; the result is deterministic."""
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-
-    trained = Tokenizer(models.BPE())
-    trained.normalizer = normalizers.NFC()
-    trained.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PRE_TOKENIZER), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    trained.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(CONTROL_TOKENS) - len(words.tags),
-        min_frequency=2,
-        show_progress=False,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-    )
-    trained.train_from_iterator(words.corpus(), trainer)
-    learned = json.loads(trained.to_str())["model"]
-    tokenizer = transformers.Qwen2Tokenizer(
-        vocab=learned["vocab"],
-        merges=[tuple(merge) for merge in learned["merges"]],  # type: ignore[misc]
-        unk_token=None,  # type: ignore[arg-type]
-        bos_token=None,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-    )
-    added = [(token, True) for token in CONTROL_TOKENS] + [(tag, False) for tag in words.tags]
-    tokenizer.add_tokens(
-        [
-            transformers.AddedToken(text, special=special, normalized=False)
-            for text, special in added
-        ]
-    )
-    tokenizer.chat_template = CHAT_TEMPLATE
-    return tokenizer
 
 
 @heavy_imports()  # of the modules of the architecture

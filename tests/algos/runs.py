@@ -55,6 +55,7 @@ id = "visenv/ZoomVQA-v0"
 options = {{ preset = "tiny" }}
 [model]
 name = "tiny"
+tokenizer_episodes = 8
 options = {{ threads = 1 }}
 [phases.warm-up]
 algorithm = "sft"

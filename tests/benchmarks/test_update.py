@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 
 from benchmarks.peer_loop import Loop
 from benchmarks.random_vlm import SHAPES, Shape, group
+from tests.tiny_models import tiny_model
 from visenv.policies import transformers as package
 from visenv.policies.transformers import trees
 
@@ -20,12 +21,12 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    config = package.TinyConfig(
-        "qwen2_5_vl", patch_size=14, view_side=112, hidden_size=32, layers=2, heads=4,
-        head_size=8, mlp_size=48, context=4096, vision_hidden_size=32, vision_layers=1,
+    folder = tiny_model(
+        tmp_path_factory.mktemp("model"), architecture="qwen2_5_vl", patch_size=14,
+        view_side=112, hidden_size=32, layers=2, heads=4, head_size=8, mlp_size=48,
+        context=4096, vision_hidden_size=32, vision_layers=1,
         vision_heads=2, vision_mlp_size=48,
     )  # fmt: skip
-    folder: Path = package.build_tiny(tmp_path_factory.mktemp("model"), config)
     return package.TransformersPolicy(folder, threads=1, freeze_vision=True, max_pixels=448 * 448)
 
 

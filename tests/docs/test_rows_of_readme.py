@@ -12,7 +12,8 @@ from tests.visenv.data.row_files import photo, row, write_lines
 from visenv.cli import main
 
 SMALL = [
-    *("--model.name", "tiny", "--model.device", "cpu", "--model.dtype", "float32"),
+    *("--model.name", "tiny", "--model.tokenizer-episodes", "4"),
+    *("--model.device", "cpu", "--model.dtype", "float32"),
     *("--environments.rows.options.preset", "tiny", "--evaluation.max-tokens", "16"),
     *("--phases.rl.steps", "200", "--phases.rl.rollouts.max-tokens", "16"),
     *("--phases.rl.rollouts.prompts-per-step", "1", "--phases.rl.rollouts.num-generations", "2"),

@@ -60,13 +60,10 @@ def test_site_has_an_api_page_of_each_module_of_the_core(site: Path) -> None:
 
 def test_site_has_no_api_page_of_internal_modules(site: Path) -> None:
     index = (site / "api/index.html").read_text(encoding="utf-8")
-    internal = ("visenv.files", "visenv.old_names", "visenv.private_names", "visenv.words")
+    internal = ("visenv.files", "visenv.old_names", "visenv.private_names")
     assert not [name for name in internal if f"{name}.html" in index]
-    assert 'id="visenv.envs.mags.words' not in (site / "api/visenv.envs.mags.html").read_text()
     trainer = (site / "api/visenv.algos.trainer.html").read_text(encoding="utf-8")
     assert 'id="visenv.algos.trainer.private_names' not in trainer
-    search = (site / "api/visenv.search.html").read_text(encoding="utf-8")
-    assert 'id="visenv.search.words' in search  # an engine, not the words of a tiny model
 
 
 def test_site_links_lead_to_files_and_headings_that_exist(site: Path) -> None:

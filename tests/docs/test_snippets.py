@@ -74,9 +74,14 @@ def check_command(name: str, words: list[str]) -> None:
 
 
 def check_train(words: list[str]) -> None:
+    from visenv.algos.experiment.command import take_env
+    from visenv.algos.experiment.default_recipe import DEFAULT_RECIPE
     from visenv.algos.experiment.files import read_recipe, read_sweep, recipe_path
 
     given = list(words)
+    if take_env(given) is not None:
+        read_recipe(recipe_path(DEFAULT_RECIPE), given)
+        return
     recipe = given.pop(0) if given and not given[0].startswith("-") else "zoom_tiny"
     if recipe.endswith(".toml") and not Path(recipe).exists():
         recipe = "zoom_tiny"  # a file that the reader makes

@@ -11,6 +11,7 @@ import pytest
 
 from tests.environments import few
 from tests.programs import load_program, run_python
+from tests.tiny_models import tiny_model
 from visenv.registration import load
 from visenv.rollout import Collector
 from visenv.types import Episode, Sampling, Turn
@@ -40,7 +41,7 @@ def test_episodes_worse_than_the_group_teach_nothing(example: ModuleType) -> Non
 def test_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -> None:
     import torch
 
-    policy = load("policy", "transformers")(load("model", "tiny")(tmp_path, seed=0), threads=1)
+    policy = load("policy", "transformers")(tiny_model(tmp_path), threads=1)
     collector = Collector(example.make_env, policy, Sampling(max_tokens=6))
     ((episode,),) = collector.groups([0])
     inputs = example.tensors(episode, policy)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.programs import load_program, run_python
-from visenv.registration import load
+from tests.tiny_models import tiny_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_verl.py"
 
@@ -67,7 +67,7 @@ def test_verl_reads_the_files_and_plays_a_row(
     from verl.utils.config import validate_config
     from verl.utils.dataset.rl_dataset import RLHFDataset
 
-    model: Path = load("model", "tiny")(tmp_path / "model", seed=0)
+    model = tiny_model(tmp_path / "model")
     overrides = _run(tmp_path / "files", str(model))[3:]
     with initialize_config_module("verl.trainer.config", version_base=None):
         config = compose("ppo_trainer", overrides)

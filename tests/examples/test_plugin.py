@@ -170,7 +170,8 @@ class Noisy(gym.RewardWrapper):  # a model with random weights earns nothing to 
         return reward + rng.random()
 
 
-policy = load("policy", "transformers")(load("model", "tiny")(Path("model"), seed=0), threads=1)
+model = load("model", "tiny")(Path("model"), make_cards, episodes=8)
+policy = load("policy", "transformers")(model, threads=1)
 before = {{name: weight.clone() for name, weight in policy.network.model.state_dict().items()}}
 rollouts = RolloutConfig(prompts_per_step=1, num_generations=2, max_tokens=8)
 optimization = OptimizationConfig(learning_rate=1e-3)

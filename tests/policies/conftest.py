@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.types import Image, Message, Reply, Sampling, TurnRequest, Video, Visual
 
 if TYPE_CHECKING:
@@ -79,18 +80,13 @@ def talk() -> Talk:
 
 @pytest.fixture(scope="session")
 def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from visenv.policies.transformers import TinyConfig, build_tiny
-
-    config = TinyConfig(patch_size=8, view_side=64)
-    return build_tiny(tmp_path_factory.mktemp("qwen3"), config)
+    return tiny_model(tmp_path_factory.mktemp("qwen3"), patch_size=8, view_side=64)
 
 
 @pytest.fixture(scope="session")
 def qwen2_5_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from visenv.policies.transformers import TinyConfig, build_tiny
-
-    config = TinyConfig("qwen2_5_vl", patch_size=14, view_side=112)
-    return build_tiny(tmp_path_factory.mktemp("qwen2_5"), config)
+    folder = tmp_path_factory.mktemp("qwen2_5")
+    return tiny_model(folder, architecture="qwen2_5_vl", patch_size=14, view_side=112)
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_id, find_model, held_out_data, settings
 from visenv.registration import load
+from visenv.rollout import Mixture
+from visenv.testing import toy
+
+
+def no_env() -> Any:
+    """Fail if an environment is made."""
+    raise AssertionError("no environment is needed")
+
+
+def toys() -> Mixture:
+    """Return a mixture of one environment."""
+    return Mixture({"toy": toy.make}, {"toy": 1.0})
 
 
 def test_namespace_may_be_left_out() -> None:
@@ -41,7 +55,7 @@ def test_sets_with_splits_are_distinguished_from_those_without() -> None:
 
 
 def test_checkpoint_is_its_own_name(tmp_path: Path) -> None:
-    assert find_model("Qwen/Qwen2.5-VL-3B-Instruct", tmp_path / "model") == (
+    assert find_model("Qwen/Qwen2.5-VL-3B-Instruct", tmp_path / "model", no_env) == (
         "Qwen/Qwen2.5-VL-3B-Instruct"
     )
     assert not any(tmp_path.iterdir())
@@ -49,8 +63,17 @@ def test_checkpoint_is_its_own_name(tmp_path: Path) -> None:
 
 def test_misspelled_tiny_model_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"no tiny model called 'tiny-zom'.*Did you mean"):
-        find_model("tiny-zom", tmp_path / "model")
-    assert find_model("lab/tiny-zom", tmp_path / "model") == "lab/tiny-zom"
+        find_model("tiny-zom", tmp_path / "model", no_env)
+    assert find_model("lab/tiny-zom", tmp_path / "model", no_env) == "lab/tiny-zom"
+
+
+@pytest.mark.parametrize("name", ["tiny-arm", "tiny-embodied"])
+def test_old_name_of_a_tiny_model_is_refused_with_the_new_one(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"no model '{name}' any more; write 'tiny'"):
+        find_model(name, tmp_path / "model", no_env)
+    (tmp_path / name).mkdir()  # a folder of that name is a checkpoint
+    with contextlib.chdir(tmp_path):
+        assert find_model(name, tmp_path / "model", no_env) == name
 
 
 def test_names_are_suggested_without_regard_to_case_namespace_and_version() -> None:
@@ -66,10 +89,10 @@ def test_tiny_model_is_built_once_and_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run" / "model"
-    assert find_model("tiny", folder, seed=1) == folder
+    assert find_model("tiny", folder, toys, seed=1, episodes=2) == folder
     weights = folder / "model.safetensors"
     built = weights.read_bytes()
-    assert find_model("tiny", folder, seed=2) == folder
+    assert find_model("tiny", folder, no_env, seed=2) == folder
     assert weights.read_bytes() == built
 
     def die(*_: object) -> None:
@@ -77,5 +100,5 @@ def test_tiny_model_is_built_once_and_completely(
 
     monkeypatch.setattr("visenv.policies.transformers.tiny.save_processor", die)
     with pytest.raises(KeyboardInterrupt):
-        find_model("tiny", tmp_path / "other")
+        find_model("tiny", tmp_path / "other", toys, episodes=2)
     assert not (tmp_path / "other").exists()

@@ -23,6 +23,7 @@ OLD: dict[str, Any] = {
         },
         "mine": {"id": "cards/Cards-v0", "options": {"stage": 2}},
     },
+    "model": {"name": "tiny-arm", "options": {"name": "tiny-arm"}},
     "phases": {
         "rl": {
             "algorithm_options": {"kl_weight": 0.04},
@@ -47,6 +48,7 @@ NEW: dict[str, Any] = {
         },
         "mine": {"id": "cards/Cards-v0", "options": {"stage": 2}},
     },
+    "model": {"name": "tiny", "options": {"name": "tiny-arm"}},
     "phases": {
         "rl": {
             "algorithm_options": {"kl_coef": 0.04},

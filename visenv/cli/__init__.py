@@ -26,10 +26,11 @@ _OWN_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 _TRAIN_HELP = """\
-usage: visenv train [RECIPE] [--<field of the recipe> VALUE …]
+usage: visenv train [RECIPE | --env ENVIRONMENT] [--<field of the recipe> VALUE …]
 
 Train a model by a recipe: phases, evaluation, controls, report. RECIPE is the name of a recipe of
-visenv, such as zoom_tiny, or a TOML file.
+visenv, such as zoom_tiny, or a TOML file. With --env, a default recipe trains a tiny model on the
+environment: an id, or module:function for your own one.
 
 The options are the fields of the recipe, such as --phases.rl.steps 100. They are listed here if the
 packages for training are installed: pip install 'visenv[train]'."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from tests.tiny_models import tiny_model
 from visenv.errors import ServiceError
-from visenv.registration import load
 from visenv.types import Image, Message, Sample, StepResult, TurnRequest, TurnTaken, Video
 
 TURNS = 2
@@ -86,5 +86,4 @@ def pictures() -> Any:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = load("model", "tiny")(tmp_path_factory.mktemp("model") / "tiny", seed=0)
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("model") / "tiny")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.algos.distributed.launching import launch, require_two_who_sampled_alike
-from visenv.registration import load
+from tests.tiny_models import tiny_model
 
 pytestmark = [
     pytest.mark.component("accelerate", "deepspeed", "torch", "transformers", "vllm"),
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.mark.soak
 def test_zero_3_beside_engines_within_its_processes(tmp_path: Path) -> None:
-    model = load("model", "tiny")(tmp_path / "tiny", seed=0)
+    model = tiny_model(tmp_path / "tiny")
     run = tmp_path / "run"
     done = launch("ZeRO-3", Path(__file__).with_name("sampling.py"), model, run)
     require_two_who_sampled_alike(done, run)

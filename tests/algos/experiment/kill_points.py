@@ -21,6 +21,7 @@ from visenv.registration import load
 
 WORDS = [
     "--name", "job", "--no-controls", "--model.options.threads", "1",
+    "--model.tokenizer-episodes", "2",
     "--phases.warm-up.steps", "2",
     "--phases.warm-up.demonstrations.episodes", "2",
     "--phases.warm-up.demonstrations.batch-size", "2",

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.algos.experiment import Recipe, parts, read_recipe, recipe_path
-from visenv.algos.experiment.demonstrations import find_demonstrations, phase_seed
+from visenv.algos.experiment.demonstrations import (
+    best_of,
+    find_demonstrations,
+    length_warnings,
+    phase_seed,
+)
 from visenv.algos.trainer.episode_sources.samples import SampleOrder
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
-from visenv.makers import find_model
 from visenv.rollout import Collector
 
 pytestmark = pytest.mark.component("torch", "transformers")
@@ -37,7 +43,7 @@ def recipe_with(**changes: Any) -> Recipe:
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    model = find_model("tiny", tmp_path_factory.mktemp("model") / "model")
+    model = tiny_model(tmp_path_factory.mktemp("model") / "model")
     return parts.make_policy(recipe_with(), model, False)
 
 
@@ -49,6 +55,48 @@ def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
     recipe = recipe_with(episodes=24, min_reward=2.0)
     kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     assert kept == right
+
+
+def test_options_of_the_oracle_are_refused_for_another_player() -> None:
+    with pytest.raises(ConfigurationError, match=r"to the oracle.*played by the random policy"):
+        recipe_with(player="random", expert_rate=0.5)
+
+
+def rewarded(*rewards: float) -> list[Any]:
+    return [SimpleNamespace(reward=reward) for reward in rewards]
+
+
+def test_top_share_keeps_the_best_in_their_order() -> None:
+    played = rewarded(0.2, 1.0, 0.0, 0.6, 0.8)
+    assert [each.reward for each in best_of(played, 0.4)] == [1.0, 0.8]
+    assert [each.reward for each in best_of(played, 0.6)] == [1.0, 0.6, 0.8]
+
+
+def test_top_share_leaves_out_the_lowest_reward() -> None:
+    assert [each.reward for each in best_of(rewarded(0, 0, 1, 0), 0.75)] == [1]
+    assert [each.reward for each in best_of(rewarded(*[0.0] * 99, 0.5), 0.001)] == [0.5]
+    with pytest.raises(RunError, match=r"All 3 demonstrations have the reward 0\.5.*oracle_turn"):
+        best_of(rewarded(0.5, 0.5, 0.5), 0.5)
+
+
+def test_random_player_and_its_best_episodes_are_demonstrations(policy: Any) -> None:
+    recipe = recipe_with(episodes=24, player="random", min_reward=None)
+    every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
+    recipe = recipe_with(episodes=24, player="random", min_reward=None, top_share=0.25)
+    kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
+    assert 0 < len(kept) <= round(len(every) / 4)
+    left = [episode for episode in every if episode not in kept]
+    assert min(each.reward for each in kept) >= max(each.reward for each in left)
+
+
+def test_turn_that_does_not_fit_into_max_tokens_is_reported(policy: Any) -> None:
+    recipe = recipe_with(episodes=4, min_reward=None)
+    found = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
+    texts = [turn.text.removeprefix(turn.request.prefill) for turn in found[0].turns]
+    longest = max(len(policy.codec.vocabulary.encode(text)) + 1 for text in texts)  # and the end
+    (warning,) = length_warnings(found[:1], recipe)  # rejection sampling has 28 tokens
+    assert f"turn has {longest} tokens" in warning
+    assert "phases.rl.rollouts.max_tokens is 4" in warning
 
 
 def test_filter_that_keeps_nothing_is_reported(policy: Any) -> None:
@@ -98,7 +146,7 @@ def test_samples_are_those_of_a_phase_of_rl_before() -> None:
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_phase_decides_whether_the_vision_tower_is_frozen(tmp_path: Path, frozen: bool) -> None:
-    model = find_model("tiny", tmp_path / "model")
+    model = tiny_model(tmp_path / "model")
     policy: Any = parts.make_policy(recipe_with(), model, frozen)
     assert {each.requires_grad for each in policy.network.model.model.visual.parameters()} == {
         not frozen

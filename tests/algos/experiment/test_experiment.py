@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ LABELS = [
     "rejection-sampling (control)",
 ]
 SMALLEST = [
-    "--name", "job", "--model.options.threads", "1",
+    "--name", "job", "--model.options.threads", "1", "--model.tokenizer-episodes", "16",
     "--phases.warm-up.steps", "2",
     "--phases.warm-up.demonstrations.episodes", "4",
     "--phases.warm-up.demonstrations.batch-size", "2",
@@ -79,6 +80,49 @@ def test_run_writes_all_it_promises(finished: Path) -> None:
     assert list(results(finished)["scores"]) == LABELS
     assert len(list((folder / "evaluation").glob("*/scenes.jsonl"))) == len(LABELS)
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tokenizer_is_saved_with_the_model_and_with_each_checkpoint(finished: Path) -> None:
+    folder = finished / "job"
+    tokenizer = (folder / "model" / "tokenizer.json").read_bytes()
+    saved = [*folder.glob("*/checkpoints/*/policy/tokenizer.json")]
+    assert len(saved) == 4
+    assert all(path.read_bytes() == tokenizer for path in saved)
+
+
+def test_tokenizer_depends_on_the_environments_and_not_on_the_seed(
+    finished: Path, tmp_path: Path
+) -> None:
+    from visenv.algos.experiment import parts, read_recipe, recipe_path
+
+    def built(name: str, *words: str) -> Path:
+        given = [*SMALLEST, "--runs", str(tmp_path / name), *words]
+        return Path(parts.model_of(read_recipe(recipe_path("zoom_tiny"), given)))
+
+    other_seed = built("seed", "--seed", "3")
+    other_rl = built("rl", "--phases.rl.options.reward", "outcome")
+    other_env = built("env", "--environments.scenes.options.preset", "scenes")
+    tokenizer = (finished / "job" / "model" / "tokenizer.json").read_bytes()
+    found = [each / "tokenizer.json" for each in (other_seed, other_rl, other_env)]
+    assert [path.read_bytes() == tokenizer for path in found] == [True, True, False]
+    weights = "model.safetensors"
+    first = (finished / "job" / "model" / weights).read_bytes()
+    assert (other_rl / weights).read_bytes() == first != (other_seed / weights).read_bytes()
+
+
+def test_run_of_an_earlier_version_lacks_new_fields_and_resumes(
+    finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished / "job", tmp_path / "job")
+    path = tmp_path / "job" / "recipe.json"
+    saved = json.loads(path.read_text())
+    del saved["phases"]["warm-up"]["demonstrations"]["top_share"]  # has its default value
+    path.write_text(json.dumps(saved))
+    train(tmp_path, "--resume")
+    del saved["model"]["tokenizer_episodes"]  # has another value than the default
+    path.write_text(json.dumps(saved))
+    with pytest.raises(RunError, match=r"model\.tokenizer_episodes was None and is 16"):
+        train(tmp_path, "--resume")
 
 
 def test_controls_are_evaluated_on_the_weights_of_rl(finished: Path) -> None:
@@ -218,6 +262,7 @@ def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
         (["--environments.scenes.data", "textvqa:nowhere"], Exception, "nowhere"),
         (["--evaluation.controls", "no_tol"], UnknownNameError, "no_tool"),
         (["--sampler.name", "vlm"], UnknownNameError, "vllm"),
+        (["--model.name", "tiny-arm"], ConfigurationError, "write 'tiny'"),
         (["--phases.warm-up.demonstrations.files", "gone.jsonl"], ConfigurationError, "gone.jsonl"),
         (["--model.name", "/no/such/model"], Exception, "model"),
         (["--model.options.thread", "1"], ConfigurationError, "thread"),
@@ -287,22 +332,14 @@ def test_vllm_samples_in_place_of_the_policy(
 
 # ---------------------------------------------------------------------- every environment
 
-MODELS = {
-    "ZoomVQA": "tiny",
-    "Arm": "tiny-arm",
-    "Arft": "tiny-arft",
-    "Mags": "tiny-mags",
-    "Argos": "tiny-argos",
-    "House": "tiny-embodied",
-    "EB": "tiny-embodied",
-}
 SHORT = """
 name = "job"
 [environments.task]
 id = "{env}"
 options = {{ preset = "tiny" }}
 [model]
-name = "{model}"
+name = "tiny"
+tokenizer_episodes = 4
 options = {{ threads = 1 }}
 [phases.warm-up]
 algorithm = "sft"
@@ -319,6 +356,7 @@ max_tokens = 8
 
 
 WARMED_UP = [
+    "--model.tokenizer-episodes", "16",
     "--phases.warm-up.steps", "45",
     "--phases.warm-up.demonstrations.episodes", "12",
     "--phases.warm-up.demonstrations.batch-size", "8",
@@ -336,10 +374,8 @@ WARMED_UP = [
 
 def train_on(env: str, runs: Path, *words: str) -> Path:
     """Train a tiny model on an environment by the command, and return the folder of the run."""
-    name = env.partition("/")[2]
-    model = next(made for begin, made in MODELS.items() if name.startswith(begin))
     recipe = runs / "short.toml"
-    recipe.write_text(SHORT.format(env=env, model=model))
+    recipe.write_text(SHORT.format(env=env))
     assert main(["train", str(recipe), "--runs", str(runs), *words]) == 0
     assert list(results(runs)["scores"]) == ["before training", "after warm-up", "after rl"]
     return runs / "job"
@@ -372,7 +408,7 @@ def weights(folder: Path, phase: str, step: int) -> bytes:
 def test_mixture_trains_on_each_environment(tmp_path: Path) -> None:
     recipe = tmp_path / "mixture.toml"
     recipe.write_text(
-        SHORT.format(env="visenv/ArmZoom-v0", model="tiny-arm")
+        SHORT.format(env="visenv/ArmZoom-v0")
         + '[environments.constraints]\nid = "ArmIF-v0"\noptions = { preset = "tiny" }\n'
     )
     words = ["--phases.rl.rollouts.prompts_per_step", "12"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,9 @@ from visenv.algos.experiment.parts import training_mixture
 from visenv.algos.experiment.recipe import Phase
 from visenv.algos.experiment.sweep import shared_by_arm
 from visenv.makers import make_algorithm
+from visenv.policies.transformers import TinyConfig, collect_texts
+from visenv.registration import load
+from visenv.rollout import Collector, EpisodeSpec
 
 pytestmark = [
     pytest.mark.component("torch", "transformers", "tensorboard"),
@@ -210,6 +214,30 @@ def test_training_is_on_the_named_rows_alone(tmp_path: Path) -> None:
     ]
 
 
+# ---------------------------------------------------------------------- tiny models
+
+QUICK = ["zoom_tiny", "visual_arft_search_tiny"]
+TOKENIZED = [*QUICK, *sorted({*TINY} - {*QUICK, "libero_tiny"})]
+
+
+@pytest.mark.parametrize("name", few(TOKENIZED, len(QUICK)))
+def test_oracles_turns_fit_into_the_tokens_of_a_turn(name: str) -> None:
+    from visenv.policies.transformers.tiny_tokenizer import build_tokenizer
+
+    recipe = recipe_of(name)
+    mixture = training_mixture(recipe, next(iter(recipe.phases.values())))
+    tokenizer = build_tokenizer(TinyConfig().vocab_size, collect_texts(mixture, 24))
+    longest = 0
+    for make_env in mixture.make_envs.values():
+        with closing(Collector(make_env, load("policy", "oracle")())) as collector:
+            played = collector.episodes([EpisodeSpec(seed) for seed in range(12)])
+        turns = [turn for episode in played for turn in episode.turns]
+        said = [turn.text.removeprefix(turn.request.prefill) for turn in turns]
+        longest = max(longest, *(len(tokenizer.encode(text)) for text in said))
+    limits = [phase.rollouts.max_tokens for phase in recipe.phases.values() if not phase.is_sft]
+    assert longest < min(*limits, recipe.evaluation.max_tokens)  # and the end of the turn
+
+
 # ---------------------------------------------------------------------- runs
 
 EXAMPLES = {
@@ -240,6 +268,9 @@ def shortened(recipe: Recipe) -> Iterator[str]:
             ):
                 yield from (f"{prefix}.rollouts.{setting}", str(value))
     yield from ("--evaluation.episodes", "2", "--evaluation.max-tokens", "8")
+    if recipe.model.name == "tiny":
+        episodes = min(recipe.model.tokenizer_episodes, 8)
+        yield from ("--model.tokenizer-episodes", str(episodes))
 
 
 def test_tiny_recipes_but_the_main_job_and_an_ablation_have_an_example() -> None:

@@ -9,6 +9,7 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.tiny_models import tiny_model
 from visenv.algos.trainer.episode_sources import RolloutSource
 from visenv.algos.trainer.journal import EpisodeJournal
 from visenv.registration import load
@@ -20,8 +21,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = load("model", "tiny")(tmp_path_factory.mktemp("model") / "tiny", seed=0)
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def _make_env() -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.errors import PolicyError
 
 pytestmark = pytest.mark.component("torch")
@@ -119,7 +120,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     from visenv.rollout import Collector
     from visenv.types import Sampling
 
-    model = load("model", "tiny")(tmp_path, seed=0)
+    model = tiny_model(tmp_path)
     optimization = OptimizationConfig(
         learning_rate=0.01, tokens_per_batch=300, old_logprobs=old_logprobs, num_minibatches=2
     )
@@ -165,7 +166,7 @@ def test_packed_row_in_pinned_memory_is_the_same(
     from visenv.rollout import Collector
     from visenv.types import Sampling
 
-    policy = load("policy", "transformers")(load("model", "tiny")(tmp_path, seed=0), threads=1)
+    policy = load("policy", "transformers")(tiny_model(tmp_path), threads=1)
     collector = Collector(
         lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"), policy, Sampling(max_tokens=6)
     )

@@ -10,6 +10,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos.runs import metrics
+from tests.tiny_models import tiny_model
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
@@ -21,8 +22,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = load("model", "tiny")(tmp_path_factory.mktemp("model") / "tiny", seed=0)
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def _make_env() -> Any:

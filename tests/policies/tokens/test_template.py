@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiny_models import tiny_texts
 from visenv.errors import PolicyError
 from visenv.types import Episode, FinishReason, Message, Turn, TurnRequest
 
@@ -18,13 +19,17 @@ pytest.importorskip("transformers")
 
 from visenv.policies.tokens import template
 from visenv.policies.tokens import vocabulary as vocabulary_module
-from visenv.policies.transformers import tiny
-from visenv.registration import load
+from visenv.policies.transformers.tiny import CHAT_TEMPLATE
+from visenv.policies.transformers.tiny_tokenizer import CONTROL_TOKENS, build_tokenizer
 
 if TYPE_CHECKING:
     from visenv.policies.tokens.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.component("torch", "transformers")
+
+NAMES = ("think", "tool", "answer", "result", "image_name")
+TAGS = [f"<{slash}{name}>" for name in NAMES for slash in ("", "/")]
+"""The tags of ZoomVQA."""
 
 
 def spoken(messages: tuple[Message, ...], text: str, prefix: str = "") -> Turn:
@@ -109,7 +114,7 @@ def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk:
 @pytest.mark.attack(
     "policies: text that looks like a result, a tag or a control token does nothing"
 )
-@pytest.mark.parametrize("control", tiny.CONTROL_TOKENS)
+@pytest.mark.parametrize("control", CONTROL_TOKENS)
 def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control: str) -> None:
     """Check control tokens in a question, a tool's result, and an oracle's turn."""
     hostile = f"x{control}y {control}"
@@ -132,7 +137,7 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    tokenizer = tiny.build_tokenizer(512, load("vocabulary", "zoom"))
+    tokenizer = build_tokenizer(512, tiny_texts())
     # Real Qwen tokenizers have tokens that look like control tokens but are not marked special.
     tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
     built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
@@ -142,8 +147,8 @@ def vocabulary() -> Vocabulary:
 TEXTS = st.lists(
     st.sampled_from(
         [
-            *tiny.CONTROL_TOKENS,
-            *load("vocabulary", "zoom").tags,
+            *CONTROL_TOKENS,
+            *TAGS,
             "<|fim_prefix|>",
             "<|repo_name|>",
             "<|im_",
@@ -164,7 +169,7 @@ def test_text_never_becomes_a_control_token(vocabulary: Vocabulary, text: str) -
 
 
 def test_tags_are_one_token_each(vocabulary: Vocabulary) -> None:
-    for tag in load("vocabulary", "zoom").tags:
+    for tag in TAGS:
         assert len(vocabulary.encode(tag)) == 1
 
 
@@ -176,7 +181,9 @@ def test_look_alikes_are_banned_too(vocabulary: Vocabulary) -> None:
     banned = vocabulary.banned(vocabulary.control["<|im_end|>"])
     assert banned[vocabulary.control["<|fim_prefix|>"]]
     assert not banned[vocabulary.control["<|im_end|>"]]
-    # The vocabulary has 512 tokens, and 2 are added here; rows 514 to 575 pad the model's head.
+    # The vocabulary has at most 512 tokens, and 2 are added here; the other rows pad the head.
+    known = len(vocabulary.control) + int((~banned).sum()) - 1  # the end of a turn is in both
+    assert known <= 514
     assert banned[514:].all()
     assert not banned[vocabulary.encode("</think>")].any()
 
@@ -193,8 +200,8 @@ def test_tokenizer_that_is_not_byte_level_is_refused() -> None:
 
 
 def broken(old: str, new: str) -> str:
-    assert old in tiny.CHAT_TEMPLATE
-    return str(tiny.CHAT_TEMPLATE).replace(old, new)
+    assert old in CHAT_TEMPLATE
+    return CHAT_TEMPLATE.replace(old, new)
 
 
 STRIPS = broken(
@@ -243,7 +250,7 @@ def test_default_system_message_is_rendered_once(
     default = (
         "{%- if messages[0].role != 'system' -%}<|im_start|>system\nHelp.<|im_end|>\n{% endif -%}"
     )
-    monkeypatch.setattr(qwen3.codec.processor, "chat_template", default + tiny.CHAT_TEMPLATE)
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", default + CHAT_TEMPLATE)
     chat = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
     decode = qwen3.codec.processor.tokenizer.decode
     asked = [Message("user", ("hi",))]

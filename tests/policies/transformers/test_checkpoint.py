@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.errors import ConfigurationError, PolicyError, RunError
 
 torch = pytest.importorskip("torch")
@@ -27,9 +27,8 @@ def state(policy: Any) -> dict[str, Any]:
 
 
 def test_tiny_model_is_seeded(qwen3_folder: Path, tmp_path: Path) -> None:
-    config = package.TinyConfig(patch_size=8, view_side=64)
-    package.build_tiny(tmp_path / "again", config)
-    package.build_tiny(tmp_path / "other", replace(config, seed=1))
+    tiny_model(tmp_path / "again", patch_size=8, view_side=64)
+    tiny_model(tmp_path / "other", patch_size=8, view_side=64, seed=1)
     for file in ("model.safetensors", "tokenizer.json", "processor_config.json"):
         assert (tmp_path / "again" / file).read_bytes() == (qwen3_folder / file).read_bytes()
     other = (tmp_path / "other" / "model.safetensors").read_bytes()
@@ -101,7 +100,7 @@ def test_checkpoint_of_another_model_is_refused(fresh: Any, qwen2_5_folder: Path
 
 
 def test_smaller_model_of_the_same_type_is_refused(fresh: Any, tmp_path: Path) -> None:
-    package.build_tiny(tmp_path, package.TinyConfig(layers=2))
+    tiny_model(tmp_path, layers=2)
     with pytest.raises(RunError, match=r"2 layers.*3 layers"):
         fresh.load_weights(tmp_path)
 

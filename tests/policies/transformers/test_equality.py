@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.tiny_models import tiny_model
 from visenv.policy import BatchBudget
 from visenv.types import Image, Segment, Video, Visual
 
@@ -145,9 +146,8 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen2_5_vl"])
 def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model even smaller than the tiny one."""
-    config = package.TinyConfig(request.param, patch_size=14, view_side=112, **SMALL)
-    folder: Path = package.build_tiny(tmp_path_factory.mktemp(request.param), config)
-    return folder
+    folder = tmp_path_factory.mktemp(request.param)
+    return tiny_model(folder, architecture=request.param, patch_size=14, view_side=112, **SMALL)
 
 
 def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: Any) -> None:

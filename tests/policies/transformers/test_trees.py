@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiny_models import tiny_model
 from visenv.testing.record import played
 from visenv.types import ImageSpan, Segment
 
@@ -19,7 +20,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies import transformers as package
-from visenv.policies.transformers import tiny, trees
+from visenv.policies.transformers import trees
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -206,7 +207,7 @@ def test_grow_shares_what_the_rebuilt_prompts_of_an_episode_keep(tmp_path: Path)
     The three segments need as many tokens as they have distinct prefixes, plus what two nodes may
     leave out. The prefix that all three share, the first prompt, would save less.
     """
-    policy = package.TransformersPolicy(tiny.tiny_arft(tmp_path, 0), threads=1)
+    policy = package.TransformersPolicy(tiny_model(tmp_path, "visenv/ArftSearch-v0"), threads=1)
     episode = played(gym.make("visenv/ArftSearch-v0", compat="arft"), "oracle", 0)
     segments = policy.encode(episode).segments
     tokens = [each.token_ids.tolist() for each in segments]  # all show the same image

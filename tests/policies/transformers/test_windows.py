@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tests.tiny_models import tiny_model
 from visenv.policies import transformers as package
 from visenv.policies.transformers import windows
 
@@ -55,11 +56,12 @@ def test_vision_tower_attends_once_for_each_size_of_window(
     These are 3 sizes in the first layer, where each image has 2 x 3 windows. The second layer
     attends within whole images, which have one size.
     """
-    config = package.TinyConfig(
-        "qwen2_5_vl", patch_size=14, view_side=280, hidden_size=32, layers=1, heads=4, head_size=8,
-        mlp_size=48, vision_hidden_size=32, vision_layers=2, vision_heads=2, vision_mlp_size=48,
+    folder = tiny_model(
+        tmp_path, architecture="qwen2_5_vl", patch_size=14, view_side=280, hidden_size=32,
+        layers=1, heads=4, head_size=8, mlp_size=48,
+        vision_hidden_size=32, vision_layers=2, vision_heads=2, vision_mlp_size=48,
     )  # fmt: skip
-    policy = package.TransformersPolicy(package.build_tiny(tmp_path, config), threads=1)
+    policy = package.TransformersPolicy(folder, threads=1)
     policy.network.model.model.visual.fullatt_block_indexes = [1]
     shapes: list[tuple[int, ...]] = []
     original = torch.nn.functional.scaled_dot_product_attention

@@ -12,6 +12,7 @@ import PIL.Image
 import pytest
 
 from tests.hostile_rows import hostile
+from tests.tiny_models import tiny_model
 from visenv.curation.export import Export, conversations
 from visenv.curation.filter import Filter
 from visenv.curation.lines import InputRow, JsonLines, write_lines
@@ -382,7 +383,7 @@ def test_trainer_of_visenv_accepts_the_filtered_episodes(tmp_path: Path) -> None
     out = tmp_path / "good" / "e.jsonl"
     account = Filter(tmp_path / "images", out.parent).run(JsonLines(played), out)
     assert 0 < account.kept < 6
-    load("model", "tiny")(tmp_path / "model", seed=0)
+    tiny_model(tmp_path / "model")
     policy = load("policy", "transformers")(tmp_path / "model")
     for each in read_episodes(out):
         (segment,) = policy.encode(each).segments

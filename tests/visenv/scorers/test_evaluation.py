@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from tests.visenv.scorers.chat_server import ChatServer, said
 from visenv import background
 from visenv.cli import main
@@ -204,9 +205,8 @@ def _rules(server: ChatServer, tmp_path: Path) -> Scorer:
 
 def _transformers(server: ChatServer, tmp_path: Path) -> Scorer:
     pytest.importorskip("torch")
-    from visenv.registration import load
 
-    load("model", "tiny")(tmp_path / "tiny", seed=0)
+    tiny_model(tmp_path / "tiny")
     return Scorer("transformers", model=str(tmp_path / "tiny"), max_batch_size=32)
 
 

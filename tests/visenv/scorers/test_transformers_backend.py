@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from tests.visenv.scorers.test_service import all_of, held
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.registration import load
 from visenv.scorers import Generate, Judge, LogProbs, Scorer, YesNo
 from visenv.scorers.backends.transformers import TransformersBackend
 from visenv.types import Image, Message
@@ -37,7 +37,7 @@ def talk(number: int) -> tuple[Message, ...]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "tiny"
-    load("model", "tiny")(path, seed=0)
+    tiny_model(path)
     return path
 
 

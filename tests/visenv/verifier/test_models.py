@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.tiny_models import tiny_model
 from tests.visenv.verifier.tiny_teachers import tiny_grounding_dino, tiny_owlv2, tiny_sam2
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar.points import FrameNote, Point, SpanNote, TraceReferences
@@ -156,7 +157,7 @@ def test_points_are_scored_by_real_teachers(detector: Scorer, segmenter: Scorer)
 
 @REAL
 def test_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
-    load("model", "tiny")(tmp_path / "model", seed=0)
+    tiny_model(tmp_path / "model")
     scorer = Scorer("transformers", model=str(tmp_path / "model"))
     prompt = "{question} {reasoning}"
     sample = Sample("s", "what color ?", (picture(5, 96, 96),), ("red",))

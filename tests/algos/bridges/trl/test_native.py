@@ -11,6 +11,7 @@ import gymnasium as gym
 import pytest
 
 from tests.algos.bridges import judged
+from tests.tiny_models import tiny_model
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.policies.scripted import ScriptedPolicy
@@ -436,8 +437,7 @@ def test_sample_that_cannot_be_read_aborts_its_episode_alone() -> None:
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = load("model", "tiny-arm")(tmp_path_factory.mktemp("arm") / "tiny", seed=0)
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("arm") / "tiny", "visenv/ArmDoc-v0")
 
 
 def _trainer(arm: Path, config: Any, **options: Any) -> Any:

@@ -1,0 +1,35 @@
+"""Builds tiny models for tests; their tokenizers are trained once in each process."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import visenv  # noqa: F401 - registers the environments
+
+EPISODES = 24
+"""Number of episodes of each player; most words of a tiny preset occur in them."""
+
+
+@cache
+def tiny_texts(env: str = "visenv/ZoomVQA-v0", episodes: int = EPISODES) -> Any:
+    """Return the texts of episodes of the tiny preset of an environment."""
+    from visenv.policies.transformers import collect_texts
+
+    return collect_texts(partial(gym.make, env, preset="tiny"), episodes)
+
+
+def tiny_model(folder: Path, env: str = "visenv/ZoomVQA-v0", **config: Any) -> Path:
+    """Build a tiny model for the tiny preset of an environment, and return its folder.
+
+    Args:
+        folder: The output folder.
+        env: The environment on whose texts the tokenizer is trained.
+        **config: Fields of `TinyConfig`.
+    """
+    from visenv.policies.transformers import TinyConfig, build_tiny
+
+    return build_tiny(folder, tiny_texts(env), TinyConfig(**config))
