@@ -43,8 +43,8 @@ class ModelConfig:
     name: str = "tiny"
     """Checkpoint folder, hub name, or "tiny": a model with random weights, which visenv builds."""
     tokenizer_episodes: int = 128
-    """Number of episodes of each player (oracle, teacher, random policy) on whose texts the tokenizer of
-    a tiny model is trained."""
+    """Number of episodes of each player (oracle, teacher and random policy) on whose texts the
+    tokenizer of a tiny model is trained."""
     device: str = "cpu"
     """Device of the policy; with accelerate launch, each process has its own GPU."""
     dtype: str = "float32"

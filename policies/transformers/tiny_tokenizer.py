@@ -1,9 +1,9 @@
 """Trains the tokenizer of a tiny model on the texts of episodes of its environments.
 
-The oracle, the first teacher and the random policy play a few hundred episodes with fixed seeds. The words of their
-prompts, results and turns become one token each, so that a turn has 20 to 80 tokens. The tokenizer
-depends only on the environments: not on the seed of the weights, and not on the number of
-processes.
+The oracle, the first teacher and the random policy play a few hundred episodes with fixed seeds.
+The words of their prompts, results and turns become one token each, so that a turn has 20 to 80
+tokens. The tokenizer depends only on the environments: not on the seed of the weights, and not on
+the number of processes.
 """
 
 from __future__ import annotations

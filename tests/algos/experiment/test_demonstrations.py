@@ -59,7 +59,13 @@ def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
 
 def test_options_of_the_oracle_are_refused_for_another_player() -> None:
     with pytest.raises(ConfigurationError, match=r"to the oracle.*played by the random policy"):
-        recipe_with(player="random", expert_rate=0.5)
+        recipe_with(player="random", teacher="", expert_rate=0.5)
+    with pytest.raises(ConfigurationError, match=r"to the oracle.*played by a teacher"):
+        recipe_with(expert_rate=0.5)
+    with pytest.raises(ConfigurationError, match=r"to a teacher.*played by the oracle policy"):
+        recipe_with(teacher="", strength=0.5)
+    with pytest.raises(ConfigurationError, match=r"two players.*'looks_beside'.*random policy"):
+        recipe_with(player="random")
 
 
 def rewarded(*rewards: float) -> list[Any]:
@@ -80,9 +86,9 @@ def test_top_share_leaves_out_the_lowest_reward() -> None:
 
 
 def test_random_player_and_its_best_episodes_are_demonstrations(policy: Any) -> None:
-    recipe = recipe_with(episodes=24, player="random", min_reward=None)
+    recipe = recipe_with(episodes=24, player="random", teacher="", min_reward=None)
     every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
-    recipe = recipe_with(episodes=24, player="random", min_reward=None, top_share=0.25)
+    recipe = recipe_with(episodes=24, player="random", teacher="", min_reward=None, top_share=0.25)
     kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     assert 0 < len(kept) <= round(len(every) / 4)
     left = [episode for episode in every if episode not in kept]

@@ -100,7 +100,7 @@ def test_episodes_are_divided_among_the_environments() -> None:
     texts = collect_texts(Mixture(envs, {"a": 1.0, "b": 9.0}), 8)
     questions = [text for text in texts.texts if text.endswith("Which color?")]
     sums = [text for text in texts.texts if "say the total" in text]
-    assert (len(questions), len(sums)) == (4, 8)  # the second environment also has an oracle
+    assert (len(questions), len(sums)) == (4, 12)  # the second has an oracle and a teacher, too
 
 
 def test_environment_that_aborts_every_episode_is_reported() -> None:
