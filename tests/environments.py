@@ -26,13 +26,6 @@ EBHabitat differs from EBAlfred in its skills.
 """
 
 
-def without_variants(cases: Sequence[str]) -> list[Any]:
-    """Return ids for ``parametrize``; those of `VARIANTS` are for `soak`."""
-    return [
-        pytest.param(case, marks=pytest.mark.soak) if case in VARIANTS else case for case in cases
-    ]
-
-
 def few(cases: Sequence[Any], count: int) -> list[Any]:
     """Return the cases of a test for ``parametrize``; all but the first `count` are for `soak`."""
     rest = [
