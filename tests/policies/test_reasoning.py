@@ -137,6 +137,31 @@ def test_reasoning_is_read_under_the_names_of_all_servers(message: dict[str, obj
     assert (read.content, read.thought) == ("4", "hm")
 
 
+@pytest.mark.parametrize(
+    ("content", "text", "thought"),
+    [
+        ([{"type": "text", "text": "4"}], "4", ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab", ""),
+        # Mistral's API.
+        (
+            [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True},
+                {"type": "text", "text": "4"},
+            ],
+            "4",
+            "hm",
+        ),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}], "4", "hm"),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}], "", "hm"),
+        (["4"], "4", ""),
+        ([], "", ""),
+    ],
+)
+def test_content_of_parts_is_read_as_its_text(content: object, text: str, thought: str) -> None:
+    read = ChatMessage.model_validate({"role": "assistant", "content": content})
+    assert (read.content, read.thought) == (text, thought)
+
+
 def test_reasoning_that_is_no_text_is_ignored() -> None:
     read = ChatMessage.model_validate({"content": "4", "reasoning": {"effort": "low"}})
     assert (read.content, read.thought) == ("4", "")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
@@ -31,13 +31,25 @@ class ChatMessage(BaseModel):
     """Represents the message of the model.
 
     Servers that split off the reasoning of a model return it under one of several names
-    (`thought`).
+    (`thought`), or as a part of a content that is a list, as Mistral's API does.
     """
 
     content: str | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _join_parts(cls, message: Any) -> Any:
+        """Replace a content of parts by its text, and keep the reasoning in it as ``thinking``."""
+        parts = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(parts, list):
+            return message
+        thoughts = [part["thinking"] for part in parts if _is_part(part, "thinking")]
+        texts = [part for part in parts if not _is_part(part, "thinking")]
+        split = {"thinking": _text_of(thoughts)} if thoughts else {}
+        return {**message, **split, "content": _text_of(texts)}
 
     @property
     def thought(self) -> str:
@@ -240,6 +252,18 @@ def _check_url(base_url: str) -> None:
             f"base_url for {parts.hostname} contains credentials or a query; URLs are logged. "
             "Put the key into an environment variable and pass its name as key_variable."
         )
+
+
+def _is_part(part: Any, kind: str) -> bool:
+    return isinstance(part, dict) and part.get("type") == kind and kind in part
+
+
+def _text_of(content: Any) -> Any:
+    """Return the text of nested lists of text parts; the value itself if it is something else."""
+    if not isinstance(content, list):
+        return content["text"] if _is_part(content, "text") else content
+    texts = [_text_of(part) for part in content]
+    return "".join(texts) if all(isinstance(text, str) for text in texts) else content
 
 
 async def _read(response: httpx.Response) -> bytes:
