@@ -142,7 +142,7 @@ class HeldOut:
         """Return the mean greedy headline metric over environments; a missing metric counts 0.
 
         Raises:
-            UnknownNameError: If no episode has the metric, and its name looks like a misspelled one.
+            UnknownNameError: If no episode has the metric, and its name looks misspelled.
         """
         values: list[float] = []
         for name, metric in self.headlines.items():

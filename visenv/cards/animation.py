@@ -62,7 +62,8 @@ def animate(episode: Episode, still: bool = False) -> bytes:
     out = io.BytesIO()
     if still:
         first = next((each for each in played if each.speaker == "policy"), played[0])
-        half = _draw(first, title, episode.question).resize((WIDTH // 2, HEIGHT // 2), PIL.Image.Resampling.LANCZOS)
+        whole = _draw(first, title, episode.question)
+        half = whole.resize((WIDTH // 2, HEIGHT // 2), PIL.Image.Resampling.LANCZOS)
         half.save(out, "WEBP", quality=80)
         return out.getvalue()
     frames = [_draw(scene, title) for scene in played]
@@ -103,12 +104,13 @@ def scenes(episode: Episode) -> Iterator[AnimationFrame]:
             yield AnimationFrame("environment", text, current, (), 1800)
         page = "" if current else text
         marks = [each for each in record["marks"] if each["image"] == name and not number]
-        yield AnimationFrame("policy", turn["prefix"] + turn["text"], current, tuple(marks), 2800, page)
+        said = turn["prefix"] + turn["text"]
+        yield AnimationFrame("policy", said, current, tuple(marks), 2800, page)
     yield AnimationFrame("result", _result(episode), current, (), 2800, page)
 
 
 def _from_question(text: str, question: str) -> str:
-    """Return the part of a prompt that begins with the question, and the question if it has none."""
+    """Return the part of a prompt from the question on; the question if the prompt lacks it."""
     place = text.find(question)
     return text[place:] if place >= 0 and question else question
 

@@ -135,9 +135,7 @@ def seed_of(env_id: str) -> int:
     return zlib.crc32(env_id.encode())
 
 
-def _play(
-    make: MakeEnv, episodes: int, seed: int
-) -> tuple[Episode | None, dict[str, SummaryRow]]:
+def _play(make: MakeEnv, episodes: int, seed: int) -> tuple[Episode | None, dict[str, SummaryRow]]:
     """Play held-out episodes with each player.
 
     Args:

@@ -114,7 +114,7 @@ def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
 def test_misspelled_headline_is_no_score_of_0() -> None:
     told = HeldOut({"a": toy.Echo}, {"a": "acuracy"}, 1, 1, 1)
     scores = {"a": {"greedy": HeldOutScore(1, 9.0, {"accuracy": 0.5, "hit": 1.0})}}
-    with pytest.raises(UnknownNameError, match="environment 'a' .*Did you mean 'accuracy'"):
+    with pytest.raises(UnknownNameError, match=r"environment 'a' .*Did you mean 'accuracy'"):
         told.headline(scores)
     assert HeldOut({"a": toy.Echo}, {"a": "success"}, 1, 1, 1).headline(scores) == 0
 

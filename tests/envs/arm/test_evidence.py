@@ -48,7 +48,9 @@ def crop(
 
 
 PAPER = sample_of(document="report-1", evidence_pages=(2, 5))
-ASKED = replace(sample_of(document="d", evidence_pages=(2,), answer="31 kW"), question="Which pump?")
+ASKED = replace(
+    sample_of(document="d", evidence_pages=(2,), answer="31 kW"), question="Which pump?"
+)
 
 
 @pytest.mark.parametrize(

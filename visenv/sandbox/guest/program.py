@@ -56,7 +56,7 @@ def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, i
         code: The text of the program.
         names: Predefined values by name.
         output: The path of its output image.
-        limits: ``image_pixels``, ``file_bytes``, and ``background``, a color as a number of 24 bits.
+        limits: ``image_pixels``, ``file_bytes`` and ``background``, a color of 24 bits.
     """
     try:
         result, error = _outcome(code, names)
