@@ -162,9 +162,9 @@ class ScenesWorld:
         )
 
 
-def _layout(drawn: tuple[str, list[_Marked]]) -> tuple[tuple[Any, ...], ...]:
+def _layout(drawn: tuple[str, list[_Marked]]) -> list[tuple[Any, ...]]:
     """Return the looks and places of all signs, whichever of them the question is about."""
-    return tuple(sorted((sign.frame, sign.shape, *sign.box) for sign, _ in drawn[1]))
+    return sorted((sign.frame, sign.shape, *sign.box) for sign, _ in drawn[1])
 
 
 def _touch(one: Box, other: Box) -> bool:
