@@ -162,6 +162,21 @@ def test_content_of_parts_is_read_as_its_text(content: object, text: str, though
     assert (read.content, read.thought) == (text, thought)
 
 
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": None, "refusal": "I cannot help with that."}, "I cannot help with that."),
+        ({"content": "", "refusal": "No."}, "No."),
+        ({"content": "4", "refusal": "No."}, "4"),
+        ({"content": "4", "refusal": None}, "4"),
+        ({"content": None, "refusal": None}, None),
+        ({"content": None, "refusal": {"a": 1}}, None),
+    ],
+)
+def test_refusal_is_the_text_of_a_reply(message: dict[str, object], text: str | None) -> None:
+    assert ChatMessage.model_validate(message).content == text
+
+
 def test_reasoning_that_is_no_text_is_ignored() -> None:
     read = ChatMessage.model_validate({"content": "4", "reasoning": {"effort": "low"}})
     assert (read.content, read.thought) == ("4", "")
