@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from visenv.errors import RunError, UnknownNameError
+from visenv.errors import RunError
 from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.terminal import rich_text
@@ -36,6 +35,7 @@ from .held_out_curves import (
     label_after,
     teacher_score,
 )
+from .metric_names import absent_metrics, check_metrics
 from .recipe import MODEL, Phase, Recipe
 from .results import Results, measure
 from .training_curves import draw_training
@@ -57,6 +57,7 @@ def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
     with sigterm_interrupts():
         check_folder(recipe)
         parts.check_parts(recipe)
+        check_metrics(recipe)
         processes = DistributedContext(max(phase.timeout for phase in recipe.phases.values()))
         with claimed(recipe) as folder:
             if shared is not None and processes.first:
@@ -262,11 +263,8 @@ class Experiment:
         for ways in scores.values():
             for score in ways.values():
                 known |= score.metrics.keys()
-        for name in self.recipe.evaluation.metrics:
-            if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
-                raise UnknownNameError("metric of the environments", name, known)
-            if name not in known:
-                self.console.print(rich_text(f"No held-out episode has the metric {name!r}."))
+        for name in absent_metrics(self.recipe.evaluation.metrics, known):
+            self.console.print(rich_text(f"No held-out episode has the metric {name!r}."))
 
     def _evaluate_baselines(self) -> None:
         """Score the baselines with the model before the first phase of RL."""

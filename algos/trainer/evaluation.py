@@ -8,13 +8,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from typing_extensions import override
 
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
-from visenv.errors import ConfigurationError, RunError
+from visenv.errors import ConfigurationError, RunError, UnknownNameError
 from visenv.evaluation import places
 from visenv.evaluation.intervals import NOTHING
 from visenv.evaluation.summary import summarize
@@ -138,10 +139,18 @@ class HeldOut:
             )
 
     def headline(self, scores: Scores) -> float:
-        """Return the mean greedy headline metric over environments; a missing metric counts 0."""
-        values = [
-            scores[name]["greedy"].value(metric) or 0.0 for name, metric in self.headlines.items()
-        ]
+        """Return the mean greedy headline metric over environments; a missing metric counts 0.
+
+        Raises:
+            UnknownNameError: If no episode has the metric, and its name looks misspelled.
+        """
+        values: list[float] = []
+        for name, metric in self.headlines.items():
+            value = scores[name]["greedy"].value(metric)
+            known = scores[name]["greedy"].metrics
+            if value is None and get_close_matches(metric, known, n=1, cutoff=0.8):
+                raise UnknownNameError(f"metric of the environment {name!r}", metric, known)
+            values.append(value or 0.0)
         return sum(0.0 if math.isnan(value) else value for value in values) / len(values)
 
 

@@ -18,7 +18,9 @@ sample has none of these, ``evidence`` is the same as ``belongs``.
 A sweep is a look at so much of an image or document that finding the evidence is luck: crops of
 more than `LARGEST_SWEEP` of the image, or more than `LARGEST_PAGE_SWEEP` of the pages. Of a query,
 only the best pages count, one more than there are evidence pages; of common words such as "the"
-the result is a list of arbitrary pages.
+the result is a list of arbitrary pages. A ranking by meaning returns pages for every text, such as
+"qxzzv": the pages of a query count only if a word of the query is in their text, in the question,
+in a response or in an answer.
 
 The log does not show whether a policy uses what it sees. Calls that show the evidence therefore
 count independent of the answer, but the reward is corrected for chance (`chance_of`): a wrong
@@ -32,6 +34,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from visenv.text.words import search_words
 from visenv.types import EventLog, GroundTruth, QuestionTruth, Sample, ToolCalled
 from visenv.types.ground_truth import Box
 
@@ -110,7 +113,7 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
     truth = sample.truth_as(GroundTruth)
     calls = list(calls)
     pages = truth.evidence_pages if isinstance(truth, JudgingTruth | DocumentTruth) else ()
-    if pages and not _show_pages(calls, pages):
+    if pages and not _show_pages(calls, pages, sample):
         return False
     boxes = deciding_boxes(sample)
     if boxes and not _show_all(_close_looks(calls, sample), boxes, sample):
@@ -139,16 +142,29 @@ def chance_of(sample: Sample) -> float:
     return 1 / len(options) if len(options) > 1 else 0.0
 
 
-def _show_pages(calls: Iterable[ToolCalled], evidence: Sequence[int]) -> bool:
+def _show_pages(calls: Iterable[ToolCalled], evidence: Sequence[int], sample: Sample) -> bool:
     """Return whether the calls show all evidence pages, and are not a sweep."""
     allowed = len(set(evidence)) + 1
     pages: set[int] = set()
+    found: set[int] = set()
     total = 0
     for call in calls:
-        pages.update(call.detail.get("pages", ())[:allowed])
+        best = call.detail.get("pages", ())[:allowed]
+        pages.update(best)
+        if not call.detail.get("shares_no_word") or _is_about(call, sample):
+            found.update(best)
         total = max(total, call.detail.get("document_pages", 0))
     is_sweep = total > 0 and len(pages) > max(allowed, LARGEST_PAGE_SWEEP * total)
-    return set(evidence) <= pages and not is_sweep
+    return set(evidence) <= found and not is_sweep
+
+
+def _is_about(call: ToolCalled, sample: Sample) -> bool:
+    """Return whether the query of a call has a word of the sample."""
+    truth = sample.ground_truth
+    texts = [sample.question, *sample.answers, getattr(truth, "gold_query", "")]
+    texts += [getattr(truth, "answer", ""), *getattr(truth, "candidates", ())]
+    words = set(search_words(str(call.arguments.get("query", ""))))
+    return not words.isdisjoint(word for text in texts for word in search_words(text))
 
 
 def deciding_boxes(sample: Sample) -> Sequence[Box]:

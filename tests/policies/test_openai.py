@@ -406,6 +406,12 @@ def test_odd_logprobs_are_no_logprobs(server: Server, odd: Any) -> None:
         (said("half a pair: \ud800"), "not a chat completion: the body: Invalid JSON"),
         (Answer('{"choices": [{"message": 7}]}'), "not a chat completion: choices.0.message"),
         (Answer('{"choices": []}'), "a chat completion without choices"),
+        # OpenRouter, with the status 200.
+        (
+            Answer('{"error": {"message": "Rate limit exceeded", "code": 429}, "user_id": "u"}'),
+            'the server reported {"message": "Rate limit exceeded"',
+        ),
+        (Answer('{"choices": null, "error": "overloaded"}'), 'the server reported "overloaded"'),
         (Drop(), "RemoteProtocolError"),
     ],
 )

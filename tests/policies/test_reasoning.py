@@ -137,6 +137,46 @@ def test_reasoning_is_read_under_the_names_of_all_servers(message: dict[str, obj
     assert (read.content, read.thought) == ("4", "hm")
 
 
+@pytest.mark.parametrize(
+    ("content", "text", "thought"),
+    [
+        ([{"type": "text", "text": "4"}], "4", ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab", ""),
+        # Mistral's API.
+        (
+            [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True},
+                {"type": "text", "text": "4"},
+            ],
+            "4",
+            "hm",
+        ),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}], "4", "hm"),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}], "", "hm"),
+        (["4"], "4", ""),
+        ([], "", ""),
+    ],
+)
+def test_content_of_parts_is_read_as_its_text(content: object, text: str, thought: str) -> None:
+    read = ChatMessage.model_validate({"role": "assistant", "content": content})
+    assert (read.content, read.thought) == (text, thought)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": None, "refusal": "I cannot help with that."}, "I cannot help with that."),
+        ({"content": "", "refusal": "No."}, "No."),
+        ({"content": "4", "refusal": "No."}, "4"),
+        ({"content": "4", "refusal": None}, "4"),
+        ({"content": None, "refusal": None}, None),
+        ({"content": None, "refusal": {"a": 1}}, None),
+    ],
+)
+def test_refusal_is_the_text_of_a_reply(message: dict[str, object], text: str | None) -> None:
+    assert ChatMessage.model_validate(message).content == text
+
+
 def test_reasoning_that_is_no_text_is_ignored() -> None:
     read = ChatMessage.model_validate({"content": "4", "reasoning": {"effort": "low"}})
     assert (read.content, read.thought) == ("4", "")

@@ -514,3 +514,19 @@ def test_reset_that_fails_leaves_no_old_episode() -> None:
     assert not hasattr(env, "sample")
     env.reset(options={"index": 2})
     assert env.step("<answer>1</answer>")[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [3, None, True, b"rows", {"question": "?"}, {1, 2}, [], ["a.png"], [{"id": "1"}], object],
+)
+def test_data_that_is_no_source_is_refused_when_the_environment_is_made(data: Any) -> None:
+    with pytest.raises(ConfigurationError, match="data must be the name of a data set"):
+        gym.make("visenv/ArmVQA-v0", data=data)
+
+
+def test_list_of_samples_is_a_source() -> None:
+    samples = [Sample("1", "Add.", ground_truth=SumTruth(add=(1, 2)))]
+    env = toy.Adder(source=samples, grammar=KeyValueGrammar(), limits=EpisodeLimits(2))
+    env.reset(seed=0)
+    assert env.sample == samples[0]

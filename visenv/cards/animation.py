@@ -22,8 +22,8 @@ text.
 _MOST_FRAMES = 40
 _MOST_CHARACTERS = 700
 _NAME_OF_IMAGE = re.compile(r"^(<image_name> \w+ </image_name>|\w+:)$", re.MULTILINE)
-_MARGIN, _TEXT_SIZE, _LINE_HEIGHT = 24, 19, 26
-_PAPER, _INK, _PALE = "#ffffff", "#1f2430", "#8a93a5"
+_MARGIN, _TEXT_SIZE, _LINE_HEIGHT, _QUESTION_ROWS = 24, 19, 26, 4
+_PAPER, _INK, _PALE, _MARGIN_COLOR = "#ffffff", "#1f2430", "#8a93a5", "#e6e8ee"
 _SPEAKERS = {"environment": "#3f51b5", "policy": "#c2410c", "result": "#15803d"}
 _MARKS = {"zoom": "#c2410c", "rejected": "#dc2626", "truth": "#15803d", "hit": "#15803d"}
 
@@ -37,6 +37,7 @@ class AnimationFrame(NamedTuple):
         image: The image, or None for a frame with only text.
         marks: Boxes and points on the image, in its pixels (`visenv.viewer.episode`).
         milliseconds: The duration of the frame.
+        page: The text in place of the image, if there is none.
     """
 
     speaker: str
@@ -44,6 +45,7 @@ class AnimationFrame(NamedTuple):
     image: PIL.Image.Image | None
     marks: tuple[Mapping[str, Any], ...]
     milliseconds: int
+    page: str = ""
 
 
 def animate(episode: Episode, still: bool = False) -> bytes:
@@ -53,14 +55,15 @@ def animate(episode: Episode, still: bool = False) -> bytes:
 
     Args:
         episode: The episode, with its messages.
-        still: Return only the frame of the first turn, at half the size.
+        still: Return only the frame of the first turn with the question, at half the size.
     """
     played = list(scenes(episode))[:_MOST_FRAMES]
     title = episode.env_id.partition("/")[2] or episode.env_id
     out = io.BytesIO()
     if still:
         first = next((each for each in played if each.speaker == "policy"), played[0])
-        half = _draw(first, title).resize((WIDTH // 2, HEIGHT // 2), PIL.Image.Resampling.LANCZOS)
+        whole = _draw(first, title, episode.question)
+        half = whole.resize((WIDTH // 2, HEIGHT // 2), PIL.Image.Resampling.LANCZOS)
         half.save(out, "WEBP", quality=80)
         return out.getvalue()
     frames = [_draw(scene, title) for scene in played]
@@ -78,14 +81,17 @@ def animate(episode: Episode, still: bool = False) -> bytes:
 
 
 def scenes(episode: Episode) -> Iterator[AnimationFrame]:
-    """Yield the frames: each shown image, each turn, and the result."""
+    """Yield the frames: each shown image, each turn, and the result.
+
+    In an episode without images, the last text of the environment is beside each turn.
+    """
     record = episode_record(episode, "")
     images = {image.sha256: image for image in episode.images}
-    name, current = "", None
+    name, current, page = "", None, ""
     for number, turn in enumerate(record["turns"]):
         text = _said(turn["messages"])
-        if not number and len(text) > _MOST_CHARACTERS:  # the prompt with all its rules
-            text = episode.question
+        if not number and len(text) > _MOST_CHARACTERS:  # the prompt begins with all its rules
+            text = _from_question(text, episode.question)
         shown = list(_pictures(turn["messages"]))
         for picture in shown:
             pixels = images[picture["image"].removeprefix("/").removesuffix(".png")].pixels
@@ -96,9 +102,17 @@ def scenes(episode: Episode) -> Iterator[AnimationFrame]:
             )
         if not shown:
             yield AnimationFrame("environment", text, current, (), 1800)
+        page = "" if current else text
         marks = [each for each in record["marks"] if each["image"] == name and not number]
-        yield AnimationFrame("policy", turn["prefix"] + turn["text"], current, tuple(marks), 2800)
-    yield AnimationFrame("result", _result(episode), current, (), 2800)
+        said = turn["prefix"] + turn["text"]
+        yield AnimationFrame("policy", said, current, tuple(marks), 2800, page)
+    yield AnimationFrame("result", _result(episode), current, (), 2800, page)
+
+
+def _from_question(text: str, question: str) -> str:
+    """Return the part of a prompt from the question on; the question if the prompt lacks it."""
+    place = text.find(question)
+    return text[place:] if place >= 0 and question else question
 
 
 def _pictures(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -127,28 +141,44 @@ def _result(episode: Episode) -> str:
     return "\n".join(lines)
 
 
-def _draw(scene: AnimationFrame, title: str) -> PIL.Image.Image:
+def _draw(scene: AnimationFrame, title: str, question: str = "") -> PIL.Image.Image:
     frame = PIL.Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
     draw = ImageDraw.Draw(frame)
     left = _MARGIN
     if scene.image is not None:
         frame.paste(_framed(scene.image, scene.marks), (0, 0))
         left += HEIGHT
+    elif scene.page:
+        draw.rectangle((0, 0, HEIGHT, HEIGHT), fill=_MARGIN_COLOR)
+        _write(draw, scene.page, (_MARGIN, _MARGIN), HEIGHT - _MARGIN)
+        left += HEIGHT
     draw.text((left, 18), title, _PALE, ImageFont.load_default(15))
-    draw.text((left, 40), scene.speaker, _SPEAKERS[scene.speaker], ImageFont.load_default(22))
+    top = 40
+    if question and not scene.page:  # a page begins with the question
+        _write(draw, question, (left, top), WIDTH - _MARGIN, _QUESTION_ROWS)
+        top += _QUESTION_ROWS * _LINE_HEIGHT + 14
+    draw.text((left, top), scene.speaker, _SPEAKERS[scene.speaker], ImageFont.load_default(22))
+    _write(draw, scene.text, (left, top + 44), WIDTH - _MARGIN)
+    return frame
+
+
+def _write(
+    draw: ImageDraw.ImageDraw, text: str, place: tuple[int, int], right: int, most_rows: int = 99
+) -> None:
+    """Write the lines of a text that fit between `place` and the right and lower margins."""
+    left, top = place
     font = ImageFont.load_default(_TEXT_SIZE)
-    rows = (HEIGHT - 84 - _MARGIN // 2) // _LINE_HEIGHT
-    lines = list(islice(wrapped(scene.text, font, WIDTH - left - _MARGIN), rows + 1))
+    rows = min(most_rows, (HEIGHT - top - _MARGIN // 2) // _LINE_HEIGHT)
+    lines = list(islice(wrapped(text, font, right - left), rows + 1))
     if len(lines) > rows:
         lines = [*lines[: rows - 1], "..."]
     for row, line in enumerate(lines):
-        draw.text((left, 84 + row * _LINE_HEIGHT), line, _INK, font)
-    return frame
+        draw.text((left, top + row * _LINE_HEIGHT), line, _INK, font)
 
 
 def _framed(image: PIL.Image.Image, marks: tuple[Mapping[str, Any], ...]) -> PIL.Image.Image:
     """Return a gray square with the image in its center, as large as possible, and the marks."""
-    square = PIL.Image.new("RGB", (HEIGHT, HEIGHT), "#e6e8ee")
+    square = PIL.Image.new("RGB", (HEIGHT, HEIGHT), _MARGIN_COLOR)
     scale = HEIGHT / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     left, top = ((HEIGHT - side) // 2 for side in size)

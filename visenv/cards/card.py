@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ import gymnasium as gym
 
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError
-from visenv.evaluation.held_out import held_out_seeds
+from visenv.evaluation.held_out import places
 from visenv.evaluation.summary import SummaryRow, summarize
 from visenv.makers import env_id, env_maker, make_policy
 from visenv.registration import ENVIRONMENTS, load
 from visenv.rewards import RewardTerm, RewardWrapper
-from visenv.rollout import Collector, EpisodeSpec, MakeEnv
+from visenv.rollout import Collector, MakeEnv
 from visenv.types import Episode, Sampling
 
 Player = tuple[str, Sequence[str]]
@@ -113,7 +114,8 @@ def make_card(name: str, episodes: int = 16, data: str | None = None) -> EnvCard
     shown: Episode | None = None
     scores: dict[str, SummaryRow] = {}
     try:
-        shown, scores = _play(make, {**PLAYERS, **_teachers(base)}, episodes)
+        players = {**PLAYERS, **_teachers(base)}
+        shown, scores = _play(make, players, episodes, seed_of(full))
     except ConfigurationError as error:  # a simulator that is not installed
         problem = str(error)
     return EnvCard(
@@ -138,15 +140,30 @@ def _teachers(env: VisEnv) -> dict[str, Player]:
     return {f"teacher {name}": ("teacher", (f"teacher={name}",)) for name in env.teachers}
 
 
+def seed_of(env_id: str) -> int:
+    """Return the seed of the held-out samples of a card.
+
+    It differs between environments, so that the pictures of two with the same world differ.
+    """
+    return zlib.crc32(env_id.encode())
+
+
 def _play(
-    make: MakeEnv, players: Mapping[str, Player], episodes: int
+    make: MakeEnv, players: Mapping[str, Player], episodes: int, seed: int
 ) -> tuple[Episode | None, dict[str, SummaryRow]]:
     """Play held-out episodes with each player.
+
+    Args:
+        make: The function that creates the environment.
+        players: The policies by name.
+        episodes: The number of episodes of each player.
+        seed: The seed of the held-out samples.
 
     Returns:
         The first episode of the first player, and the means of each player.
     """
-    specs = [EpisodeSpec(seed, group, 0) for group, seed in enumerate(held_out_seeds(episodes))]
+    with closing(make()) as env:
+        specs = places(env, episodes, seed=seed)
     shown: Episode | None = None
     scores: dict[str, SummaryRow] = {}
     for player, (policy, options) in players.items() if specs else ():

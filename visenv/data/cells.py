@@ -89,7 +89,7 @@ def _struct(value: Mapping[Any, Any]) -> list[ImageCell]:
 def _is_encoded(text: str) -> bool:
     return (
         len(text) > _LONGEST_PATH
-        or text.startswith("data:")
+        or text[:5].lower() == "data:"
         or (len(text) > 64 and text.startswith(_BASE64_OF_IMAGE))
     )
 

@@ -8,7 +8,11 @@ import re
 
 from visenv.errors import DataError
 
-_DATA_PREFIX = re.compile(r"data:[\w.+/-]{0,80}(?:;[\w=.-]{1,80})*;base64,", re.ASCII)
+_DATA_PREFIX = re.compile(
+    r"data:[\w.+/-]{0,80}(?:;[\w=.-]{1,80})*;base64,", re.ASCII | re.IGNORECASE
+)
+_OF_ADDRESSES = str.maketrans("-_", "+/")
+"""The two characters that Base64 has in addresses instead of its own."""
 
 
 def decoded_bytes(encoded: bytes | str, name: str) -> bytes:
@@ -26,6 +30,7 @@ def decoded_bytes(encoded: bytes | str, name: str) -> bytes:
     prefix = _DATA_PREFIX.match(encoded)
     text = encoded[prefix.end() :] if prefix else encoded
     try:
-        return base64.b64decode("".join(text.split()), validate=True)
+        plain = "".join(text.split()).translate(_OF_ADDRESSES)
+        return base64.b64decode(plain, validate=True)
     except (binascii.Error, ValueError) as error:
         raise DataError(f"{name} is not Base64 text: {error}") from error

@@ -60,10 +60,13 @@ def check_source(source: object) -> None:
     Raises:
         ConfigurationError: If it is not.
     """
-    if not (hasattr(source, "__getitem__") or hasattr(source, "sample")) or isinstance(source, str):
+    is_source = hasattr(source, "__getitem__") or hasattr(source, "sample")
+    if isinstance(source, list | tuple):
+        is_source = len(source) > 0 and all(isinstance(each, Sample) for each in source)
+    if not is_source or isinstance(source, str | bytes | Mapping):
         raise ConfigurationError(
-            "data must be the name of a data set, such as 'rows:my.jsonl', or a source of samples "
-            f"(visenv.data.source), got {source!r:.80}."
+            "data must be the name of a data set, such as 'rows:my.jsonl', a list of samples, or "
+            f"a source of samples (visenv.data.source), got {source!r:.80}."
         )
 
 

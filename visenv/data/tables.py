@@ -122,7 +122,8 @@ class JsonLinesTable(DataTable):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        first = islice(self.rows(), _ROWS_FOR_COLUMNS)
+        first = list(islice(self.rows(), _ROWS_FOR_COLUMNS))
+        _check_readable(path, first)
         self.columns = list(dict.fromkeys(name for row in first for name in row.fields))
 
     @override
@@ -158,6 +159,14 @@ class JsonLinesTable(DataTable):
         return DataRow(place, row, key)
 
 
+def _check_readable(path: Path, rows: Sequence[DataRow]) -> None:
+    """Raise a `DataError` if none of the first rows can be read; it has the first problem."""
+    if rows and all(row.problem for row in rows):
+        raise DataError(
+            f"{path} has no row that can be read. Row {rows[0].place.row}: {rows[0].problem}"
+        )
+
+
 def _skip_line(file: BinaryIO, line: bytes) -> int:
     """Skip the rest of a line that is too long, and return its number of bytes."""
     length = 0
@@ -177,6 +186,7 @@ class JsonTable(DataTable):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._rows = _listed(json_file(path), path)
+        _check_readable(path, list(islice(self.rows(), _ROWS_FOR_COLUMNS)))
         first = [row for row in self._rows[:_ROWS_FOR_COLUMNS] if isinstance(row, dict)]
         self.columns = list(dict.fromkeys(name for row in first for name in row))
 

@@ -91,7 +91,7 @@ def decode(opened: PIL.Image.Image, name: str) -> NDArray[np.uint8]:
         ImageError: If it cannot be decoded within the limits, or its values have no defined color.
     """
     _check_scans(opened, name)
-    background = _background()
+    background = background_color()
     try:
         return np.asarray(to_rgb(opened, background))
     except PixelError as error:
@@ -100,7 +100,7 @@ def decode(opened: PIL.Image.Image, name: str) -> NDArray[np.uint8]:
         raise ImageError(f"Cannot decode {name}: {_text(error)}.") from error
 
 
-def _background() -> tuple[int, int, int]:
+def background_color() -> tuple[int, int, int]:
     """Return the color behind transparent images.
 
     Raises:

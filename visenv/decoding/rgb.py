@@ -8,7 +8,7 @@ picture                     pixels
 orientation (EXIF)          applied; sizes and boxes refer to the upright picture
 transparent                 composed on the background color, white by default
 palette, CMYK, YCbCr, LAB   converted by Pillow
-16-bit gray                 divided by 257
+16-bit gray                 divided by 257; inverted if 0 is white (TIFF)
 float                       values from 0 to 1, multiplied by 255; others are refused
 32-bit integer              refused, because its range is not known; PGM files have 16-bit values
 several frames or pages     the first one
@@ -26,6 +26,7 @@ WHITE = (255, 255, 255)
 """The default color behind a transparent picture."""
 
 _ORIENTATION = 0x0112  # tag of EXIF
+_PHOTOMETRIC = 262  # tag of TIFF
 _SIDEWAYS = (5, 6, 7, 8)
 """The orientations that swap width and height."""
 
@@ -65,7 +66,7 @@ def to_rgb(opened: Any, background: tuple[int, int, int] = WHITE) -> Any:
     upright = ImageOps.exif_transpose(opened) if has_orientation else opened
     mode = upright.mode
     if mode in _SIXTEEN_BITS or mode == "I":
-        return _from_integers(upright)
+        return _from_integers(upright, background)
     if mode == "F":
         return _from_floats(upright)
     if mode in _TRANSPARENT or "transparency" in upright.info:
@@ -108,8 +109,8 @@ def _has_late_exif(opened: Any) -> bool:
         file.seek(before)
 
 
-def _from_integers(picture: Any) -> Any:
-    """Return RGB pixels of gray levels with 16 bits."""
+def _from_integers(picture: Any, background: tuple[int, int, int]) -> Any:
+    """Return RGB pixels of gray levels with 16 bits, of which one may be transparent."""
     import numpy as np
 
     values = np.asarray(picture)
@@ -120,8 +121,15 @@ def _from_integers(picture: Any) -> Any:
                 "bits"
             )
         values = np.clip(values, 0, 65535)
-    gray = ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)  # [height, width]
-    return np.repeat(gray[:, :, None], 3, axis=2)
+    levels = values.astype(np.uint32)
+    if _is_white_zero(picture):
+        levels = 65535 - levels
+    gray = ((levels + 128) // 257).astype(np.uint8)  # [height, width]
+    pixels = np.repeat(gray[:, :, None], 3, axis=2)
+    clear = picture.info.get("transparency")
+    if isinstance(clear, int):
+        pixels[values == clear] = background
+    return pixels
 
 
 def _from_floats(picture: Any) -> Any:
@@ -134,8 +142,15 @@ def _from_floats(picture: Any) -> Any:
         raise PixelError(
             f"its values are floats from {low:g} to {high:g}; only floats from 0 to 1 are read"
         )
-    gray = np.rint(values * 255).astype(np.uint8)  # [height, width]
+    levels = 1 - values if _is_white_zero(picture) else values
+    gray = np.rint(levels * 255).astype(np.uint8)  # [height, width]
     return np.repeat(gray[:, :, None], 3, axis=2)
+
+
+def _is_white_zero(picture: Any) -> bool:
+    """Return whether 0 is white; Pillow inverts such TIFF files only if they have 8 bits."""
+    tags = getattr(picture, "tag_v2", None)
+    return picture.format == "TIFF" and tags is not None and tags.get(_PHOTOMETRIC) == 0
 
 
 def _composed(picture: Any, background: tuple[int, int, int]) -> Any:

@@ -35,6 +35,8 @@ def check_text_file(path: Path) -> None:
     for mark, name in _OTHER_ENCODINGS.items():
         if start.startswith(mark):
             raise DataError(f"{path} is encoded in {name}: save it as UTF-8.")
+    if 0 in start:
+        raise DataError(f"{path} is binary or encoded in UTF-16: expected text in UTF-8.")
 
 
 def decode_utf8(content: bytes) -> str:

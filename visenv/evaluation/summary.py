@@ -233,11 +233,12 @@ class _Table:
 
 
 def _shares(episodes: Iterable[Episode]) -> frozenset[str]:
-    """Return the metrics of tasks whose values are all from 0 to 1."""
+    """Return the metrics of tasks and the reward terms whose values are all from 0 to 1."""
     lowest: dict[str, float] = {}
     highest: dict[str, float] = {}
     for episode in episodes:
-        for name, value in episode.metrics.items():
+        terms = {name: value for name, value in episode.terms.items() if value is not None}
+        for name, value in {**episode.metrics, **terms}.items():
             lowest[name] = min(value, lowest.get(name, value))
             highest[name] = max(value, highest.get(name, value))
     return frozenset(name for name in lowest if 0.0 <= lowest[name] <= highest[name] <= 1.0)

@@ -49,7 +49,13 @@ def labels_of(episode: Episode) -> dict[str, str]:
     truth = known_fields(episode.ground_truth)
     if not truth and not episode.kind:
         return {}
-    return dict(truth.get("labels") or {"kind": episode.kind})
+    labels = truth.get("labels")
+    return dict(labels) if labels and isinstance(labels, Mapping) else {"kind": episode.kind}
+
+
+def labels_key(episode: Episode) -> tuple[str, ...]:
+    """Return the labels of an episode as texts in a fixed order, to compare those of episodes."""
+    return tuple(sorted(f"{name}={label}" for name, label in labels_of(episode).items()))
 
 
 def counted_values(episodes: Sequence[Episode]) -> list[dict[str, float]]:
@@ -63,16 +69,16 @@ def counted_values(episodes: Sequence[Episode]) -> list[dict[str, float]]:
         for each term and metric that a played episode with the same labels has, or any played
         episode if there is none with these labels.
     """
-    by_labels: dict[object, dict[str, float]] = defaultdict(dict)
+    by_labels: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
     for episode in episodes:
         if not is_aborted(episode):
             zeros = dict.fromkeys(_results_of(episode), 0.0)
-            by_labels[_key_of_labels(episode)].update(zeros)
+            by_labels[labels_key(episode)].update(zeros)
     everywhere = {"reward": 0.0}
     for zeros in by_labels.values():
         everywhere.update(zeros)
     return [
-        dict(by_labels.get(_key_of_labels(episode), everywhere))
+        dict(by_labels.get(labels_key(episode), everywhere))
         if is_aborted(episode)
         else metrics_of(episode)
         for episode in episodes
@@ -106,10 +112,6 @@ def sample_keys(episodes: Iterable[Episode]) -> Callable[[Episode], SampleKey]:
 def _results_of(episode: Episode) -> Mapping[str, float]:
     terms = {name: value for name, value in episode.terms.items() if value is not None}
     return {**episode.metrics, "reward": episode.reward, **terms}
-
-
-def _key_of_labels(episode: Episode) -> object:
-    return frozenset(labels_of(episode).items())
 
 
 def _place_of(episode: Episode) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 from visenv import __version__
 from visenv.episodes import read_episodes
 from visenv.errors import RunError
+from visenv.evaluation.values import is_aborted, labels_key
 from visenv.exports.inspect_sample import inspect_sample, scores
 from visenv.exports.portable import portable, portable_text
 from visenv.files import output_folder, replacing
@@ -60,24 +61,40 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
 
 @dataclass
 class _Summary:
-    """Holds the values of the header of a log: ids of its samples, and sums of their scores."""
+    """Holds the values of the header of a log: ids of its samples, and sums of their scores.
+
+    An aborted episode counts as 0, as in an evaluation (`visenv.evaluation.values.counted_values`).
+    """
 
     env_id: str
     saved_in: str
     created: str
     ids: list[str] = field(default_factory=list)
-    aborted: int = 0
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     counts: Counter[str] = field(default_factory=Counter)
+    names: defaultdict[tuple[str, ...], set[str]] = field(default_factory=lambda: defaultdict(set))
+    lost: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def add(self, episode: Episode) -> None:
         self.ids.append(_sample_id(episode))
-        if episode.status == "aborted":  # its reward of 0 is not a result of the policy
-            self.aborted += 1
+        labels = labels_key(episode)
+        if is_aborted(episode):
+            self.lost[labels] += 1
             return
-        for name, value in scores(episode).items():
+        found = scores(episode)
+        self.names[labels] |= found.keys()
+        for name, value in found.items():
             self.sums[name] += value
             self.counts[name] += 1
+
+    def means(self) -> Iterator[tuple[str, float, int]]:
+        """Yield the name, the mean and the number of episodes of each score."""
+        everywhere = {"reward"}.union(*self.names.values())
+        counts = self.counts.copy()
+        for labels, number in self.lost.items():
+            counts.update(dict.fromkeys(self.names.get(labels, everywhere), number))
+        for name, count in counts.items():
+            yield name, self.sums[name] / count, count
 
 
 def _summaries(saved_in: str, path: Path) -> list[_Summary]:
@@ -143,19 +160,18 @@ def _header(summary: _Summary, log_id: str, model: str) -> dict[str, Any]:
         "plan": {"name": "plan", "steps": []},
         "results": {
             "total_samples": len(summary.ids),
-            "completed_samples": len(summary.ids) - summary.aborted,
-            "scores": [_mean(summary, name) for name in summary.sums],
+            "completed_samples": len(summary.ids) - summary.lost.total(),
+            "scores": [_mean(*each) for each in summary.means()],
         },
         "stats": {"started_at": summary.created, "completed_at": summary.created},
     }
 
 
-def _mean(summary: _Summary, name: str) -> dict[str, Any]:
-    mean = summary.sums[name] / summary.counts[name]
+def _mean(name: str, mean: float, count: int) -> dict[str, Any]:
     return {
         "name": name,
         "scorer": "visenv",
-        "scored_samples": summary.counts[name],
+        "scored_samples": count,
         "metrics": {"mean": {"name": "mean", "value": mean}},
     }
 

@@ -1,8 +1,9 @@
-"""Checks the arguments of players: an environment, the function that makes it, and a policy."""
+"""Checks the arguments of players: environments, functions that make them, policies, seeds."""
 
 from __future__ import annotations
 
 import gymnasium as gym
+import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.policy import Policy
@@ -53,3 +54,13 @@ def check_policy(policy: object) -> None:
             f"policy must have the methods open and respond, as a visenv.Policy, got "
             f"{policy!r:.80}."
         )
+
+
+def check_seed(seed: object) -> None:
+    """Check that an object is a seed of an episode.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigurationError(f"A seed must be an integer of at least 0, got {seed!r:.80}.")

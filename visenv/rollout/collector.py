@@ -13,7 +13,7 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy
 from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.arguments import check_make_env, check_policy
-from visenv.rollout.episode import EpisodeSpec, play_in
+from visenv.rollout.episode import EpisodeSpec, check_spec, play_in
 from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.in_flight import InFlightBarrier
 from visenv.rollout.mixture import Mixture
@@ -133,6 +133,7 @@ class Collector:
         self, specs: Sequence[EpisodeSpec], on_episode: OnEpisode | None
     ) -> list[Episode]:
         async def one(spec: EpisodeSpec) -> Episode:
+            check_spec(spec)
             episode = await self.play(spec)
             if on_episode is not None:
                 on_episode(episode)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from visenv.errors import DataError, PolicyError, ServiceError, VisenvError
+from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError, VisenvError
 from visenv.policy import Policy
 from visenv.rollout.adapter import Env, EnvAdapter
-from visenv.rollout.arguments import check_env, check_policy
+from visenv.rollout.arguments import check_env, check_policy, check_seed
 from visenv.rollout.executor import EnvFailedError, EnvSlot, InlineSlot
 from visenv.rollout.stats import RolloutStats
 from visenv.types import (
@@ -56,6 +56,19 @@ class EpisodeSpec:
         return int(np.random.SeedSequence([self.seed, self.member]).generate_state(1)[0])
 
 
+def check_spec(spec: object) -> None:
+    """Check that an object is an `EpisodeSpec` with a seed.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if not isinstance(spec, EpisodeSpec):
+        raise ConfigurationError(
+            f"An episode needs an EpisodeSpec, such as EpisodeSpec(seed=0), got {spec!r:.80}."
+        )
+    check_seed(spec.seed)
+
+
 async def play(
     env: Env,
     policy: Policy[Any],
@@ -84,6 +97,7 @@ async def play(
     """
     check_env(env)
     check_policy(policy)
+    check_spec(spec)
     slot = InlineSlot(EnvAdapter(env), isolate=False)
     return await play_in(slot, policy, spec, sampling or Sampling(), RolloutStats())
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from typing_extensions import override
 
+from visenv.decoding.pictures import background_color
 from visenv.errors import ConfigurationError, ServiceError, UnknownNameError
 from visenv.sandbox import forks, handoff
 from visenv.sandbox.cell import Cell
@@ -227,6 +228,7 @@ def _request(program: Program, inputs: dict[str, int]) -> dict[str, Any]:
             "descriptors": limits.descriptors,
             "image_pixels": limits.image_pixels,
             "file_bytes": limits.file_bytes,
+            "background": int.from_bytes(background_color()),
         },
     }
 

@@ -6,14 +6,15 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
@@ -31,13 +32,29 @@ class ChatMessage(BaseModel):
     """Represents the message of the model.
 
     Servers that split off the reasoning of a model return it under one of several names
-    (`thought`).
+    (`thought`), or as a part of a content that is a list, as Mistral's API does. A refusal, which
+    OpenAI's API returns beside an empty content, is the text of the reply.
     """
 
     content: str | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _join_parts(cls, message: Any) -> Any:
+        """Replace a content of parts by its text, and keep the reasoning in it as ``thinking``."""
+        parts = message.get("content") if isinstance(message, dict) else None
+        if parts in (None, "") and isinstance(message, dict):
+            refusal = message.get("refusal")
+            return {**message, "content": refusal} if isinstance(refusal, str) else message
+        if not isinstance(parts, list):
+            return message
+        thoughts = [part["thinking"] for part in parts if _is_part(part, "thinking")]
+        texts = [part for part in parts if not _is_part(part, "thinking")]
+        split = {"thinking": _text_of(thoughts)} if thoughts else {}
+        return {**message, **split, "content": _text_of(texts)}
 
     @property
     def thought(self) -> str:
@@ -97,7 +114,7 @@ class ChatEndpoint:
             TransientError: If the server cannot be reached, is busy or sends an unreadable body.
             RefusedError: If the server refuses the request.
         """
-        return _completion(await self.post(self.url, body))
+        return _completion(await self.post(self.url, body), self._without_key)
 
     async def post(self, url: str, body: Mapping[str, Any]) -> bytes:
         """Return the body of the response to one POST of JSON; see `complete`."""
@@ -242,6 +259,27 @@ def _check_url(base_url: str) -> None:
         )
 
 
+def _is_part(part: Any, kind: str) -> bool:
+    return isinstance(part, dict) and part.get("type") == kind and kind in part
+
+
+def _reported_error(body: bytes) -> str:
+    """Return the error that a router of several servers sends with the status 200, as JSON."""
+    with suppress(ValueError, RecursionError):
+        message = json.loads(body)
+        if isinstance(message, dict) and message.get("error"):
+            return json.dumps(message["error"])
+    return ""
+
+
+def _text_of(content: Any) -> Any:
+    """Return the text of nested lists of text parts; the value itself if it is something else."""
+    if not isinstance(content, list):
+        return content["text"] if _is_part(content, "text") else content
+    texts = [_text_of(part) for part in content]
+    return "".join(texts) if all(isinstance(text, str) for text in texts) else content
+
+
 async def _read(response: httpx.Response) -> bytes:
     received = bytearray()
     async for chunk in response.aiter_bytes():
@@ -251,10 +289,14 @@ async def _read(response: httpx.Response) -> bytes:
     return bytes(received)
 
 
-def _completion(body: bytes) -> ChatCompletion:
+def _completion(body: bytes, shown: Callable[[str], str]) -> ChatCompletion:
+    """Return the completion in a body; `shown` makes text of the server fit for a message."""
     try:
         completion = ChatCompletion.model_validate_json(body)
     except ValidationError as error:
+        reported = _reported_error(body)
+        if reported:
+            raise TransientError(f"the server reported {shown(reported)}") from None
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise TransientError(f"not a chat completion: {where}: {first['msg']}") from error

@@ -16,7 +16,7 @@ from typing import Any
 MAX_CHARACTERS = 10_000
 """Maximum length of a verdict; a longer one is refused without parsing."""
 
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
 class ReplyError(ValueError):
@@ -114,7 +114,8 @@ def verdict_text(text: str) -> str:
 def json_reply(text: str) -> dict[str, Any]:
     """Return the JSON object in a reply, which must contain exactly one.
 
-    A Markdown fence around the object is allowed, but no other text.
+    A Markdown fence around the object is allowed, but no other text. A text may contain line breaks,
+    which the reasons of judges often do.
 
     Raises:
         ReplyError: If the reply is anything else, a key occurs twice, or a number is not finite.
@@ -123,7 +124,10 @@ def json_reply(text: str) -> dict[str, Any]:
     fenced = _FENCE.fullmatch(said)
     try:
         found = json.loads(
-            fenced[1] if fenced else said, parse_constant=_refuse, object_pairs_hook=_unique
+            fenced[1] if fenced else said,
+            parse_constant=_refuse,
+            object_pairs_hook=_unique,
+            strict=False,
         )
     except (ValueError, RecursionError) as error:
         raise ReplyError(f"not a JSON object: {error}") from error

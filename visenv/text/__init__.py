@@ -4,5 +4,6 @@
 - `visenv.text.replies`: the part of a reply that states the answer (a box, a tag, a JSON value).
 - `visenv.text.claims`: which of several candidates a text claims, with negation, doubt and
   corrections. The parsers of options and verdicts use it.
+- `visenv.text.control_tokens`: breaks texts that a chat template would read as control tokens.
 - `visenv.text.words`: the words of a text for search, also in scripts without blanks.
 """

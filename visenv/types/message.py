@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
+from visenv.text.control_tokens import without_control_tokens
 from visenv.types.image import Image
 from visenv.types.video import Video
 
@@ -77,7 +78,11 @@ class Message(NamedTuple):
         return flatten((self,))[0]
 
     def openai(self) -> dict[str, Any]:
-        """Return the message as OpenAI chat content parts, images and frames as PNG data URLs."""
+        """Return the message as OpenAI chat content parts, images and frames as PNG data URLs.
+
+        A blank is inserted into text that looks like a control token of a model, because the server
+        would read it as one (`visenv.text.control_tokens`).
+        """
         content: list[dict[str, Any]] = []
         for part in self.with_frames().parts:
             if isinstance(part, Image):
@@ -85,7 +90,7 @@ class Message(NamedTuple):
                 url = {"url": f"data:image/png;base64,{data}"}
                 content.append({"type": "image_url", "image_url": url})
             else:
-                content.append({"type": "text", "text": part})
+                content.append({"type": "text", "text": without_control_tokens(part)})
         return {"role": self.role, "content": content}
 
 

@@ -38,7 +38,7 @@ function showCompare() {
 function meansTable(one, other) {
   const names = ["reward", ...Object.keys(index.metrics).map((name) => `metrics/${name}`), ...Object.keys(index.terms).map((name) => `terms/${name}`), "turns", "tokens", "seconds"];
   const meanOf = (places, name) => {
-    const values = places.map((place) => numbers(name)[place]).filter((value) => value !== null);
+    const values = countedValues(places, name);
     return values.length ? mean(values) : null;
   };
   const cells = (...texts) => texts.map((text) => make("td", { class: "number" }, text));
@@ -46,19 +46,25 @@ function meansTable(one, other) {
   const told = (value) => (value === null ? "–" : number(value));
   const body = rows.map(([name, first, second]) => make("tr", {}, make("td", {}, name.replace(/^(metrics|terms)\//, (_, kind) => (kind === "terms" ? "term " : ""))), ...cells(told(first), told(second)),
     make("td", { class: "number" }, first === null || second === null ? "–" : signed(second - first))));
+  const lost = [one, other].map((places) => places.filter(isAborted).length);
+  const aborted = lost.some(Boolean) ? [make("tr", {}, make("td", {}, "aborted (count as 0)"), ...cells(...lost, ""))] : [];
   const count = make("tr", {}, make("td", {}, "episodes"), ...cells(one.length, other.length, ""));
-  return make("table", { class: "means" }, make("thead", {}, make("tr", {}, make("th", {}, ""), ...["A", "B", "B − A"].map((title) => make("th", { class: "number" }, title)))), make("tbody", {}, count, ...body));
+  return make("table", { class: "means" }, make("thead", {}, make("tr", {}, make("th", {}, ""), ...["A", "B", "B − A"].map((title) => make("th", { class: "number" }, title)))), make("tbody", {}, count, ...aborted, ...body));
 }
 
 // ------------------------------------------------------------------ pairs
 
-/** Pair the episodes with the same environment, sample, seed and member; the largest differences come first. */
+/**
+ * Pair the episodes with the same environment, sample, seed and member; the largest differences come first.
+ *
+ * An aborted episode counts as 0, as in `visenv eval --compare`.
+ */
 function pairsOf(one, other) {
   const { rows } = index.texts.pair ?? { rows: [] };
   const known = new Map(other.map((place) => [rows[place], place]));
   const pairs = one.filter((place) => known.has(rows[place])).map((place) => ({ one: place, other: known.get(rows[place]) }));
   for (const pair of pairs) {
-    const [first, second] = [numberOf("reward", pair.one), numberOf("reward", pair.other)];
+    const [first, second] = [pair.one, pair.other].map((place) => (isAborted(place) ? 0 : numberOf("reward", place)));
     pair.change = first === null || second === null ? null : second - first;
   }
   return pairs.sort((first, second) => Math.abs(second.change ?? 0) - Math.abs(first.change ?? 0));

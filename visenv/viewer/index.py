@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from visenv.evaluation.values import labels_key
 from visenv.records import event_to_json
 from visenv.types import Answered, Episode, ToolCalled, TurnTaken
 from visenv.viewer.bounded import LONGEST_TEXT
@@ -89,7 +90,8 @@ class EpisodeIndex:
     def add(self, row: IndexRow, saved_in: str, line: int) -> None:
         """Add the row of an episode.
 
-        Reward, terms and metrics of an aborted episode are omitted from all means.
+        Reward, terms and metrics of an aborted episode are empty. In the means of a file it counts
+        as 0, as in an evaluation (`visenv.evaluation.values.counted_values`).
 
         Args:
             row: The row.
@@ -156,6 +158,7 @@ def _texts(episode: Episode) -> dict[str, Any]:
         "events": _once([_name(event) for event in episode.events if type(event) is not TurnTaken]),
         "tools": _once([*(call.tool for call in calls), *failed]),
         "pair": _pair(episode),
+        "labels": labels_key(episode),
     }
 
 

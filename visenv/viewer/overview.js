@@ -40,16 +40,17 @@ function showSaved() {
   const rows = sets.map((savedIn) => {
     const places = placesIn(savedIn);
     const average = (name) => {
-      const values = places.map((place) => numbers(name)[place]).filter((value) => value !== null);
+      const values = countedValues(places, name);
       return values.length ? number(mean(values)) : "–";
     };
-    const outcomes = countedOutcomes(places);
+    const outcomes = places.map((place) => textOf("outcome", place));
     const right = outcomes.some((each) => ["right", "wrong"].includes(each)) ? `${(100 * outcomes.filter((each) => each === "right").length / outcomes.length).toFixed(0)} %` : "–";
-    const cells = [String(places.length), average("reward"), right, ...names.map(([name]) => average(name)), ...known.map(average)];
+    const lost = places.filter(isAborted).length;
+    const cells = [lost ? `${places.length} (${lost} aborted)` : String(places.length), average("reward"), right, ...names.map(([name]) => average(name)), ...known.map(average)];
     return make("tr", {}, make("td", {}, make("a", { href: `#/episodes?${new URLSearchParams({ saved_in: savedIn })}` }, savedIn)), ...cells.map((text) => make("td", { class: "number" }, text)));
   });
   const table = make("table", { id: "saved" }, make("thead", {}, make("tr", {}, ...head.map((title, place) => make("th", place ? { class: "number" } : {}, title)))), make("tbody", {}, ...rows));
-  byId("overview").append(make("div", { class: "panel" }, make("h2", {}, "Saved episodes ", make("small", {}, "means; terms are not weighted")), make("div", { class: "wide" }, table)));
+  byId("overview").append(make("div", { class: "panel" }, make("h2", {}, "Saved episodes ", make("small", {}, "means; terms are not weighted; an aborted episode counts as 0")), make("div", { class: "wide" }, table)));
 }
 
 function showResults() {

@@ -81,8 +81,28 @@ const textsAreThere = () => searched.length === index.count;
 const files = new Map(valuesOf("saved_in").map((name) => [name, []]));
 for (const place of EVERYONE) files.get(textOf("saved_in", place)).push(place);
 
-/** Return how the episodes ended, without aborted ones, which are no result of the policy. */
-const countedOutcomes = (places) => places.map((place) => textOf("outcome", place)).filter((outcome) => outcome !== "aborted");
+const isAborted = (place) => textOf("outcome", place) === "aborted";
+
+/** Return how the episodes of a group ended, without aborted ones, which have no reward. */
+const countedOutcomes = (places) => places.filter((place) => !isAborted(place)).map((place) => textOf("outcome", place));
+
+/**
+ * Return the values of a column that the mean of a file counts.
+ *
+ * As in `visenv eval`, an aborted episode counts as 0 in the reward, and in each term and metric that a played
+ * episode with the same labels has, or any played episode if there is none with these labels.
+ */
+function countedValues(places, name) {
+  const column = numbers(name);
+  const values = places.map((place) => column[place]).filter((value) => value !== null);
+  if (name !== "reward" && !/^(terms|metrics)\//.test(name)) return values;
+  const labels = (place) => index.texts.labels.rows[place];
+  const played = places.filter((place) => !isAborted(place));
+  const known = new Set(played.map(labels));
+  const counting = new Set(played.filter((place) => column[place] !== null).map(labels));
+  const counts = (place) => name === "reward" || (known.has(labels(place)) ? counting.has(labels(place)) : counting.size > 0);
+  return [...values, ...places.filter((place) => isAborted(place) && counts(place)).map(() => 0)];
+}
 
 const placesIn = (savedIn) => files.get(savedIn) ?? [];
 

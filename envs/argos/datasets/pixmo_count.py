@@ -53,11 +53,7 @@ class PixMoCount(Benchmark):
 
     @override
     def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
-        (path,) = images
-        encoded = read_regular(path, MOST_BYTES)
-        if hashlib.sha256(encoded).hexdigest() != path.stem:
-            raise DataError(f"{path} does not have the SHA-256 of its name")
-        return (Image.from_bytes(encoded, str(path)),)
+        return tuple([_checked(path) for path in images])
 
     @override
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
@@ -71,3 +67,11 @@ class PixMoCount(Benchmark):
             kind="count",
             ground_truth=MediaTruth(labels={"source": "PixMo-Count"}),
         )
+
+
+def _checked(path: Path) -> Image:
+    """Return the image of a file whose name is the SHA-256 of its content."""
+    encoded = read_regular(path, MOST_BYTES)
+    if hashlib.sha256(encoded).hexdigest() != path.stem:
+        raise DataError(f"{path} does not have the SHA-256 of its name")
+    return Image.from_bytes(encoded, str(path))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice
 from visenv.types import Image, Sample
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.draws import pick
 from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
@@ -50,11 +53,21 @@ class ImageWorld:
         """Create a scene, which depends only on the state of the generator."""
         return RECENT.sample(("argos image", self.preset, self.split), rng, self._make)
 
-    def _make(self, rng: np.random.Generator) -> Sample:
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a scene that `sample` never creates."""
+        maker = ("held-out argos image", self.preset, self.split)
+        return RECENT.sample(maker, rng, partial(self._make, held_out=True))
+
+    def _make(self, rng: np.random.Generator, held_out: bool = False) -> Sample:
         preset = self.preset
         identity = f"image-{int(rng.integers(2**63)):016x}"
         kind = pick(rng, preset.kinds)
-        asked = QUESTIONS[kind](rng, preset)
+        asked = drawn_scene(
+            lambda: QUESTIONS[kind](rng, preset),
+            held_out,
+            key=lambda scene: sorted(map(repr, scene.things)),
+            answer=attrgetter("answer"),
+        )
         tint, shortcut = choose_tint(rng, asked.answer, asked.options, self.split)
         extent = FrameSize(preset.width, preset.height)
         pixels = paint(asked.things, extent, tint, draw_slope(rng), rng)

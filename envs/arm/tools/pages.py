@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -23,6 +23,7 @@ from visenv.documents.stitch import LONG_SIDE, stitch
 from visenv.errors import ConfigurationError, DataError, ToolError
 from visenv.text.words import search_words
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
+from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import GroundTruth, Image, Sample
 
 PAGES_FOUND = 5
@@ -78,8 +79,19 @@ class _PageTool(Tool[ArgumentsT]):
             raise ToolError(str(error)) from error
 
     def _image(self, document: Document, page: int) -> Image:
-        """Return the decoded page, so that errors occur here and not when the image is accessed."""
+        """Return the decoded page, so that errors occur here and not when the image is accessed.
+
+        Raises:
+            DataError: If it cannot be rendered, or is so thin that nothing on it can be seen.
+        """
         image = document.page_image(page, self.long_side)
+        if is_too_thin(image.size):
+            width, height = image.size
+            raise DataError(
+                f"Page {page} of {document.name!r} is too thin to be shown: it would have {width} "
+                f"x {height} pixels, and a side may be at most {MOST_ASPECT} times as long as the "
+                "other."
+            )
         return Image.from_pixels(image.pixels)
 
 
@@ -122,7 +134,9 @@ class PageByQuery(_PageTool[QueryArguments]):
         """Search, and show the pages side by side; several have borders and page numbers.
 
         The result's ``detail`` contains ``document``, ``pages``, the numbers of the shown pages,
-        best first, and ``document_pages``, the number of all pages.
+        best first, and ``document_pages``, the number of all pages. If no shown page has a word of
+        the query in its text, ``shares_no_word`` is true: a ranking by meaning returns pages for
+        every text.
 
         Raises:
             ToolError: If there is no such document, nothing matches, or no page can be shown.
@@ -135,7 +149,13 @@ class PageByQuery(_PageTool[QueryArguments]):
         numbers = pages if len(pages) > 1 else ()
         if failed:
             text += f" Found too, but impossible to show: {'; '.join(failed.values())}"
-        detail = {"document": document.name, "pages": pages, "document_pages": len(document)}
+        detail: dict[str, Any] = {
+            "document": document.name,
+            "pages": pages,
+            "document_pages": len(document),
+        }
+        if not self._share_a_word(document, pages, arguments.query):
+            detail["shares_no_word"] = True
         return ToolResult((stitch(images, long_side=self.long_side, numbers=numbers), text), detail)
 
     def _found(self, document: Document, query: str) -> list[int]:
@@ -156,6 +176,12 @@ class PageByQuery(_PageTool[QueryArguments]):
                 f"look at its pages by number, 1 to {len(document)}."
             )
         return list(dict.fromkeys(ranked))[: self.pages]
+
+    def _share_a_word(self, document: Document, pages: Sequence[int], query: str) -> bool:
+        if isinstance(self.ranker, Bm25Ranker):  # it finds only such pages
+            return True
+        words = set(search_words(query))
+        return any(not words.isdisjoint(_words_of(document, page)) for page in pages)
 
     def _images(
         self, document: Document, pages: Sequence[int]
@@ -262,11 +288,14 @@ class PageByIndex(_PageTool[IndexArguments]):
 
 def _has_text(document: Document) -> bool:
     """Return whether a page has a text layer; pages that cannot be read do not count."""
-    for page in range(1, len(document) + 1):
-        with suppress(DataError):
-            if search_words(document.page_text(page)):
-                return True
-    return False
+    return any(_words_of(document, page) for page in range(1, len(document) + 1))
+
+
+def _words_of(document: Document, page: int) -> list[str]:
+    """Return the words of the text layer of a page; none if it cannot be read."""
+    with suppress(DataError):
+        return search_words(document.page_text(page))
+    return []
 
 
 def _listed(pages: Sequence[int]) -> str:

@@ -39,7 +39,13 @@ class AskedScenes:
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a scene with its question, which depends only on the state of the generator."""
-        scene = self.world.sample(rng)
+        return self._asked(rng, self.world.sample(rng))
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a scene that `sample` never creates, with its question."""
+        return self._asked(rng, self.world.sample_held_out(rng))
+
+    def _asked(self, rng: np.random.Generator, scene: Sample) -> Sample:
         _, question = asked(rng, scene, self.world.is_varied)
         return replace(scene, question=question)
 

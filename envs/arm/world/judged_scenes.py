@@ -59,7 +59,13 @@ class JudgedScenes:
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator."""
-        scene = self.world.sample(rng)
+        return self._judged(rng, self.world.sample(rng))
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a scene that `sample` never creates."""
+        return self._judged(rng, self.world.sample_held_out(rng))
+
+    def _judged(self, rng: np.random.Generator, scene: Sample) -> Sample:
         seen = scene.truth_as(SceneTruth)
         truth, kind = scene.answers[0], scene.kind
         others = [option for option in seen.options if option != truth]

@@ -54,6 +54,10 @@ class VariedScenes:
         """Create a scene, which depends only on the state of the generator."""
         return pick(rng, self.worlds).sample(rng)
 
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a scene whose signs are placed as in no scene of `sample`."""
+        return pick(rng, self.worlds).sample_held_out(rng)
+
 
 def lacks_looks(preset: str) -> bool:
     """Return whether a preset of scenes has a single frame, or a single shape."""

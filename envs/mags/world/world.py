@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from visenv.types import Image, Pixels, Sample
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
 from visenv.worlds.scenes import SignTruth
@@ -49,15 +50,24 @@ class MagsWorld:
         """
         return RECENT.sample(self.scenes, rng, lambda rng: self.pair(rng)[0])
 
-    def pair(self, rng: np.random.Generator) -> tuple[Sample, Pixels]:
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a scene whose signs are placed as in no scene of `sample`."""
+        maker = (self.scenes, "held out")
+        return RECENT.sample(maker, rng, lambda rng: self.pair(rng, held_out=True)[0])
+
+    def pair(self, rng: np.random.Generator, held_out: bool = False) -> tuple[Sample, Pixels]:
         """Create a scene; return it with its rendered pixels.
+
+        Args:
+            rng: Draws the scene.
+            held_out: Whether the scene must be held out from training.
 
         Returns:
             The sample, whose image has the native size, and uint8
             ``[4 * side, 4 * side, 3]`` at four times the native resolution.
         """
         identity = f"mags-{int(rng.integers(2**63)):016x}"
-        scene = make_scene(rng, self.scenes)
+        scene = drawn_scene(lambda: make_scene(rng, self.scenes), held_out, key=_layout)
         rendered = paint(rng, self.scenes, scene)
         sample = Sample(
             id=identity,
@@ -90,3 +100,8 @@ class MagsWorld:
             evidence_boxes=tuple(boxes[place] for place in scene.evidence),
             signs=signs,
         )
+
+
+def _layout(scene: SceneDraft) -> list[tuple[Any, ...]]:
+    """Return the looks and places of the signs, which do not depend on the answer."""
+    return sorted((sign.frame, sign.shape, *sign.box) for sign in scene.signs)

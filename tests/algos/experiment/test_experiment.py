@@ -275,6 +275,8 @@ def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
             "instrct",
         ),
         (["--trackers", "tensorbord"], UnknownNameError, "tensorboard"),
+        (["--evaluation.metrics", "acuracy"], UnknownNameError, "Did you mean 'accuracy'"),
+        (["--evaluation.metrics", "failed_calls"], UnknownNameError, "'failed calls'"),
         (["--callbacks", "json:JSONDecodeError"], ConfigurationError, "no subclass"),
         (["--callbacks", "tests.algos.experiment.recorder:Nothing"], ConfigurationError, "Nothing"),
         (["--phases.rl.reference", "model"], ConfigurationError, "kl_coef"),

@@ -14,7 +14,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import HeldOut, RolloutConfig, Trainer, TrainerConfig
 from visenv.algos.trainer.evaluation import HeldOutScore, flattened, play_held_out
-from visenv.errors import ConfigurationError
+from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Episode, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
@@ -109,6 +109,14 @@ def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
         },  # no episode has this metric: 0
     }
     assert told.headline(scores) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
+
+
+def test_misspelled_headline_is_no_score_of_0() -> None:
+    told = HeldOut({"a": toy.Echo}, {"a": "acuracy"}, 1, 1, 1)
+    scores = {"a": {"greedy": HeldOutScore(1, 9.0, {"accuracy": 0.5, "hit": 1.0})}}
+    with pytest.raises(UnknownNameError, match=r"environment 'a' .*Did you mean 'accuracy'"):
+        told.headline(scores)
+    assert HeldOut({"a": toy.Echo}, {"a": "success"}, 1, 1, 1).headline(scores) == 0
 
 
 def episode(kind: str, accuracy: float) -> Episode:

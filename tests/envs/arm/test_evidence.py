@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,32 @@ def crop(
 
 
 PAPER = sample_of(document="report-1", evidence_pages=(2, 5))
+ASKED = replace(
+    sample_of(document="d", evidence_pages=(2,), answer="31 kW"), question="Which pump?"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "shares_no_word", "counts"),
+    [
+        ("qxzzv", True, False),
+        ("zz qx", True, False),
+        ("\u200b", True, False),
+        ("PUMPE", True, False),
+        ("pump", True, True),  # a scan has no text: the question has the word
+        ("power of 31 kW", True, True),
+        ("turnover", False, True),  # a word of the page
+    ],
+)
+def test_pages_of_a_query_without_a_meaning_do_not_count(
+    query: str, shares_no_word: bool, counts: bool
+) -> None:
+    detail = {"shares_no_word": True} if shares_no_word else {}
+    call = called("query", arguments={"query": query}, document="d", pages=[2], **detail)
+    assert useful(EventLog([call]), ASKED, "evidence") is counts
+    assert useful(EventLog([call]), ASKED, "belongs")
+
+
 SIGN = sample_of(detail_box=(100, 40, 120, 60))
 
 

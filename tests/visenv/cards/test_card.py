@@ -8,19 +8,27 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import PIL.ImageFont
 import pytest
 
+from tests.environments import IDS, few
+from visenv.background import run_here
 from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
 from visenv.cards.arguments import arguments_of
+from visenv.cards.card import seed_of
 from visenv.cards.transcript import transcript
 from visenv.env import VisEnv
 from visenv.envs.arm.rewards import TOP
+from visenv.evaluation import places
 from visenv.makers import env_maker
+from visenv.policies.oracle import OraclePolicy
 from visenv.registration import ENVIRONMENTS, load
 from visenv.rewards import RewardWrapper
+from visenv.rollout import play
+from visenv.types import Episode
 from visenv.wrappers import layers
 
 CALL_TOOLS = {"House-v0", "EBAlfred-v0", "EBHabitat-v0", "Libero-v0"}
@@ -177,6 +185,53 @@ def test_picture_is_an_animation_with_the_frames_of_the_episode(zoom: EnvCard) -
     assert picture.n_frames == 5  # type: ignore[attr-defined]
     assert picture.size == (WIDTH, HEIGHT)
     assert picture.format == "WEBP"
+
+
+ARM = ["visenv/ArmIF-v0", "visenv/ArmZoom-v0", "visenv/ArmPreference-v0", "visenv/ArmVQA-v0"]
+
+
+def shown_episode(env_id: str) -> Episode:
+    """Return the episode of the oracle that the card of an environment shows."""
+    with closing(env_maker(env_id)()) as env:
+        (spec,) = places(env, 1, seed=seed_of(env_id))
+        return run_here(play(env, OraclePolicy(), spec))
+
+
+@pytest.mark.parametrize("ids", few([ARM, IDS], 1), ids=len)
+def test_still_pictures_are_neither_empty_nor_alike(ids: list[str]) -> None:
+    halves: list[Any] = []
+    for env_id in ids:
+        still = PIL.Image.open(io.BytesIO(animate(shown_episode(env_id), still=True)))
+        pixels = np.asarray(still.convert("L"), np.int16)
+        left, right = pixels[:, : WIDTH // 4], pixels[:, WIDTH // 4 :]
+        # A page of text or an image on the left, and text on the right.
+        assert (np.abs(left - np.median(left)) > 20).mean() > 0.03, env_id
+        assert (right < 128).mean() > 0.01, env_id
+        halves.append(left)
+    for place, left in enumerate(halves):
+        assert all(np.abs(left - other).mean() > 8 for other in halves[:place]), ids[place]
+
+
+def test_picture_of_an_episode_without_images_has_its_text_beside_each_turn() -> None:
+    with closing(env_maker("ArmIF-v0")()) as env:
+        episodes = (run_here(play(env, OraclePolicy(), spec)) for spec in places(env, 20))
+        episode = next(each for each in episodes if not each.images)
+    played = list(scenes(episode))
+    assert all(scene.image is None for scene in played)
+    turns = [scene for scene in played if scene.speaker == "policy"]
+    assert turns[0].page.startswith(episode.question)
+    assert len(turns[0].page) > len(episode.question)  # also the response to judge
+    assert turns[-1].page
+    pixels = np.asarray(PIL.Image.open(io.BytesIO(animate(episode, still=True))).convert("L"))
+    assert (pixels[:, : WIDTH // 4] < 128).mean() > 0.03
+
+
+@pytest.mark.parametrize("env_id", ["visenv/ArmDoc-v0", "visenv/ArmDocVQA-v0"])
+def test_card_plays_held_out_documents(env_id: str) -> None:
+    card = make_card(env_id, episodes=1)
+    assert card.episode is not None
+    truth: Any = card.episode.ground_truth
+    assert int(truth.document.rpartition("-")[2]) >= 10_000  # those of training are below
 
 
 def test_still_picture_is_half_as_large_and_does_not_move(zoom: EnvCard) -> None:

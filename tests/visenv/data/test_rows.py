@@ -410,6 +410,7 @@ FILES: dict[str, tuple[bytes | None, str]] = {
     "only a mark": (b"\xef\xbb\xbf", "is empty"),
     "gzip": (b"\x1f\x8b\x08\x00abc", "is compressed with gzip: unpack it"),
     "UTF-16": ("[]".encode("utf-16"), "is encoded in UTF-16: save it as UTF-8"),
+    "UTF-16 without a mark": ("[1]".encode("utf-16-le"), "is binary or encoded in UTF-16"),
     "not a row": (b"12\n", "No row of"),
 }
 
@@ -424,9 +425,24 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, suffix: str) -> No
     if (name, suffix) == ("not a row", ".csv"):
         message = "has no header of comma-separated columns"
     elif name == "not a row":
-        message = "No column of .* is recognized as the image"
+        message = "has no row that can be read. Row 1: expected an object, got int"
     with pytest.raises(DataError, match=message):
         open_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"image": "a.png", "question": "Café?"}'.encode("cp1252"), "not UTF-8: byte 0xe9"),
+        (b'{\n "image": "a.png",\n "question": "q"\n}', "Row 1: not JSON"),
+    ],
+)
+def test_file_without_a_readable_row_tells_its_first_problem(
+    line: bytes, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "my.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(DataError, match=rf"has no row that can be read.*{problem}"):
+        open_rows(tmp_path / "my.jsonl")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".tsv"])

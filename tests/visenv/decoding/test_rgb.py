@@ -87,6 +87,14 @@ TABLE: dict[str, tuple[Callable[[], Picture], str, dict[str, Any], tuple[int, in
     "PNG 16 bit, middle": (lambda: array(128 * 257, np.uint16), "PNG", {}, gray(128), 0),
     "PNG 16 bit, dark": (lambda: array(257, np.uint16), "PNG", {}, gray(1), 0),
     "PNG 16 bit, rounded": (lambda: array(300, np.uint16), "PNG", {}, gray(1), 0),
+    "PNG 16 bit, one level transparent": (
+        *(lambda: array(300, np.uint16), "PNG"),
+        *({"transparency": 300}, WHITE, 0),
+    ),
+    "PNG 16 bit, other level transparent": (
+        *(lambda: array(300, np.uint16), "PNG"),
+        *({"transparency": 301}, gray(1), 0),
+    ),
     "JPEG RGB": (lambda: flat("RGB", RED), "JPEG", {"quality": 95}, RED, 3),
     "JPEG L": (lambda: flat("L", 90), "JPEG", {}, gray(90), 2),
     "JPEG CMYK": (lambda: flat("CMYK", (0, 255, 255, 0)), "JPEG", {"quality": 95}, (255, 0, 0), 3),
@@ -109,6 +117,15 @@ TABLE: dict[str, tuple[Callable[[], Picture], str, dict[str, Any], tuple[int, in
     "TIFF RGBA": (lambda: flat("RGBA", (*GREEN, 0)), "TIFF", {}, WHITE, 0),
     "TIFF CMYK": (lambda: flat("CMYK", (0, 0, 0, 0)), "TIFF", {}, WHITE, 0),
     "TIFF 16 bit": (lambda: array(65535, np.uint16), "TIFF", {}, WHITE, 0),
+    "TIFF 16 bit, 0 is white": (
+        *(lambda: array(0, np.uint16), "TIFF"),
+        *({"tiffinfo": {262: 0}}, WHITE, 0),
+    ),
+    "TIFF float, 0 is white": (
+        *(lambda: array(1.0, np.float32), "TIFF"),
+        *({"tiffinfo": {262: 0}}, BLACK, 0),
+    ),
+    "TIFF 8 bit, 0 is white": (lambda: flat("L", 90), "TIFF", {"tiffinfo": {262: 0}}, gray(90), 0),
     "TIFF float 1": (lambda: array(1.0, np.float32), "TIFF", {}, WHITE, 0),
     "TIFF float 0.5": (lambda: array(0.5, np.float32), "TIFF", {}, gray(128), 0),
     "TIFF 1": (lambda: flat("1", 1), "TIFF", {}, WHITE, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -10,10 +11,14 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.environments import few
 from visenv.algos.trainer.episode_sources.base import random_stream
 from visenv.data.source import draw, rows_of
+from visenv.envs.arft.search.world import entities
 from visenv.envs.arft.search.world.entities import EntitiesWorld
+from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.report_questions import ReportQuestions
+from visenv.envs.arm.world.reports import PRESETS as REPORTS
 from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.envs.libero.datasets.tasks import open_tasks
 from visenv.evaluation import places
@@ -22,6 +27,7 @@ from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.seeding import HELD_OUT, is_held_out, seeds
 from visenv.types import Sample
+from visenv.worlds.reports.library import ReportsLibrary
 
 SEEDS = 5_000
 
@@ -49,24 +55,81 @@ def world_of(sample: Sample) -> Any:
     return sample.ground_truth.world.seed
 
 
-SHARED = [
+FAST = [
     ("visenv/ArmDoc-v0", {"preset": "tiny"}, document_of),
     ("visenv/ArmDocVQA-v0", {"preset": "tiny"}, document_of),
+]
+SLOW = [  # whole documents and worlds are written, to ask about them
     ("visenv/ArmDoc-v0", {}, document_of),
     ("visenv/ArftSearch-v0", {"preset": "tiny"}, world_of),
+    ("visenv/ArftSearch-v0", {}, world_of),
 ]
 
 
-@pytest.mark.parametrize(("env_id", "options", "thing_of"), SHARED)
-def test_held_out_samples_are_about_other_things(
-    env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any]
+def check_others(
+    env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any], count: int
 ) -> None:
     env = gym.make(env_id, **options)
-    count = SEEDS if options and "Search" not in env_id else 150
     training = {thing_of(drawn(env, seed)) for seed in training_seeds(count)}
     held_out = {thing_of(drawn(env, seed)) for seed in held_out_seeds(env, count)}
     env.close()
-    assert len(training) > count / 4
+    assert len(training) > min(count, 1_000) / 4
+    assert not training & held_out
+
+
+@pytest.mark.parametrize(("env_id", "options", "thing_of"), FAST)
+def test_held_out_samples_are_about_other_things(
+    env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any]
+) -> None:
+    check_others(env_id, options, thing_of, SEEDS)
+
+
+@pytest.mark.parametrize("count", few([25, SEEDS], 1))
+@pytest.mark.parametrize(("env_id", "options", "thing_of"), SLOW)
+def test_held_out_samples_with_whole_worlds_are_about_other_things(
+    env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any], count: int
+) -> None:
+    check_others(env_id, options, thing_of, count)
+
+
+def test_held_out_reports_are_others_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the documents of 5,000 seeds of both, without writing them."""
+
+    def ask(rng: np.random.Generator, text: object, kind: str) -> str | None:
+        return None if rng.integers(8) == 0 else "?"  # no such question: another document
+
+    def judge(_: object, rng: object, document: str, question: object) -> Sample:
+        return Sample("1", "?", ground_truth=JudgingTruth(candidates=("a",), document=document))
+
+    monkeypatch.setattr(ReportsLibrary, "text", lambda *_: None)
+    monkeypatch.setattr(ReportsWorld, "_judge", judge)
+    monkeypatch.setitem(REPORTS, "default", REPORTS["default"]._replace(ask=ask))
+    check_others("visenv/ArmDoc-v0", {}, document_of, SEEDS)
+
+
+@pytest.mark.parametrize("options", [{"preset": "tiny"}, {}])
+def test_held_out_worlds_are_others_for_all_seeds(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draw the worlds of 5,000 seeds of both, without writing their articles."""
+    asked = SimpleNamespace(text="?", image=None, answers=("a",), kind="k", hops=(), options=())
+    asked.hard = False
+
+    def engine(preset: str, seed: int) -> SimpleNamespace:
+        return SimpleNamespace(preset=preset, seed=seed, world=None)
+
+    def make(world: EntitiesWorld, rng: np.random.Generator, worlds: tuple[int, int]) -> Sample:
+        return world._make(rng, worlds)
+
+    monkeypatch.setattr(entities, "WorldEngine", engine)
+    monkeypatch.setattr(EntitiesWorld, "_sample", make)  # without the cache
+    env = gym.make("visenv/ArftSearch-v0", **options)
+    base: Any = env.unwrapped
+    monkeypatch.setattr(base.source, "_ask", lambda *_: asked)
+    training = {world_of(drawn(env, seed)) for seed in training_seeds(SEEDS)}
+    held_out = {world_of(drawn(env, seed)) for seed in held_out_seeds(env, SEEDS)}
+    env.close()
+    assert len(training) > 900
     assert not training & held_out
 
 
@@ -114,49 +177,3 @@ def test_libero_plays_other_initial_states_in_an_evaluation() -> None:
     # Published suites, and states that a person names, are played whole.
     for whole in (open_tasks("libero_10"), open_tasks("solved", states=10)):
         assert list(rows_of(whole, held_out=True)) == list(range(len(whole)))
-
-
-SCENES = [
-    ("visenv/ZoomVQA-v0", {"preset": "tiny"}),
-    ("visenv/ArmVQA-v0", {"preset": "tiny"}),
-    ("visenv/ArgosImage-v0", {}),
-    ("visenv/ArgosVideo-v0", {"preset": "tiny"}),
-    ("visenv/ArmDocVQA-v0", {"preset": "tiny"}),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("env_id", "options"), SCENES)
-def test_held_out_samples_equal_none_of_training(
-    env_id: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Compare question, answer, drawn scene, and the random numbers of the picture."""
-    from visenv.envs.argos.world import images, videos
-    from visenv.worlds.recent import RecentSamples
-    from visenv.worlds.scenes import world
-
-    states: list[str] = []
-
-    def noted(rng: np.random.Generator) -> np.ndarray[Any, Any]:
-        # The picture is a function of the scene and of this state; it is not drawn.
-        states.append(repr(rng.bit_generator.state["state"]))
-        return np.zeros((8, 8, 3), np.uint8)
-
-    monkeypatch.setattr(world.ScenesWorld, "_paint", lambda _, rng, *__: noted(rng))
-    for module in (images, videos):
-        monkeypatch.setattr(module, "paint", lambda *given: noted(given[-1]))
-    for module in (images, videos, world):  # no sample without its picture stays in the cache
-        monkeypatch.setattr(module, "RECENT", RecentSamples())
-    env = gym.make(env_id, **options)
-
-    def facts(seed: int) -> tuple[Any, ...]:
-        states.clear()
-        sample = drawn(env, seed)
-        return sample.question, sample.answers, repr(sample.ground_truth), *states[:1]
-
-    training = {facts(seed) for seed in training_seeds(SEEDS)}
-    held_out = {facts(seed) for seed in held_out_seeds(env, SEEDS)}
-    env.close()
-    if states:
-        assert len(training) == len(held_out) == SEEDS
-    assert not training & held_out

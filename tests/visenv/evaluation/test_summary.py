@@ -161,13 +161,19 @@ def test_metrics_have_the_interval_that_fits_them() -> None:
 
 def test_interval_of_a_metric_from_0_to_1_stays_there() -> None:
     played = [
-        replace(episode(number, 1.0), metrics={"anls": value, "seconds": 9 * value})
+        replace(
+            episode(number, 1.0),
+            metrics={"anls": value, "seconds": 9 * value},
+            terms={"soft": value, "tool": 2 * value},
+        )
         for number, value in enumerate((0.9, 1.0, 1.0, 1.0, 0.05))
     ]
     means = row(summarize(played), "", "all").means
     # Mean 0.79, s = sqrt(0.173), half width 1.959964 s / sqrt(5) = 0.364574: 1.154574 is beyond 1.
     assert means["anls"] == pytest.approx((0.79, 0.425426, 1.0), abs=1e-6)
     assert means["seconds"].high == pytest.approx(9 * 1.154574, abs=1e-5)
+    assert means["soft"] == means["anls"]
+    assert means["tool"].high == pytest.approx(2 * 1.154574, abs=1e-5)
 
 
 def test_mean_of_groups_has_their_intervals_together() -> None:

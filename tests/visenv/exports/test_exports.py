@@ -21,6 +21,7 @@ from tests.visenv.test_episodes import episodes
 from visenv.cli import main
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
+from visenv.evaluation.summary import summarize
 from visenv.exports.inspect_log import write_inspect_logs
 from visenv.exports.parquet import write_parquet
 from visenv.exports.portable import portable
@@ -187,15 +188,25 @@ def test_inspect_log_contains_how_episodes_ended(tmp_path: Path) -> None:
     assert second["metadata"]["reason"] == "turns"
 
 
-def test_inspect_log_leaves_aborted_episodes_out_of_its_means(tmp_path: Path) -> None:
-    aborted = played(0, 0.0, status="aborted", failure=Failure("service", "judge", "no reply"))
-    results = exported(tmp_path, aborted, played(1, 1.0), played(2, 0.5))["results"]
-    told = {each["name"]: each for each in results["scores"]}
-    # (1.0 + 0.5) / 2, as in an evaluation; with the aborted episode it would be 0.5.
-    assert told["reward"]["metrics"]["mean"]["value"] == 0.75
-    assert told["accuracy"]["metrics"]["mean"]["value"] == 0.75
-    assert told["reward"]["scored_samples"] == 2
+def test_aborted_episode_counts_as_0_in_the_means_of_an_inspect_log(tmp_path: Path) -> None:
+    failure = Failure("service", "judge", "no reply")
+    aborted = played(0, 0.0, status="aborted", failure=failure, metrics={}, terms={})
+    episodes = [aborted, played(1, 1.0), played(2, 0.5)]
+    results = exported(tmp_path, *episodes)["results"]
+    told = {each["name"]: each["metrics"]["mean"]["value"] for each in results["scores"]}
+    row = summarize(episodes).rows[0]
+    # (1.0 + 0.5 + 0) / 3, as in an evaluation.
+    assert told["reward"] == told["accuracy"] == row.means["accuracy"].value == 0.5
+    assert {each["scored_samples"] for each in results["scores"]} == {3}
     assert (results["total_samples"], results["completed_samples"]) == (3, 2)
+
+
+def test_inspect_log_of_only_aborted_episodes_has_the_reward_0(tmp_path: Path) -> None:
+    failure = Failure("service", "judge", "no reply")
+    results = exported(tmp_path, played(0, 0.0, status="aborted", failure=failure))["results"]
+    assert [(each["name"], each["metrics"]["mean"]["value"]) for each in results["scores"]] == [
+        ("reward", 0.0)
+    ]
 
 
 def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from visenv import background
 from visenv.env import EpisodeLimits, Observation
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
@@ -107,6 +108,32 @@ def test_play_refuses_wrong_arguments() -> None:
         played(toy.make(), Scripted)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"must be an environment.*Call it first"):
         played(toy.make, Scripted(ADD))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (0, r"EpisodeSpec\(seed=0\), got 0"),
+        (EpisodeSpec(-1), "A seed must be an integer of at least 0, got -1"),
+        (EpisodeSpec("7"), "got '7'"),  # type: ignore[arg-type]
+        (EpisodeSpec(1.5), "got 1.5"),  # type: ignore[arg-type]
+        (EpisodeSpec(True), "got True"),
+    ],
+)
+def test_episode_needs_a_spec_with_a_seed(spec: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        background.run_here(play(toy.make(), Scripted(ADD), spec))
+    collector = Collector(toy.make, Scripted(ADD))
+    with pytest.raises(ConfigurationError, match=problem):
+        collector.episodes([spec])
+    collector.close()
+
+
+def test_seed_of_numpy_is_a_seed() -> None:
+    collector = Collector(toy.make, Scripted(ADD))
+    ((episode,),) = collector.groups(np.array([3]))  # type: ignore[arg-type]
+    collector.close()
+    assert episode.seed == 3
 
 
 def test_play_gives_the_limit_as_the_reason_of_a_truncated_episode() -> None:

@@ -145,6 +145,16 @@ def test_images_of_every_kind_come_back_as_visenv_reads_them(name: str, sandbox:
         assert abs(int(execution.image.pixels[0, 0, 0]) - red) <= 2
 
 
+def test_color_behind_transparent_images_is_that_of_visenv(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISENV_IMAGE_BACKGROUND", "0a0b0c")
+    made = "Image.new('RGBA', (7, 5), (0, 0, 0, 0))"
+    execution = sandbox.run(f"{made}.save('path_to_output_image.jpg', 'PNG')")
+    assert execution.image is not None, execution
+    assert tuple(execution.image.pixels[0, 0]) == (10, 11, 12)
+
+
 def test_image_of_floats_above_1_is_explained(sandbox: Sandbox) -> None:
     code = (
         "Image.fromarray(np.full((5, 7), 7.5, np.float32)).save('path_to_output_image.jpg', 'TIFF')"

@@ -69,7 +69,7 @@ TRANSIENT: dict[str, tuple[Act, str]] = {
     "truncated JSON": (Answer('{"choices": [{"message": {"content": "ye'), "not a chat completion"),
     "cut connection": (said("x" * 1000)._replace(cut=True), "RemoteProtocolError"),
     "no choices": (Answer('{"choices": []}'), "without choices"),
-    "content of another type": (said([{"type": "text", "text": "x"}]), "not a chat completion"),
+    "content of another type": (said([{"type": "audio", "data": "x"}]), "not a chat completion"),
     "number": (said(0.7), "not a chat completion"),
     "not UTF-8": (Answer(b"\xff\xfe\x00"), "not a chat completion"),
     "not gzip": (Answer("no gzip" * 99, headers=(("Content-Encoding", "gzip"),)), "DecodingError"),

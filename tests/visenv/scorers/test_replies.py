@@ -24,6 +24,8 @@ QUARTERS = JsonScore(values=(0, 0.25, 0.5, 0.75, 1))
         ('```json\n{"reasons": [1, {"score": 0}], "score": 0.9}\n```', 0.9),
         ('```json\n{"score": 0.5}\n```', 0.5),
         ('```\n{"score": 0.5}\n```', 0.5),
+        ('```JSON {"score": 0.5, "why": "```"} ```', 0.5),
+        ('{"why": "first line\nsecond line\t", "score": 1}', 1.0),
         ('<think>{"score": 0.1}? No.</think>\n{"score": 0.9}', 0.9),
     ],
 )

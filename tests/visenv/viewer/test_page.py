@@ -566,7 +566,7 @@ def aborted(make_episode: MakeEpisode, **fields: Any) -> Episode:
     return make_episode(reward=0.0, status="aborted", failure=failure, terms={}, **fields)
 
 
-def test_aborted_members_count_in_no_mean(
+def test_aborted_members_count_in_no_mean_of_a_group(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     page = page_of(
@@ -577,8 +577,8 @@ def test_aborted_members_count_in_no_mean(
     assert cells(page, "reward") == ["1.000", "0.500", "–"]
     visit(page, "#/overview")
     saved = page.locator("#saved tbody td").all_inner_texts()
-    # (1 + 0.5) / 2; one of the two that were not aborted is right.
-    assert saved[:4] == ["episodes", "3", "0.750", "50 %"]
+    # (1 + 0.5 + 0) / 3, as in an evaluation; one of three is right.
+    assert saved[:4] == ["episodes", "3 (1 aborted)", "0.500", "33 %"]
     visit(page, "#/groups")
     row = page.locator("#group-list tbody td")
     # The rewards differ from their mean by 0.25.
@@ -592,7 +592,7 @@ def test_aborted_members_count_in_no_mean(
     assert shown["reward − mean"].locator("td").all_inner_texts() == ["+0.250", "−0.250", "–"]
 
 
-def test_aborted_episodes_count_in_no_comparison(
+def test_aborted_episodes_count_as_0_in_a_comparison(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     write_episodes(
@@ -606,13 +606,29 @@ def test_aborted_episodes_count_in_no_comparison(
     found = opened(write_report(tmp_path / "one", tmp_path / "two"), "#/compare")
     page = found.page
     means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
-    assert means[1] == ["reward", "1", "0.750", "−0.250"]  # (1 + 0.5) / 2
+    assert means[1] == ["aborted (count as 0)", "0", "1", ""]
+    assert means[2] == ["reward", "1", "0.500", "−0.500"]  # (1 + 0.5 + 0) / 3
     said = page.locator("#compare h2 small").all_inner_texts()
-    counts = "3 pairs of episodes (3 samples): 0 better, 1 worse, 1 equal"
-    assert said == [f"{counts}, 1 without a difference of rewards"]
-    assert page.locator("#pair-list td:first-child").all_inner_texts() == ["−0.500", "0", "–"]
+    assert said == ["3 pairs of episodes (3 samples): 0 better, 2 worse, 1 equal"]
+    assert page.locator("#pair-list td:first-child").all_inner_texts() == ["−1", "−0.500", "0"]
     assert_quiet(found)
     page.close()
+
+
+def test_aborted_episodes_count_in_the_metrics_of_their_kind(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    page = page_of(
+        make_episode(kind="a", terms={"box": 1.0}),
+        make_episode(kind="b", terms={"text": 0.5}),
+        *(aborted(make_episode, kind=kind) for kind in "aac"),
+    )
+    visit(page, "#/overview")
+    titles = page.locator("#saved thead th").all_inner_texts()
+    shown = dict(zip(titles, page.locator("#saved tbody td").all_inner_texts(), strict=True))
+    # Of the kind "a" two are aborted; no episode of the kind "c" was played.
+    assert (shown["box"], shown["text"]) == ("0.250", "0.250")
+    assert shown["Reward"] == "0.400"
 
 
 def test_runs_are_compared_sample_by_sample(

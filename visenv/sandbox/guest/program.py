@@ -56,7 +56,7 @@ def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, i
         code: The text of the program.
         names: Predefined values by name.
         output: The path of its output image.
-        limits: ``image_pixels``, ``file_bytes``.
+        limits: ``image_pixels``, ``file_bytes`` and ``background``, a color of 24 bits.
     """
     try:
         result, error = _outcome(code, names)
@@ -163,7 +163,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
             return wire.ProgramReport(problem=_encoded(text))
         memory = _mapped(wire.PIXELS, 3 * width * height)
         target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)  # [height, width, 3]
-        _decode(opened, content, target)
+        _decode(opened, content, target, limits["background"].to_bytes(3))
         del target
         memory.close()  # a mapped file cannot be sealed
     with _mapped(wire.FILE, len(content)) as memory:
@@ -171,7 +171,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
     return wire.ProgramReport(height=height, width=width, file=len(content))
 
 
-def _decode(opened: Any, content: bytes, target: Any) -> None:
+def _decode(opened: Any, content: bytes, target: Any, background: bytes) -> None:
     """Decode into `target`, as visenv decodes other images.
 
     For a JPEG without orientation, OpenCV takes half the time of Pillow, with one copy less.
@@ -180,7 +180,7 @@ def _decode(opened: Any, content: bytes, target: Any) -> None:
 
     cv2 = sys.modules.get("cv2")
     if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB" or "exif" in opened.info:
-        target[:] = rgb.to_rgb(opened)
+        target[:] = rgb.to_rgb(opened, tuple(background))
         return
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     bgr = cv2.imdecode(np.frombuffer(content, np.uint8), flags)

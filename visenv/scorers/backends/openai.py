@@ -13,6 +13,7 @@ from visenv.scorers.backend import ScorerBackend, ServiceLimits
 from visenv.scorers.chat import ChatEndpoint
 from visenv.scorers.request import Generate, LogProbs, ScoreRequest
 from visenv.scorers.retry import RefusedError, TransientError
+from visenv.text.control_tokens import without_control_tokens
 from visenv.types import Message, all_images
 
 _CHARACTERS_PER_TOKEN = 4
@@ -112,7 +113,8 @@ class OpenAIBackend(ScorerBackend):
             "temperature": 0.0,
         }
         completion, tokens = await asyncio.gather(
-            self._endpoint.complete(self._body(body)), self._tokenize(request.continuation)
+            self._endpoint.complete(self._body(body)),
+            self._tokenize(without_control_tokens(request.continuation)),
         )
         return _tail(completion.prompt_logprobs, tokens)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from visenv.types import Image, Pixels, Sample
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
 from visenv.worlds.scenes.background import add_grain
@@ -58,12 +59,16 @@ class ScenesWorld:
         """
         return RECENT.sample(self.preset, rng, self._make)
 
-    def _make(self, rng: np.random.Generator) -> Sample:
-        preset = self.preset
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Return a scene whose signs are placed as in no scene of `sample`."""
+        return RECENT.sample((self.preset, "held out"), rng, self._make_held_out)
+
+    def _make_held_out(self, rng: np.random.Generator) -> Sample:
+        return self._make(rng, held_out=True)
+
+    def _make(self, rng: np.random.Generator, held_out: bool = False) -> Sample:
         identity = f"scene-{int(rng.integers(2**63)):016x}"
-        kind = str(rng.choice(preset.kinds))
-        options = KINDS[kind].options
-        signs = [_Marked(sign, str(rng.choice(options))) for sign in self._place(rng)]
+        kind, signs = drawn_scene(lambda: self._draw(rng), held_out, key=_layout)
         asked = signs[0]
         name = asked.sign.name if len(signs) > 1 else "the sign"
         return Sample(
@@ -74,6 +79,12 @@ class ScenesWorld:
             kind=kind,
             ground_truth=self._truth(kind, signs),
         )
+
+    def _draw(self, rng: np.random.Generator) -> tuple[str, list[_Marked]]:
+        """Draw the kind of the details, and the signs with their answers."""
+        kind = str(rng.choice(self.preset.kinds))
+        options = KINDS[kind].options
+        return kind, [_Marked(sign, str(rng.choice(options))) for sign in self._place(rng)]
 
     def _place(self, rng: np.random.Generator) -> list[Sign]:
         """Place signs of different frames or shapes without overlap, fewer if there is no room."""
@@ -149,6 +160,11 @@ class ScenesWorld:
             detail_box=listed[0].detail_box,
             signs=listed,
         )
+
+
+def _layout(drawn: tuple[str, list[_Marked]]) -> list[tuple[Any, ...]]:
+    """Return the looks and places of all signs, whichever of them the question is about."""
+    return sorted((sign.frame, sign.shape, *sign.box) for sign, _ in drawn[1])
 
 
 def _touch(one: Box, other: Box) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from visenv.types import Image, Pixels, QuestionTruth, Sample
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.draws import pick, shuffled
 
 from ...world.tiny_images import COLORS, gray_ground, with_grain
@@ -45,9 +46,15 @@ class FlagPictures:
     """Draws flags with questions about one band or both; see `Pictures`.
 
     The reader names the colors of the two bands, which it recognizes only in full light.
+
+    Args:
+        held_out: Whether to place the flags as in no picture of training.
     """
 
     crops = False
+
+    def __init__(self, held_out: bool = False) -> None:
+        self.held_out = held_out
 
     def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
         """Return gains of 0.15 or more for dark flags, which a factor up to 7 repairs."""
@@ -66,11 +73,15 @@ class FlagPictures:
         return Sample(
             id=f"flag-{int(rng.integers(2**63)):016x}",
             question=QUESTIONS[text.asked],
-            images=(Image.from_pixels(_drawn(rng, text.bands)),),
+            images=(Image.from_pixels(self._drawn(rng, text.bands)),),
             answers=(_answer(text.bands, text.asked),),
             kind="flag",
             ground_truth=QuestionTruth(options=tuple(COLORS)),
         )
+
+    def _drawn(self, rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
+        place = drawn_scene(lambda: _place(rng), self.held_out, key=tuple)
+        return _painted(rng, bands, place)
 
     def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
         """Return 1 if the colors of the bands give the answer, otherwise 0."""
@@ -94,11 +105,17 @@ def _seen(pixels: Pixels) -> list[str]:
     return sorted(rows, key=rows.__getitem__)
 
 
-def _drawn(rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
-    """Draw the flag near the top of its pole; the ground is at the left edge."""
-    pixels = gray_ground(_SKY)
+def _place(rng: np.random.Generator) -> tuple[int, int, int]:
+    """Return the left, upper and right edges of a flag, pixels."""
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))
-    middle, right = top + _FLAG // 2, left + _FLAG + int(rng.integers(13))
+    return left, top, left + _FLAG + int(rng.integers(13))
+
+
+def _painted(rng: np.random.Generator, bands: Sequence[str], place: tuple[int, int, int]) -> Pixels:
+    """Paint the flag near the top of its pole; the ground is at the left edge."""
+    pixels = gray_ground(_SKY)
+    left, top, right = place
+    middle = top + _FLAG // 2
     pixels[top:, left - 6 : left] = _POLE
     pixels[top:middle, left:right] = COLORS[bands[0]]
     pixels[middle : top + _FLAG, left:right] = COLORS[bands[1]]

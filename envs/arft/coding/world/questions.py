@@ -84,6 +84,22 @@ class NoticePictures:
         return share_read(line, sample.answers[0])
 
 
+class FlagsWorld(DistortedWorld):
+    """Implements a `DistortedWorld` of flags. Held-out flags are at places of their own.
+
+    Args:
+        plan: The relative frequency of each problem.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(FlagPictures(), plan)
+        self._held_out = FlagPictures(held_out=True)
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample with a flag at a place where `sample` draws none."""
+        return self.recent(rng, self._held_out)
+
+
 TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
 """Three problems that a very small model can distinguish."""
 
@@ -102,7 +118,7 @@ def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWor
         UnknownNameError: If there is no such world.
     """
     if world == "tiny":
-        return DistortedWorld(FlagPictures(), TINY if plan is None else plan)
+        return FlagsWorld(TINY if plan is None else plan)
     if world != "default":
         raise UnknownNameError("world of distorted images", world, ["default", "tiny"])
     return DistortedWorld(NoticePictures(), PLANS["train"] if plan is None else plan)

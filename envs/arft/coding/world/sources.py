@@ -151,31 +151,43 @@ class DistortedWorld:
 
         Recent samples are cached, so that the members of a group share one.
         """
-        maker = (type(self.pictures), *self.plan.items())
-        return RECENT.sample(maker, rng, self._make)
+        return self.recent(rng, self.pictures)
 
-    def made(self, problems: Problems, rng: np.random.Generator) -> tuple[Sample, Sample]:
+    def recent(self, rng: np.random.Generator, pictures: Pictures) -> Sample:
+        """Return a sample with a picture of `pictures`, from the cache if it is there."""
+        maker = (type(pictures), pictures is self.pictures, *self.plan.items())
+        return RECENT.sample(maker, rng, lambda rng: self._make(rng, pictures))
+
+    def made(
+        self, problems: Problems, rng: np.random.Generator, pictures: Pictures | None = None
+    ) -> tuple[Sample, Sample]:
         """Return a sample without problems, and the same sample with these problems.
+
+        Args:
+            problems: The problems.
+            rng: Draws the sample.
+            pictures: The pictures; those of training by default.
 
         Raises:
             DataError: If no picture was found for which the repair matters.
         """
-        text = self.pictures.write(rng)
+        pictures = self.pictures if pictures is None else pictures
+        text = pictures.write(rng)
         for attempt in range(_ATTEMPTS):
             if attempt and attempt % _DRAWN_ANEW == 0:
-                text = self.pictures.rewrite(rng, text)  # the question stays: it names no label
-            clean = self.pictures.draw(rng, text, problems == CROP)
-            made = telling_distortions(rng, self.pictures, clean, problems)
+                text = pictures.rewrite(rng, text)  # the question stays: it names no label
+            clean = pictures.draw(rng, text, problems == CROP)
+            made = telling_distortions(rng, pictures, clean, problems)
             if made is not None:
                 return clean, with_problems(clean, problems, made)
         raise DataError(
-            f"No picture of {type(self.pictures).__name__} was found that {named(problems)} makes "
+            f"No picture of {type(pictures).__name__} was found that {named(problems)} makes "
             "unreadable and its repair readable; name other problems."
         )
 
-    def _make(self, rng: np.random.Generator) -> Sample:
+    def _make(self, rng: np.random.Generator, pictures: Pictures) -> Sample:
         problems = self._drawn[int(rng.integers(len(self._drawn)))]
-        return self.made(problems, rng)[1]
+        return self.made(problems, rng, pictures)[1]
 
 
 class DistortedRows:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 from ...ground_truth import JudgingTruth
@@ -73,7 +75,13 @@ class GradedPairs:
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator."""
-        topic = self._topic(rng)
+        return self._graded(rng, self._topic(rng, held_out=False))
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a scene or a question that `sample` never creates."""
+        return self._graded(rng, self._topic(rng, held_out=True))
+
+    def _graded(self, rng: np.random.Generator, topic: ResponseTopic) -> Sample:
         claims, verdict = self._claims(rng, topic.facts)
         texts = [respond(rng, topic.facts, each) for each in claims]
         grades = [grade_of(topic.facts, each) for each in claims]
@@ -86,8 +94,11 @@ class GradedPairs:
             kind=topic.kind,
         )
 
-    def _topic(self, rng: np.random.Generator) -> ResponseTopic:
-        return text_topic(rng) if self.about == "text" else scene_topic(self.world.sample(rng))
+    def _topic(self, rng: np.random.Generator, held_out: bool) -> ResponseTopic:
+        if self.about == "text":
+            return drawn_scene(lambda: text_topic(rng), held_out, key=attrgetter("question"))
+        world = self.world
+        return scene_topic(world.sample_held_out(rng) if held_out else world.sample(rng))
 
     def _claims(
         self, rng: np.random.Generator, facts: Sequence[RequiredFact]

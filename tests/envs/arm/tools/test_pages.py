@@ -150,6 +150,27 @@ def test_query_without_words_shows_no_page(text: str) -> None:
         query(PageByQuery(Shelf(report()), Fixed(1, 2)), text)
 
 
+@pytest.mark.parametrize(
+    ("text", "shares_no_word"),
+    [("qxzzv", True), ("revenues", True), ("Revenue?", False), ("x training x", False)],
+)
+def test_log_tells_that_no_shown_page_has_a_word_of_the_query(
+    text: str, shares_no_word: bool
+) -> None:
+    detail = query(PageByQuery(Shelf(report()), Fixed(4, 3)), text).detail
+    assert detail.get("shares_no_word", False) is shares_no_word
+
+
+@pytest.mark.parametrize("size", [(3000, 4), (5, 1500)])
+def test_page_that_is_too_thin_to_be_seen_is_refused(size: tuple[int, int]) -> None:
+    shelf = Shelf(report(size=size))
+    with pytest.raises(ToolError, match=r"Page 2 of 'report' is too thin .* 100 times as long"):
+        index(PageByIndex(shelf), 2)
+    with pytest.raises(ToolError, match="None of the pages found can be shown: Page 2 of"):
+        query(PageByQuery(shelf, Fixed(2)))
+    assert index(PageByIndex(Shelf(report(size=(3000, 60)))), 2).detail["pages"] == [2]
+
+
 def test_document_that_does_not_exist_names_the_nearest() -> None:
     for name in ("reprot", "../report", "report\x00", "x" * 10_240):
         with pytest.raises(ToolError, match="There is no document called") as caught:

@@ -97,7 +97,7 @@ def test_verdict_is_the_response_with_the_fewest_flaws(candidates: int) -> None:
     world, rng = GradedPairs(candidates, "text"), np.random.default_rng(0)
     for _ in range(60):
         topic = text_topic(rng)
-        with patch.object(world, "_topic", lambda _, same=topic: same):
+        with patch.object(world, "_topic", lambda *_, same=topic, **__: same):
             sample = world.sample(rng)
         found = [flaws_of(text, topic) for text in sample.ground_truth.candidates]
         assert len(found) == candidates
