@@ -15,10 +15,10 @@ from visenv.policies.teacher import TeacherPolicy
 from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.teacher import make_teacher
 from visenv.testing import toy
+from visenv.testing.record import base_of
 from visenv.types import Answered, Episode
 
-ADDER = toy.make().unwrapped
-assert isinstance(ADDER, VisEnv)
+ADDER: VisEnv = base_of(toy.make())
 
 
 class Untaught(toy.Adder):

@@ -23,7 +23,7 @@ def make(**options: Any) -> gym.Env[Any, str]:
     return gym.make("visenv/ZoomVQA-v0", **{"preset": "tiny", **options})
 
 
-def begun(box: Sequence[float] | None, **options: Any) -> ZoomVQA:
+def begun(box: tuple[float, float, float, float] | None, **options: Any) -> ZoomVQA:
     """Return an environment after the reset, with a scene of 960 px that is shown at 96 px."""
     image = Image.from_pixels(np.zeros((960, 960, 3), np.uint8))
     truth = QuestionTruth() if box is None else QuestionTruth(target_box=box, detail_box=box)
