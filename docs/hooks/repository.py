@@ -11,6 +11,7 @@ import json
 import posixpath
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = "repository"
 
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+_RICH = ("image/png", "image/webp", "text/markdown")
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".yaml": "yaml", ".js": "js"}
 
 
@@ -107,21 +110,32 @@ def _cells(notebook: str) -> str:
     for cell in json.loads(notebook)["cells"]:
         text = "".join(cell["source"])
         shown.append(_code(text, "python") if cell["cell_type"] == "code" else text)
-        shown += filter(None, map(_output, cell.get("outputs", ())))
+        shown += _outputs(cell.get("outputs", ()))
     return "\n\n".join(shown)
 
 
-def _output(output: dict[str, Any]) -> str:
-    """Return an output of a cell: a picture, a page in Markdown, or text."""
-    data = output.get("data", {"text/plain": output.get("text", "")})
-    for kind in ("image/png", "image/webp"):
-        if kind in data:
-            encoded = "".join(data[kind]).replace("\n", "")
-            return f"![output](data:{kind};base64,{encoded})"
-    if "text/markdown" in data:
-        return "".join(data["text/markdown"])
-    text = "".join(data["text/plain"])
-    return _code(text, "text") if text.strip() else ""
+def _outputs(outputs: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield the outputs of a cell: pictures, pages in Markdown, and texts.
+
+    Consecutive texts are one block.
+    """
+    text = ""
+    for output in outputs:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        rich = next((kind for kind in _RICH if kind in data), None)
+        if rich is None:
+            text += _COLOR.sub("", "".join(data["text/plain"]))
+            continue
+        if text.strip():
+            yield _code(text, "text")
+        text, content = "", "".join(data[rich])
+        if rich == "text/markdown":
+            yield content
+        else:
+            encoded = content.replace("\n", "")
+            yield f"![output](data:{rich};base64,{encoded})"
+    if text.strip():
+        yield _code(text, "text")
 
 
 def _code(text: str, language: str) -> str:

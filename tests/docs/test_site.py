@@ -66,6 +66,13 @@ def test_site_has_no_api_page_of_internal_modules(site: Path) -> None:
     assert 'id="visenv.algos.trainer.private_names' not in trainer
 
 
+def test_site_shows_the_outputs_of_notebooks(site: Path) -> None:
+    page = (site / "repository/notebooks/train_the_tiny_model.ipynb.html").read_text("utf-8")
+    assert 'src="data:image/png;base64,' in page
+    assert "Held-out episodes, greedy / sampled" in page
+    assert "\x1b[" not in page  # colors of a terminal
+
+
 def test_site_links_lead_to_files_and_headings_that_exist(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     broken = []
