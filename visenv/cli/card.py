@@ -40,6 +40,8 @@ class CardCommand:
             raise ConfigurationError(
                 f"--picture writes WebP: name a .webp file, not {self.picture}."
             )
+        if self.picture is not None and not self.picture.parent.is_dir():
+            raise ConfigurationError(f"There is no folder {self.picture.parent} for --picture.")
         card = make_card(self.env, self.episodes, self.data)
         Console().print(WrappedMarkdown(printable_lines(card_markdown(card))))
         if self.picture is not None:

@@ -107,6 +107,8 @@ class PdfDocument:
     def page_text(self, page: int) -> str:
         """Return the page's text layer in reading order, ``""`` if it has none.
 
+        The values of form fields and free text, which the image shows too, follow.
+
         Raises:
             DataError: If there is no such page, or it cannot be read within the limits; the message
                 names document and page.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,6 +15,14 @@ from visenv.scorers.verdict_events import EpisodeVerdicts, Verdicts
 from visenv.types import EventLog, Sample, Scored
 
 TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | None"]
+
+
+def as_float(value: object) -> float | None:
+    """Return a real number as a float; None for anything else, and beyond the range of floats."""
+    if isinstance(value, Real):
+        with suppress(OverflowError):
+            return float(value)
+    return None
 
 
 class RewardTerm(NamedTuple):
@@ -116,8 +125,8 @@ class RewardContext:
         elif value is None:
             self.notes[term.name] = self._note or "does not apply"
             self.terms[term.name] = None
-        elif isinstance(value, Real):
-            self.terms[term.name] = float(value)
+        elif (number := as_float(value)) is not None:
+            self.terms[term.name] = number
         else:
             raise ConfigurationError(
                 f"The reward term {term.name!r} must be a float or None, got {value!r:.80}. A term "

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +18,7 @@ import numpy as np
 from visenv import background
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError
+from visenv.rewards.terms import as_float
 from visenv.rewards.wrapper import RewardWrapper
 from visenv.rollout.advice import Advisor
 from visenv.sandbox.account import sandbox_waits
@@ -208,7 +208,8 @@ class EnvAdapter:
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
             )
         _, reward, terminated, truncated, info = step
-        if not isinstance(reward, Real):  # NaN passes: the trainer saves a step with such a reward
+        number = as_float(reward)
+        if number is None:  # NaN passes: the trainer saves a step with such a reward
             raise ConfigurationError(
                 f"The reward of {self._name} must be a float, got {reward!r:.80}."
             )
@@ -217,7 +218,7 @@ class EnvAdapter:
                 raise ConfigurationError(
                     f"terminated and truncated of {self._name} must be bools, got {flag!r:.80}."
                 )
-        return float(reward), bool(terminated), bool(truncated), info
+        return number, bool(terminated), bool(truncated), info
 
     def _result_of(self, info: Any) -> StepResult:
         result = info.get("step") if isinstance(info, dict) else None

@@ -114,8 +114,8 @@ def verdict_text(text: str) -> str:
 def json_reply(text: str) -> dict[str, Any]:
     """Return the JSON object in a reply, which must contain exactly one.
 
-    A Markdown fence around the object is allowed, but no other text. A text may contain line breaks,
-    which the reasons of judges often do.
+    A Markdown fence around the object is allowed, but no other text. Its strings may contain line
+    breaks, as the reasons of judges often do.
 
     Raises:
         ReplyError: If the reply is anything else, a key occurs twice, or a number is not finite.

@@ -89,7 +89,7 @@ class Message(NamedTuple):
                 data = base64.b64encode(part.png()).decode("ascii")
                 url = {"url": f"data:image/png;base64,{data}"}
                 content.append({"type": "image_url", "image_url": url})
-            else:
+            elif isinstance(part, str):
                 content.append({"type": "text", "text": without_control_tokens(part)})
         return {"role": self.role, "content": content}
 

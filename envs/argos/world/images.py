@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +65,7 @@ class ImageWorld:
             lambda: QUESTIONS[kind](rng, preset),
             held_out,
             key=lambda scene: sorted(map(repr, scene.things)),
-            answer=attrgetter("answer"),
+            answer=lambda scene: scene.answer,
         )
         tint, shortcut = choose_tint(rng, asked.answer, asked.options, self.split)
         extent = FrameSize(preset.width, preset.height)

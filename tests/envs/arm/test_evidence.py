@@ -68,7 +68,7 @@ ASKED = replace(
 def test_pages_of_a_query_without_a_meaning_do_not_count(
     query: str, shares_no_word: bool, counts: bool
 ) -> None:
-    detail = {"shares_no_word": True} if shares_no_word else {}
+    detail: dict[str, Any] = {"shares_no_word": True} if shares_no_word else {}
     call = called("query", arguments={"query": query}, document="d", pages=[2], **detail)
     assert useful(EventLog([call]), ASKED, "evidence") is counts
     assert useful(EventLog([call]), ASKED, "belongs")

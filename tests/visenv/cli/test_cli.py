@@ -107,6 +107,7 @@ MISTAKES = {
     ("card", "zoomvqa"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("card", "arm_doc"): "Did you mean 'visenv/ArmDoc-v0'?",
     ("card", ENV, "--picture", "a.bmp"): "--picture writes WebP: name a .webp file, not a.bmp",
+    ("card", ENV, "--picture", "gone/a.webp"): "There is no folder gone for --picture",
     ("rollout", ENV, "--option", "data=3"): "a source of samples (visenv.data.source), got 3",
     ("play", "ZoomVQA-v1"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("rollout", ENV, "--policy", "orcle"): "Did you mean 'oracle'?",

@@ -95,7 +95,7 @@ def test_held_out_samples_with_whole_worlds_are_about_other_things(
 def test_held_out_reports_are_others_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw the documents of 5,000 seeds of both, without writing them."""
 
-    def ask(rng: np.random.Generator, text: object, kind: str) -> str | None:
+    def ask(rng: np.random.Generator, text: Any, kind: str) -> Any:
         return None if rng.integers(8) == 0 else "?"  # no such question: another document
 
     def judge(_: object, rng: object, document: str, question: object) -> Sample:

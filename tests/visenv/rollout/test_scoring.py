@@ -158,7 +158,7 @@ def test_combine_makes_the_reward_of_the_terms() -> None:
     assert played(made(*terms, combine=gate)).reward == 0.125
 
 
-@pytest.mark.parametrize("value", ["1", True, [1.0]])
+@pytest.mark.parametrize("value", ["1", True, [1.0], 10**400])
 def test_term_that_is_no_number_is_named(value: Any) -> None:
     env = made(RewardTerm("odd", 1.0, lambda _: value))
     if value is True:  # a bool is a number in Python, so it counts as 1

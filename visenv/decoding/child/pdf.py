@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .pdf_notes import notes_of
 from .target import Arrays, ContentError, DecoderTarget, OpenSources
 
 _MOST_OPEN = 8
@@ -53,7 +54,9 @@ class PdfTarget(DecoderTarget):
         return {"size": self._size(document, request["page"])}, {}
 
     def text(self, request: Any, arrays: Arrays) -> Reply:
-        """Return the array ``text``: the text layer of a page in UTF-8, as far as it is shown.
+        """Return the array ``text`` in UTF-8: the text layer of a page, as far as it is shown.
+
+        The values of form fields and free text follow.
 
         The request has ``page`` and ``most``, the most characters.
         """
@@ -64,6 +67,8 @@ class PdfTarget(DecoderTarget):
             if count > most:
                 raise PageError(f"has a text of {count:,} characters, at most {most:,} are read")
             text = _whole_words(_shown_text(layer).translate(_REPLACED))
+            notes = (note.translate(_REPLACED) for note in notes_of(page, document.formenv))
+            text = "\n".join(each for each in (text, *notes) if each)[:most]
         return {}, {"text": memoryview(text.encode("utf-8", "surrogatepass"))}
 
     def image(self, request: Any, arrays: Arrays) -> Reply:

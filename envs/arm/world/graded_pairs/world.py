@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -96,7 +95,7 @@ class GradedPairs:
 
     def _topic(self, rng: np.random.Generator, held_out: bool) -> ResponseTopic:
         if self.about == "text":
-            return drawn_scene(lambda: text_topic(rng), held_out, key=attrgetter("question"))
+            return drawn_scene(lambda: text_topic(rng), held_out, key=lambda topic: topic.question)
         world = self.world
         return scene_topic(world.sample_held_out(rng) if held_out else world.sample(rng))
 
