@@ -42,7 +42,7 @@ _TRUTH_PHRASES = ClaimPhrases(
         r"|\b(?:some|most|much|many|few|part|parts|half|one|two|three|a lot) of\b"
         # "true in summer", but not "true in every respect"
         rf"|{ONE}\s(?:provided|before|yesterday|once|for the|on"
-        r"|in (?!every|all|fact|both|any|each))"
+        r"|in (?!it|this|that|every|all|fact|both|any|each))"
     ),
     # "The claim about line two is true", but not "true love" or "the true story".
     within=re.compile(r"\b(?:is|are|was|were|be|seems|looks|it|this|that|them|judged?)\b"),
@@ -123,6 +123,7 @@ _OVER = re.compile(
 )
 """A preference without a verb: ``Answer 1 rather than Answer 2``."""
 
+_RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE})")
 _NUMBER_ALONE = re.compile(
     rf"(?:(?:so|thus|hence|therefore|overall)\b[,:]?\s)?[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?",
     re.IGNORECASE,
@@ -211,6 +212,7 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
         return str(int(alone[1])) if 1 <= int(alone[1]) <= candidates else None
     text = _SEVERAL.sub(lambda found: _LATER_NUMBER.sub(r"Answer \1", found[0]), text)
     marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
+    marked = _RANKED.sub(r"\1 is better than ", marked)
     chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=contained))
     return None if chosen is None else str(chosen + 1)
 

@@ -65,7 +65,7 @@ _CUE = re.compile(
     r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
     r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
     r"|stick to|bet on|(?:this|that|which|it) means|am (?:choosing|picking|selecting)|confirms"
-    r"|leads (?:me |us )?to|arrive at"
+    r"|leads (?:me |us )?to|arrive at|money is on|give me|respond"
     r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
     r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|[→⇒]"
 )
@@ -81,7 +81,8 @@ _AFFIRMED = re.compile(
     r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
     r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
-    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"
+    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)"
+    rf"(?= that (?:best )?(?:fits|matches)| left\b| remaining\b|{_END})"
     rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
     r"|(?:spot on|nails it|gets my vote)\b|(?:(?<=perfect )|(?<=best )|(?<=closest ))match\b"
     r"|(?:accurately |correctly )?describes (?:it|the (?:image|picture|scene|photo|figure))\b"

@@ -71,7 +71,7 @@ _CORRECTION = re.compile(
     r"|i made (?:a mistake|an error))\b)"
     r"|(?:actually|rather|or better|better said|i mean|i meant|sorry|er+|uh|um|my mistake|update"
     r"|correct(?:ion|ing)|edit(?:ed)?|erratum|on (?:second thoughts?|reflection)|changed? my mind"
-    rf"|make (?:that|it)|now(?=\s{ONE}))\b){SPACE}"
+    rf"|make (?:that|it)|now(?=\s(?:{ONE}|i\b|it is\b|the answer\b)))\b){SPACE}"
 )
 _RETRACTION = re.compile(
     rf"^{SPACE}(?:no\s{ONE}|(?:but )?(?:that|this|it) (?:is|was|can) (?:actually )?"

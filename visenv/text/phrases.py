@@ -17,6 +17,7 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 MENTION = "[\ue000-\uf8ff]"
 """Characters that stand for a mention of a candidate, see `visenv.text.claims`."""
 
+_GAP = "[^\\w\ue000-\uf8ff]*"
 _AFTER = f"(?<={MENTION})"
 
 _TRANSLATED: tuple[tuple[str, str], ...] = (
@@ -82,6 +83,7 @@ _SHOWN = "(?:to|the|this|it|what|best|image|picture|photo|scene|question|descrip
 _HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
 _CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
 _EVERY = "(?:all|any|anything|everything|everyone|each|every)"
+_RATE, _BETTER = "(?:judge|consider|rate|rank|find|deem)", "(?:better|best|higher|superior)"
 _WITHOUT = "(?:no|without(?: an?y?)?|beyond(?: any| all| a| reasonable)*)"
 _WRONG = (
     "(?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake|impossible|a lie)"
@@ -98,6 +100,26 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"'ll\b", " will"),
     # Words that say nothing about the claim, and corrections.
     (rf"[≠¬]|!(?={MENTION})", " not "),
+    (r"\bnot (?:even |remotely )*close to\b|\bnot the least bit\b", "not"),
+    (r"\bis impossible for (?:it|this|that) to be\b", "is not"),
+    (r"\bnot (?:consider|deem|find|judge|agree that) (it|this|that)(?: as)?\b", r"not think \1"),
+    (r"\b(?:can|could) not be (?:considered|called|deemed|said to be)\b", "can not be"),
+    (r"\brefuse to (?:call|say)\b", "not call"),
+    (r"\b(?:mark|judge|rate|grade|label|classify) (it|this|that)(?: as)?\b", r"call \1"),
+    (
+        rf"\b{_RATE} ({MENTION})(?: to be| as(?: being)?)?(?: the)? {_BETTER}\b",
+        r"think \1 is better",
+    ),
+    (rf"(?<={MENTION}), (?:and )?not {MENTION}, (?=is\b)", " "),
+    (rf"(?<={MENTION}) (?:which|that) is\b", " is"),
+    (rf"\b(winner|verdict|answer|choice|judge?ment) - (?={MENTION})", r"\1: "),
+    # A question that the reply answers itself.
+    (rf"({MENTION})\? ?(?:yes|yep|indeed|exactly)\b", r"it is \1"),
+    (
+        rf"({MENTION})\? ?(?:definitely |certainly |clearly )?(?:no|not|nope)(?={_GAP}(?:[.\n]|\Z))",
+        r"not \1",
+    ),
+    (rf"(?:\A|(?<=\n))\W*(?:picking|choosing|selecting) (?={MENTION}{_GAP}(?:\n|\Z))", "i choose "),
     (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
     (r"\bclose to\b", "close"),
     (
@@ -115,13 +137,17 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\b(?:it )?has got to be\b", "must be"),
     (r"\bundeniably|undoubtedly|unquestionably\b", "certainly"),
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
+    (
+        r"\b(is|are),[ ,]*(?:(?:overall|in general|on balance|all in all|by contrast)\b)?[ ,]*, ",
+        r"\1 ",
+    ),
     (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
     (r"\bat all\b|\bfor sure\b", " "),
     (r"\b(?:am )?(?:gonna|going to) (?:say|choose|pick)\b", "say"),
     (r"\bgotta be\b", "must be"),
     (r"\b100 ?%", "certainly"),
     (r"\bi (?:find|consider)\b", "i think"),
-    (r"\b(?:even though|despite)\b", "although"),
+    (r"\b(?:even though|even if|despite)\b", "although"),
     (
         r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b",
         r"\1 be",
@@ -147,7 +173,7 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
     (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
     (rf"\b{_EVERY}(?: other)?(?: of \w+)?(?: \w+)? but\b", "except"),
-    (rf"\b{_EVERY} [^,.;:\n]{{1,40}}? but (?={MENTION}\W*(?:\n|\Z))", "except "),
+    (rf"\b{_EVERY} [^,.;:\n]{{1,40}}? but (?={MENTION}{_GAP}(?:\n|\Z))", "except "),
     (r"\b(?:vs|cf|figs?|vit|approx|mrs?|ms|dr|prof|st|sec|eq|tab|e\.g)\.", "versus"),
     (r"\bi\.e\.", "that is"),
     (r"\b(?:there is )?no (?:chance|possibility|way) (?:that|of|for)\b", "not"),

@@ -18,7 +18,7 @@ _BOX = re.compile(r"\\f?boxed\s?\{")
 _BRACES = re.compile(r"[{}]")
 _FENCE = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL | re.IGNORECASE)
 _SPECIAL = re.compile(
-    r"<\|[^|<>\s]{1,40}\|>|\A\s*<s>|</s>\s*\Z|<(?:bos|eos|pad|end)>|<end_of_(?:turn|utterance|text)>"
+    r"<\|[^|<>\s]{1,40}\|>|\A\s*<s>(?![^<]*</s>\s*\S)|</s>\s*\Z|<(?:bos|eos|pad|end)>|<end_of_(?:turn|utterance|text)>"
 )
 _CHECKED, _UNCHECKED = re.compile(r"\[[xX✓✔]\]\s?"), re.compile(r"\[ \]\s?|☐\s?")
 _LONG_DASH = re.compile(r"\s?[—―]\s?")

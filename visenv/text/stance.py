@@ -58,8 +58,8 @@ _WITHOUT_CONTENT = """
     final finally first following follows fully go going good guess had has have hence here hold i
     indeed is it its judgement judgment just label lean leaving let letter like likely literally
     look looks me more most must my near obvious obviously of oh ok okay one ones only opinion opt
-    option options or our overall own pick picked positive prefer preferred presumably pretty
-    probably quite rather really remain remains remotely reply response responses result ring
+    option options or our overall own pick picked plainly positive prefer preferred presumably
+    pretty probably quite rather really remain remains remotely reply response responses result ring
     said say seem seems select selected selection should simple simply so solution statement
     strictly sure surely take text that the then there therefore these think this thought thus
     totally true undoubtedly us verdict very vote we well what which will winner would yes
@@ -85,7 +85,7 @@ _DENIED_AFTER = re.compile(
     rf"^{SPACE}(?:(?:is|are|was|were|do|does|did|can|could|would|will|has|have|should|must|seems?"
     r"|looks?|appears?|to be|be|also|clearly|definitely|simply|just|both|all|obviously|certainly)"
     r"\s)*"
-    r"(?:not|never|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
+    r"(?:not\b|never\b|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
     rf"(?:{_REJECTION.pattern}))|[❌✗✘❎]|^\s?[:)|-].{{0,200}}\b(?:too \w+|wrong|incorrect)\b"
 )
 _REVERSED_AFTER = re.compile(
