@@ -119,7 +119,10 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
         rf"({MENTION})\? ?(?:definitely |certainly |clearly )?(?:no|not|nope)(?={_GAP}(?:[.\n]|\Z))",
         r"not \1",
     ),
-    (rf"(?:\A|(?<=\n))\W*(?:picking|choosing|selecting) (?={MENTION}{_GAP}(?:\n|\Z))", "i choose "),
+    (
+        rf"(?:\A|(?<=\n))[^\w\n]*(?:picking|choosing|selecting) (?={MENTION}{_GAP}(?:\n|\Z))",
+        "i choose ",
+    ),
     (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
     (r"\bclose to\b", "close"),
     (
