@@ -12,6 +12,7 @@ from visenv.grammar.tool_call import Compat
 from visenv.text.claims import claimed_label
 from visenv.text.mentions import ITEM, ONE, SPACE, mention
 from visenv.text.normalize import without_markup
+from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
 
@@ -23,7 +24,13 @@ _FALSE_ONE = mention(1, "text")
 _CROSSED = re.compile(r"\bfalse\b[\s*_.:-]*[❌✗✘❎]|[❌✗✘❎][\s*_:-]*\bfalse\b", re.IGNORECASE)
 """A cross that illustrates "false" does not deny it."""
 
-_TRUTH = re.compile(r"(?<![\w-])(?:(true)|false)(?![\w-])", re.IGNORECASE)
+_FALSE_THAT, _TRUE_THAT = (
+    re.compile(rf"\bit(?:'s| is) {word} that\b(?=[^.,;\n]*\b(?:true|false)\b)", re.IGNORECASE)
+    for word in ("false", "true")
+)
+"""A truth value of a sentence that contains the verdict: ``It is false that it is true``."""
+
+_TRUTH = re.compile(rf"(?<![^\W{CJK}])(?<!-)(?:(true)|false)(?![^\W{CJK}])(?!-)", re.IGNORECASE)
 _TRUTH_PHRASES = ClaimPhrases(
     declaring=re.compile(r"\b(?:judge?ment|verdict|conclusion|decision|final answer)\b"),
     affirming=re.compile(r"(?!)"),
@@ -38,14 +45,16 @@ _TRUTH_PHRASES = ClaimPhrases(
         rf" {_FALSE_ONE}"
         # A part of the response, not the response.
         r"|\b(?:first|second|third|last|next|other) (?:\w+ )?"
-        r"(?:line|sentence|half|part|paragraph|clause|word|item|point|section|step)s?\b"
+        r"(?:line|sentence|half|part|paragraph|clause|word|item|point|section|step|claim|statement|premise)s?\b"
         r"|\b(?:some|most|much|many|few|part|parts|half|one|two|three|a lot) of\b"
         # "true in summer", but not "true in every respect"
         rf"|{ONE}\s(?:provided|before|yesterday|once|for the|on"
         r"|in (?!it|this|that|every|all|fact|both|any|each))"
     ),
     # "The claim about line two is true", but not "true love" or "the true story".
-    within=re.compile(r"\b(?:is|are|was|were|be|seems|looks|it|this|that|them|judged?)\b"),
+    within=re.compile(
+        r"\b(?:is|are|was|were|be|seems|looks|holds|rings|proves|it|this|that|them|judged?)\b"
+    ),
     complements=True,
     last_counts=False,
 )
@@ -93,7 +102,7 @@ _PREFERENCE_PHRASES = ClaimPhrases(
     declaring=re.compile(
         r"\b(?:judge?ment|verdict|winner|better|best|prefer|preferred|preferable|choose|choice|pick"
         r"|select|vote for|(?:go|going) with|in favor of|conclusion|preference"
-        r"|(?:correct|right|superior) (?:answer|response|one))\b"
+        r"|(?:correct|right|superior) (?:answer|response|one)|(?:vote|point|win) goes to)\b"
     ),
     affirming=re.compile(
         rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly"
@@ -124,6 +133,12 @@ _OVER = re.compile(
 """A preference without a verb: ``Answer 1 rather than Answer 2``."""
 
 _RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE})")
+_REASONED = re.compile(
+    rf"{_NOUN}\s\d{{1,2}},?\s(?:because|since|as|due to|clearly|definitely|obviously)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a preference without a verb: ``Answer 1, because``."""
+
 _NUMBER_ALONE = re.compile(
     rf"(?:(?:so|thus|hence|therefore|overall)\b[,:]?\s)?[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?",
     re.IGNORECASE,
@@ -192,7 +207,8 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
 
 def _truth(text: str, candidates: int, contained: bool) -> str | None:
     """Return the truth value that a text states."""
-    plain = _CROSSED.sub("False", text)
+    plain = _TRUE_THAT.sub("", _FALSE_THAT.sub("it is not the case that", text))
+    plain = _CROSSED.sub("False", plain)
     marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), plain)
     label = claimed_label(marked, _TRUTH_PHRASES)
     return None if label is None else ("True", "False")[label]
@@ -213,7 +229,8 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
     text = _SEVERAL.sub(lambda found: _LATER_NUMBER.sub(r"Answer \1", found[0]), text)
     marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
     marked = _RANKED.sub(r"\1 is better than ", marked)
-    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=contained))
+    bare_names = contained or _REASONED.match(bare) is not None
+    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=bare_names))
     return None if chosen is None else str(chosen + 1)
 
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
 from visenv.text.claims import claimed_label, claimed_list
-from visenv.text.mentions import SPACE, mention
+from visenv.text.mentions import NAME, ONE, SPACE, mention
 from visenv.text.normalize import NUMBERS, comparison_tokens, without_markup
 from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
 
-_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔☑👉… \t\n"
+_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→∴✅✓✔☑👉👍… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
 
 _CLOSING = "\"'*_` )\n"
@@ -60,14 +60,16 @@ _WORDS_OF_NUMBERS = {
 """Numbers that may be written as words; "one" is mostly a pronoun."""
 
 _CUE = re.compile(
-    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
+    r"\b(?:(?:vote|pick|choice|point|win) goes to"
+    r"|answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
     r"|result|solution|decision|verdict|best|closest|accurate|correct|right(?=:)"
     r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
     r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
     r"|stick to|bet on|(?:this|that|which|it) means|am (?:choosing|picking|selecting)|confirms"
-    r"|leads (?:me |us )?to|arrive at|money is on|give me|respond"
-    r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
-    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|[→⇒]"
+    r"|leads (?:me |us )?to|arrive at|money is on|give me|respond|final(?=\s?$)"
+    r"|prefer|favou?r|lean(?:s|ing)?(?: to(?:wards?)?)?|inclined to|points? to|match(?:es)?|fits"
+    r"|gives|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b"
+    r"|[=-]>|[→⇒]"
 )
 """Phrases before an option that select it."""
 
@@ -79,14 +81,15 @@ _END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
     rf"^{SPACE}{_FILLER}(?:"
     r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
-    r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
+    r"|consistent|closest|choice|wins|best describes|makes sense)\b"
+    r"|what\b(?! (?:most|many|some|people|they|others?|everyone|everybody|someone|he|she|one)\b)"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
     rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)"
     rf"(?= that (?:best )?(?:fits|matches)| left\b| remaining\b|{_END})"
     rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
     r"|(?:spot on|nails it|gets my vote)\b|(?:(?<=perfect )|(?<=best )|(?<=closest ))match\b"
     r"|(?:accurately |correctly )?describes (?:it|the (?:image|picture|scene|photo|figure))\b"
-    r"|[✅✓✔☑])"
+    r"|[✅✓✔☑👍])"
 )
 """Phrases after an option that select it."""
 
@@ -97,7 +100,16 @@ _CORRECTED = re.compile(
 
 _VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
 
-PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
+_PAIR = re.compile(rf"\W*?({NAME})[)\].:]+\s*({ONE})[\s.!*_]*")
+"""A label and the text of an option, which may contradict each other: ``(B) blue``."""
+
+_LIST_END = re.compile(r"(?<![A-Za-z])\(?[A-Z]\)?(?:;\s*\(?[A-Z]\)?)+(?=[.\s]*\Z)")
+"""Letters between semicolons at the end of an answer."""
+
+_COMPUTED = re.compile(rf"{ONE}[^,.;:]{{0,20}}\b(?:minus|plus|times|divided by|multiplied by)\b")
+"""A number in a calculation or a ratio: ``5 times as large``."""
+
+PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED, opening=_COMPUTED)
 """The phrases that select an option."""
 
 
@@ -168,6 +180,7 @@ def chosen_letters(answer: str) -> str:
     each = {*_EACH.findall(plain)}
     if len(each) > 1 and not _CORRECTED.search(plain):
         return "".join(sorted(each))
+    plain = _LIST_END.sub(lambda found: found[0].replace(";", ","), plain)
     plain = plain.replace(")(", ") and (").replace(") (", ") and (")
     spaced = _ANSWERED_RUN.sub(lambda found: found[1] + ", ".join(found[2]), plain)
     labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), PHRASES)
@@ -188,9 +201,14 @@ def _chosen(text: str, options: tuple[str, ...]) -> int | None:
     for exact in (True, False):
         given = _compared(plain, exact)
         same = [place for place, each in enumerate(_tokens(options, exact)) if each == given]
-        if given and same:
+        question = asked and same and not options[same[0]].rstrip(_CLOSING).endswith("?")
+        if given and same and not question:
             return same[0] if len(same) == 1 else None
-    return claimed_label(_marked(plain, options, len(options)), PHRASES)
+    marked = _marked(plain, options, len(options))
+    pair = _PAIR.fullmatch(marked)
+    if pair and ord(pair[1]) % 0x100 != ord(pair[2]) % 0x100:
+        return None
+    return claimed_label(marked, PHRASES)
 
 
 @lru_cache(maxsize=256)

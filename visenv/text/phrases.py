@@ -67,7 +67,7 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (r"\b(?:ich (?:wähle|nehme)|je choisis|elijo|eu escolho|scelgo|выбираю)\b", "i choose"),
     (r"\b(?:ich (?:denke|glaube)|je (?:pense|crois) que|creo que|acho que|penso che)\b", "i think"),
     (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est|auf keinen fall|weder)\b|\bno es\b", "not"),
-    (r"\b(?:sondern|mais|sino|aber|pero|maar|но|а)\b", "but"),
+    (r"\b(?:sondern|mais|mas|sino|aber|pero|maar|но|а)\b", "but"),
     (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
     (rf"{_AFTER} (?:und|et|y|и|ni|noch) (?={MENTION})", " and "),
     (r"\b(?:ist|lautet|est|es|é|è|c'est|ce)\b", "is"),
@@ -83,12 +83,15 @@ _SHOWN = "(?:to|the|this|it|what|best|image|picture|photo|scene|question|descrip
 _HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
 _CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
 _EVERY = "(?:all|any|anything|everything|everyone|each|every)"
+_SURELY = "(?:absolutely|definitely|certainly|clearly|exactly|of course)"
+_CHOOSING = "(?:picking|choosing|selecting|guessing)"
+_REJECTED = "(?:wrong|incorrect|false|excluded|eliminated|ruled out)"
 _RATE, _BETTER = "(?:judge|consider|rate|rank|find|deem)", "(?:better|best|higher|superior)"
 _WITHOUT = "(?:no|without(?: an?y?)?|beyond(?: any| all| a| reasonable)*)"
 _WRONG = (
     "(?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake|impossible|a lie)"
 )
-_BUT = "(?:but|except|other than|besides|apart from)"
+_BUT = "(?:but|except(?: for)?|other than|besides|apart from)"
 _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"\b({_HELPING})n'?t\b", r"\1 not"),
     (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
@@ -114,13 +117,22 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"(?<={MENTION}) (?:which|that) is\b", " is"),
     (rf"\b(winner|verdict|answer|choice|judge?ment) - (?={MENTION})", r"\1: "),
     # A question that the reply answers itself.
-    (rf"({MENTION})\? ?(?:yes|yep|indeed|exactly)\b", r"it is \1"),
     (
-        rf"({MENTION})\? ?(?:definitely |certainly |clearly )?(?:no|not|nope)(?={_GAP}(?:[.\n]|\Z))",
+        rf"({MENTION})\? ?(?:{_SURELY} )?(?:no|not|nope|never)(?={_GAP}(?:[.\n]|\Z))",
         r"not \1",
     ),
+    (rf"({MENTION})\? ?(?:yes|yep|indeed|{_SURELY})\b(?! (?:not|no)\b)", r"it is \1"),
+    # Each candidate with its own verdict: "A - no, B - yes".
     (
-        rf"(?:\A|(?<=\n))[^\w\n]*(?:picking|choosing|selecting) (?={MENTION}{_GAP}(?:\n|\Z))",
+        rf"({MENTION})\s?[-:]\s?(?:yes|right|correct|true|better)(?=\s?(?:[,.;\n]|\Z))",
+        r"\1 is correct",
+    ),
+    (
+        rf"({MENTION})\s?[-:]\s?(?:no|wrong|incorrect|false|worse)(?=\s?(?:[,.;\n]|\Z))",
+        r"\1 is wrong",
+    ),
+    (
+        rf"(?:\A|(?<=\n))[^\w\n]*{_CHOOSING} (?:option )?(?={MENTION}{_GAP}(?:\n|\Z))",
         "i choose ",
     ),
     (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
@@ -137,7 +149,13 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"(?<!not )\b(?:as|so) long as (?!{MENTION})", "provided that "),
     (r"\bas (?!well|far|soon)(\w+) as\b", r"equally \1 to"),
     (r"\bon the (?:other|one) hand\b|\bthen again\b|\bconversely\b", " "),
-    (r"\b(?:it )?has got to be\b", "must be"),
+    (
+        r"\b(?:it )?has got to be\b|(?<=\banswer )would have to be\b|\b(?:can|could) only be\b",
+        "must be",
+    ),
+    (rf"{_AFTER} (?:does|did|performs|performed) (?:a )?better(?: job)?\b", " is better"),
+    (r"\b(?:nobody|no one) (?:would|could|can) (?:call|consider|judge|say)\b", "i would not call"),
+    (r"\ball the way\b", " "),
     (r"\bundeniably|undoubtedly|unquestionably\b", "certainly"),
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
     (
@@ -164,7 +182,12 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"\b(?:there (?:is|can be) )?{_WITHOUT} (?:doubt|question)(?: that)?\b", "certainly"),
     (r"\b(?:hands down|by a mile|by far|easily)\b", "certainly"),
     (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
-    (rf"\b(?:nothing|none|no one|nobody|no \w+) {_BUT}\b", "only"),
+    (
+        rf"\b(?:nothing|none|no one|nobody|no \w+)(?: of (?:the|these|them)(?: \w+)?)? {_BUT}\b",
+        "only",
+    ),
+    (rf"\b{_EVERY}(?: \w+){{0,3}}? (?:is|are|was|were) {_REJECTED},? {_BUT}\b", "it is only"),
+    (rf"\bonly ({MENTION}) works\b", r"only \1 is correct"),
     (rf"\bnot (?:only|just|merely) (?={MENTION})", ""),
     # Idioms that leave the claim open.
     (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),

@@ -145,7 +145,7 @@ _VERB = re.compile(
     r"(?:prefer|choose|chose|chosen|pick|select|vote|favou?r|go|went|opt|settle|decide|lean|stick|bet"
     r"|say)(?:e?d)?\b"
 )
-_SPEAKER = re.compile(r"\b(?:i|we|us|me|let)\b")
+_SPEAKER = re.compile(r"\b(?:i|we|us|me|let|you should)\b")
 _TO = re.compile(r"\bto(?: \w+ly)?\s?$")
 _INTENDED = re.compile(
     r"\b(?:going|have|has|need|inclined|decided?|tend|safe|safest|reasonable|logical|best|sensible"
