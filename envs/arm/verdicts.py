@@ -25,8 +25,8 @@ _CROSSED = re.compile(r"\bfalse\b[\s*_.:-]*[❌✗✘❎]|[❌✗✘❎][\s*_:-]
 """A cross that illustrates "false" does not deny it."""
 
 _FALSE_THAT, _TRUE_THAT = (
-    re.compile(rf"\bit(?:'s| is) {word} that\b(?=[^.,;\n]*\b(?:true|false)\b)", re.IGNORECASE)
-    for word in ("false", "true")
+    re.compile(rf"\bit{words} that\b(?=[^.,;\n]*\b(?:true|false)\b)", re.IGNORECASE)
+    for words in ("(?:(?:'s| is) (?:false|not true)| isn't true)", "(?:'s| is) true")
 )
 """A truth value of a sentence that contains the verdict: ``It is false that it is true``."""
 
@@ -53,7 +53,7 @@ _TRUTH_PHRASES = ClaimPhrases(
     ),
     # "The claim about line two is true", but not "true love" or "the true story".
     within=re.compile(
-        r"\b(?:is|are|was|were|be|seems|looks|holds|rings|proves|it|this|that|them|judged?)\b"
+        r"\b(?:is|are|was|were|be|seems|looks|holds|rings|proves|proved|it|this|that|them|judged?)\b"
     ),
     complements=True,
     last_counts=False,
@@ -132,9 +132,9 @@ _OVER = re.compile(
 )
 """A preference without a verb: ``Answer 1 rather than Answer 2``."""
 
-_RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE})")
+_RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE}\s?(?:[.,;>\n]|\Z))")
 _REASONED = re.compile(
-    rf"{_NOUN}\s\d{{1,2}},?\s(?:because|since|as|due to|clearly|definitely|obviously)\b",
+    rf"{_NOUN}\s\d{{1,2}},?\s(?:because(?! of)|since|as|clearly|definitely|obviously)\b",
     re.IGNORECASE,
 )
 """The beginning of a preference without a verb: ``Answer 1, because``."""
@@ -229,8 +229,14 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
     text = _SEVERAL.sub(lambda found: _LATER_NUMBER.sub(r"Answer \1", found[0]), text)
     marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
     marked = _RANKED.sub(r"\1 is better than ", marked)
-    bare_names = contained or _REASONED.match(bare) is not None
-    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=bare_names))
+    reasoned = None if contained else _REASONED.match(bare)
+    phrases = _PREFERENCE_PHRASES._replace(bare=contained or reasoned is not None)
+    chosen = claimed_label(marked, phrases)
+    if reasoned and _preferred(bare[reasoned.end() :], candidates, False) not in (
+        None,
+        None if chosen is None else str(chosen + 1),
+    ):
+        return None  # the reason prefers another response
     return None if chosen is None else str(chosen + 1)
 
 

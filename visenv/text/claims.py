@@ -85,6 +85,9 @@ _DISMISSAL = re.compile(
 )
 """A clause that rejects what the clause before it names: ``B is close, but still wrong``."""
 
+_CONTRADICTION = re.compile(rf"^{SPACE}(?:(?:actually|it|this|that|is|was|does|did)\s)*not{SPACE}$")
+"""A clause after "but" that rejects what the clause before it names: ``…, but it is not``."""
+
 _DOUBT = re.compile(
     r"[^\w]*(?:(?:but|i|am|is|it|this|or|really|quite|though|about|that|of|still|for|sure|also)\b"
     r"[^\w]*)*(?:maybe|perhaps|possibly|unsure|uncertain|unclear|allegedly|supposedly|reportedly"
@@ -221,7 +224,7 @@ class _Sentence:
         clauses = zip(words, self._parts[::2], self._conditions, strict=True)
         for word, clause, condition in clauses:
             self._connect(word)
-            whole = self._completed(word, self._corrected(clause))
+            whole = self._completed(word, self._corrected(word, clause))
             if whole is not None:
                 self._read(word, whole, condition=condition)
         return self._said
@@ -235,7 +238,7 @@ class _Sentence:
         elif word == "," and self._parts[0].strip() == "":
             self._is_subordinate = False  # the sentence began with a subordinate clause
 
-    def _corrected(self, clause: str) -> str:
+    def _corrected(self, word: str, clause: str) -> str:
         """Note that a clause discards what was said, and return it without these words."""
         found = _CORRECTION.match(clause)
         if found:
@@ -244,7 +247,8 @@ class _Sentence:
                 self._said.append(_Claim((), retracts=found["retracts"] is not None))
             self._open = self._is_subordinate = False
             return clause[found.end() :]
-        dismissed = self._named and _DISMISSAL.match(clause)
+        rejecting = _DISMISSAL.match(clause) or (word in _MAIN and _CONTRADICTION.match(clause))
+        dismissed = self._named and rejecting
         if _RETRACTION.match(clause) or (dismissed and self._phrases.complements):
             self._said.append(_Claim((), retracts=True))
         elif dismissed:

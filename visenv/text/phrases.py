@@ -122,10 +122,11 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
         r"not \1",
     ),
     (rf"({MENTION})\? ?(?:yes|yep|indeed|{_SURELY})\b(?! (?:not|no)\b)", r"it is \1"),
-    # Each candidate with its own verdict: "A - no, B - yes".
+    # Each candidate with its own verdict: "A - no, B - yes". Two right ones are a contradiction.
+    (rf"({MENTION})\s?[-:]\s?better(?=\s?(?:[,.;\n]|\Z))", r"\1 is better"),
     (
-        rf"({MENTION})\s?[-:]\s?(?:yes|right|correct|true|better)(?=\s?(?:[,.;\n]|\Z))",
-        r"\1 is correct",
+        rf"({MENTION})\s?[-:]\s?(?:yes|right|correct|true)(?=\s?(?:[,.;\n]|\Z))",
+        r"it is \1 ;",
     ),
     (
         rf"({MENTION})\s?[-:]\s?(?:no|wrong|incorrect|false|worse)(?=\s?(?:[,.;\n]|\Z))",

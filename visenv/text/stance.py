@@ -114,14 +114,16 @@ _UNSURE = re.compile(
 
 _TASK = "question|problem|task|exercise|puzzle|riddle"
 _DECISION = (
-    "(?:answer|choice|option|pick|guess|opinion|response|selection|verdict|judge?ment|vote)\\b"
+    "(?:answer|choice|option|pick|guess|opinion|response|selection|verdict|judge?ment|vote"
+    "|money)\\b"
 )
 _REPORTED = re.compile(
     r"\b(?!i\b)\w+ (?:said|says|claim(?:s|ed)|told|argue[sd]|stated|states|thinks|believes|wrote"
     r"|insists?)\b|\bwhoever\b"
     r"|\b(?:claim|idea|notion|statement|assertion|belief|suggestion|thought)s? that\b"
     r"|\b(?:some|everyone|everybody|many|people|others?|they|someone|one|critics)\b(?: \w+){0,3}?"
-    r" (?:say|think|thought|claim|argue|believe|choose|pick|write|expect|suggest|suggests)\b"
+    r" (?:say|think|thought|claim|argue|believe|choose|pick|write|expect|suggest|suggests|rate"
+    r"|judge|call|consider|find|rank|prefer|mark)\b"
     r"|\b(?!(?:i|we|was|is|be|been|have|had)\b)\w+ (?:judged|judges|called|calls|rated|considers"
     r"|considered (?:it|this|that|the)|heard|would (?:say|call|choose|pick|prefer))\b"
     r"|\b(?:i|we) (?:heard|was told|were told|have been told)\b"
