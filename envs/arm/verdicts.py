@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from visenv.grammar.tool_call import Compat
 from visenv.text.claims import claimed_label
-from visenv.text.mentions import SPACE, mention
+from visenv.text.mentions import ITEM, ONE, SPACE, mention
 from visenv.text.normalize import without_markup
+from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
 
@@ -19,17 +20,50 @@ HEAD = "Overall Judgment:"
 
 _HEADING = re.compile(r"\boverall judge?ment\b", re.IGNORECASE)
 _HEADING_MARKS = re.compile(rf"\A{_HEADING.pattern}[\s:|*#-]*", re.IGNORECASE)
-_TRUTH = re.compile(r"(?<![\w-])(?:(true)|false)(?![\w-])", re.IGNORECASE)
+_FALSE_ONE = mention(1, "text")
+_CROSSED = re.compile(r"\bfalse\b[\s*_.:-]*[❌✗✘❎]|[❌✗✘❎][\s*_:-]*\bfalse\b", re.IGNORECASE)
+"""A cross that illustrates "false" does not deny it."""
+
+_FALSE_THAT, _TRUE_THAT = (
+    re.compile(rf"\bit{words} that\b(?=[^.,;\n]*\b(?:true|false)\b)", re.IGNORECASE)
+    for words in ("(?:(?:'s| is) (?:false|not true)| isn't true)", "(?:'s| is) true")
+)
+"""A truth value of a sentence that contains the verdict: ``It is false that it is true``."""
+
+_TRUTH = re.compile(rf"(?<![^\W{CJK}])(?<!-)(?:(true)|false)(?![^\W{CJK}])(?!-)", re.IGNORECASE)
 _TRUTH_PHRASES = ClaimPhrases(
     declaring=re.compile(r"\b(?:judge?ment|verdict|conclusion|decision|final answer)\b"),
     affirming=re.compile(r"(?!)"),
     valued=re.compile(r"\b(?:judge?ment|verdict)\s?(?:is|:|-)\s?"),
-    opening=re.compile(r"\b(?:should|ought|needs?|want|let us|tell me|torn)\b"),
+    opening=re.compile(
+        r"\b(?:should|ought|needs?|want|let us|tell me|torn|friend|only)\b"
+        rf"|\b(?:more|less) {ONE}"
+        rf"|\b(?:not|never) (?:say|call|claim|state|confirm) (?:\w+ ){{0,3}}{_FALSE_ONE}"
+        r"|\b(?:hard|easy|difficult|simple|tempting) to (?:call|consider|judge|rate)\b"
+        rf"|\b(?:not|never) (?:say|state|confirm) {ONE}"
+        r"|\bnot (?:completely|entirely|quite|exactly|wholly|totally|fully|altogether)"
+        rf" {_FALSE_ONE}"
+        # A part of the response, not the response.
+        r"|\b(?:first|second|third|last|next|other) (?:\w+ )?"
+        r"(?:line|sentence|half|part|paragraph|clause|word|item|point|section|step|claim|statement|premise)s?\b"
+        r"|\b(?:some|most|much|many|few|part|parts|half|one|two|three|a lot) of\b"
+        # "true in summer", but not "true in every respect"
+        rf"|{ONE}\s(?:provided|before|yesterday|once|for the|on"
+        r"|in (?!it|this|that|every|all|fact|both|any|each))"
+    ),
     # "The claim about line two is true", but not "true love" or "the true story".
-    within=re.compile(r"\b(?:is|are|was|were|be|seems|looks|it|this|that|them|judged?)\b"),
+    within=re.compile(
+        r"\b(?:is|are|was|were|be|seems|looks|holds|rings|proves|proved|it|this|that|them|judged?)\b"
+    ),
     complements=True,
     last_counts=False,
 )
+_SEVERAL = re.compile(
+    r"\b(?:answers|responses|replies|candidates|assistants|models|outputs)\s?\d{1,2}"
+    r"(?:\s?(?:,\s?(?:and|or)|,|and|or|&|/)\s?\d{1,2})+\b",
+    re.IGNORECASE,
+)
+_LATER_NUMBER = re.compile(r"(?<=[\s,&/])(\d{1,2})(?=\b)(?<!s\s\d)(?<!s\s\d\d)")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _NUMBERS = {
@@ -47,27 +81,43 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _DIGIT = re.compile(
-    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:answer|response|one)\s?(?:is|:|=)\s?"
+    r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:better|preferable|superior)\s(?:than|to)\s|\b(?:answer|response|one)\s?(?:is|:|=)\s?"
     r"|\b(?:judge?ment|verdict|winner|choice|preferred|better|best|prefer|choose|pick|select"
     r"|vote for|go with)\s?(?:is|:|-|=|#)*\s)"
-    r"(\d{1,2})(?![\w%]|\.\d|\s(?:of|out)\b)",
+    r"(\d{1,2})(?![\w%]|\.\d|\s(?:of|out)\b|\s?(?:or|and|[,/&])\s?\d)",
     re.IGNORECASE,
 )
 """A number that can only be that of a response."""
 
+_REST = (
+    rf"(?:{SPACE}(?:{ITEM.pattern}|\b(?:the|a|an|one|ones|of|all|two|both|three|four|these|those|them"
+    rf"|{_NOUN}|choice|option|version|solution|overall|by far|than|over|to|or|and|other|others|rest"
+    r"|alternative|it|in (?:all|every|both|most|general|my)|respects?|ways?|aspects?|cases?"
+    r"|opinion|indeed|too|without|doubt|certainly|is better"
+    r"|(?:more |most )?(?:accurate|helpful|correct|complete))\b))*"
+)
+"""What may follow a preference. Other words limit it: ``better formatted``, ``better at it``."""
+
 _PREFERENCE_PHRASES = ClaimPhrases(
     declaring=re.compile(
         r"\b(?:judge?ment|verdict|winner|better|best|prefer|preferred|preferable|choose|choice|pick"
-        r"|select|vote for|go with|in favor of|conclusion)\b"
+        r"|select|vote for|(?:go|going) with|in favor of|conclusion|preference"
+        r"|(?:correct|right|superior) (?:answer|response|one)|(?:vote|point|win) goes to)\b"
     ),
     affirming=re.compile(
         rf"^{SPACE}(?:(?:is|are|that is|seems|appears|looks|be|to be|the|a|an|by far|far|slightly"
-        r"|somewhat|marginally|much|clearly|definitely|significantly|considerably|substantially|overall"
-        r"|certainly|obviously|probably|likely|also|still|even|answer|response|clear|a bit"
-        r"|a little|a lot|way)\s)*"
-        r"(?:better(?! (?:at|on|for)\b)(?! in (?!all|every|both|most|general))|best|preferred"
-        r"|preferable|should be (?:preferred|chosen)|superior|correct|right|winner|wins"
-        r"|more (?:accurate|helpful|correct|complete)|most (?:accurate|helpful|correct|complete))\b"
+        r"|strictly|noticeably|undoubtedly|marginally|much|clearly|definitely|significantly"
+        r"|considerably|substantially|overall|certainly|obviously|probably|(?:most )?likely|also"
+        r"|still|even|answer|response|clear|indeed|simply|just|really|generally|surely|truly|must"
+        r"|like|only(?= (?:correct|right)\b)|a bit|a little|a lot|way)\s)*"
+        r"(?:better|best|preferred|preferable|should be (?:preferred|chosen)|superior|correct|right"
+        r"|winner|wins|more (?:accurate|helpful|correct|complete)"
+        r"|most (?:accurate|helpful|correct|complete))\b"
+        rf"(?={_REST}(?:{SPACE}$|\s?:))"
+        rf"|^{SPACE}(?:gets my vote|(?:is|remains|would be) my (?:choice|pick|preference)"
+        r"|is the one i (?:would )?(?:prefer|choose|pick)|should win|deserves (?:the win|to win)"
+        r"|comes out (?:ahead|on top)|is ahead)"
+        rf"(?={SPACE}$)"
         rf"|^{SPACE}it is{SPACE}$"
         rf"|^{SPACE}was (?:the )?(?:better|best)(?: one| answer| response)?{SPACE}$"
     ),
@@ -75,8 +125,23 @@ _PREFERENCE_PHRASES = ClaimPhrases(
     last_counts=False,
     bare=False,
 )
+_OVER = re.compile(
+    rf"{_NOUN}\s(\d{{1,2}}),?\s(?:over|rather than|instead of|and not|not)\s{_NOUN}\s\d{{1,2}}"
+    r"[.!]?",
+    re.IGNORECASE,
+)
+"""A preference without a verb: ``Answer 1 rather than Answer 2``."""
+
+_RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE}\s?(?:[.,;>\n]|\Z))")
+_REASONED = re.compile(
+    rf"{_NOUN}\s\d{{1,2}},?\s(?:because(?! of)|since|as|clearly|definitely|obviously)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a preference without a verb: ``Answer 1, because``."""
+
 _NUMBER_ALONE = re.compile(
-    rf"[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?", re.IGNORECASE
+    rf"(?:(?:so|thus|hence|therefore|overall)\b[,:]?\s)?[\"'(\[#*]*(?:{_NOUN}\s?[#(\[]?|resp_|no\.\s)?(\d{{1,2}})[\"')\]*]*[.!]?",
+    re.IGNORECASE,
 )
 _ARM_PREFERENCE = re.compile(
     r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
@@ -142,7 +207,9 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
 
 def _truth(text: str, candidates: int, contained: bool) -> str | None:
     """Return the truth value that a text states."""
-    marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), text)
+    plain = _TRUE_THAT.sub("", _FALSE_THAT.sub("it is not the case that", text))
+    plain = _CROSSED.sub("False", plain)
+    marked = _TRUTH.sub(lambda found: mention(0 if found[1] else 1, "text"), plain)
     label = claimed_label(marked, _TRUTH_PHRASES)
     return None if label is None else ("True", "False")[label]
 
@@ -155,11 +222,21 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
         number = _NUMBERS.get(written) or int(written)
         return mention(number - 1 if 1 <= number <= candidates else None)
 
-    alone = _NUMBER_ALONE.fullmatch(_HEADING_MARKS.sub("", text).strip())
+    bare = _HEADING_MARKS.sub("", text).strip()
+    alone = _NUMBER_ALONE.fullmatch(bare) or _OVER.fullmatch(bare)
     if alone:
         return str(int(alone[1])) if 1 <= int(alone[1]) <= candidates else None
+    text = _SEVERAL.sub(lambda found: _LATER_NUMBER.sub(r"Answer \1", found[0]), text)
     marked = _NAME.sub(label, _DIGIT.sub(r"\1Answer \2", text))
-    chosen = claimed_label(marked, _PREFERENCE_PHRASES._replace(bare=contained))
+    marked = _RANKED.sub(r"\1 is better than ", marked)
+    reasoned = None if contained else _REASONED.match(bare)
+    phrases = _PREFERENCE_PHRASES._replace(bare=contained or reasoned is not None)
+    chosen = claimed_label(marked, phrases)
+    if reasoned and _preferred(bare[reasoned.end() :], candidates, False) not in (
+        None,
+        None if chosen is None else str(chosen + 1),
+    ):
+        return None  # the reason prefers another response
     return None if chosen is None else str(chosen + 1)
 
 

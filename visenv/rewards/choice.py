@@ -10,21 +10,23 @@ from typing import Literal
 
 from visenv.rewards.vqa import is_too_long
 from visenv.text.claims import claimed_label, claimed_list
-from visenv.text.mentions import SPACE, mention
-from visenv.text.normalize import comparison_tokens, without_markup
+from visenv.text.mentions import NAME, ONE, SPACE, mention
+from visenv.text.normalize import NUMBERS, comparison_tokens, without_markup
 from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
 
-_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→✅✓✔☑👉… \t\n"
+_OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→∴✅✓✔☑👉👍… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
 
+_CLOSING = "\"'*_` )\n"
 _WORD = rf"[^\W{CJK}]"
 _LETTER = re.compile(
     rf"(?<!{_WORD})(?<![/@\\&#$€£%^])(?<!\w[.'-])"
     rf"(?:([(\[])\s?([A-Za-z])\s?[)\]]|([A-Za-z]))"
-    rf"(?!{_WORD})(?!['@/\\-]\w)(?![+#*=^%°<>]|\.\w)"
+    rf"(?!{_WORD})(?!['@/\\-]\w)(?![+#*=^%°<>]|\.\w)(?!\s(?:minus|plus)(?![\w\s]*[A-Z]))"
 )
+_NAMED = re.compile(r"\b((?:option|choice|answer)s?)[-_](?=[A-Z]\b)", re.IGNORECASE)
 _JOINED = re.compile(rf"(?<!{_WORD})(?<![/.@])[A-Za-z](?:\s?[/&+|]\s?[A-Za-z])+(?![\w/@])")
 _VERB = re.compile(
     r"\s+(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
@@ -32,42 +34,62 @@ _VERB = re.compile(
     r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
 )
 _IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue200-\ue2ff])")
+_OF_A_PERSON = re.compile(r"\s+(?:would|could|can|may|must|might|cannot|can't|won't)\b(?! be\b)")
+_PRIME = re.compile(r"'(?!\w)")
+_QUOTE = re.compile(r"(?<!\w)'")
 _SIGN = re.compile(r"[/&+|]")
 _LONGEST_OPTION = 1000
 _ARTICLES = ("a", "an", "the")
-_RUN = re.compile("[A-Z]{1,8}|[0-9]{1,8}|[a-z]")
+_RUN = re.compile(r"(?!\w*(\w)\w*\1)[A-I]{1,9}|[A-Z]|[0-9]{1,8}|[a-z]")
+_EACH = re.compile(r"\b([A-Z])\)?\s(?:is|are)\s(?:also\s)?(?:correct|right|true)\b")
+"""``A is right. C is right`` selects both."""
+
 _ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
 _SEPARATED = re.compile(
     rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}"
 )
 _ANSWERED_RUN = re.compile(
-    r"((?:answers?|choices?|答案)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])", re.IGNORECASE
+    r"((?:answers?|choices?|答案|选|選)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])",
+    re.IGNORECASE,
 )
 """Letters without separators after "answer:"; three-letter words are no answer elsewhere."""
 
+_WORDS_OF_NUMBERS = {
+    digits: word for word, digits in NUMBERS.items() if word not in ("zero", "one")
+}
+"""Numbers that may be written as words; "one" is mostly a pronoun."""
+
 _CUE = re.compile(
-    r"\b(?:answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
+    r"\b(?:(?:vote|pick|choice|point|win) goes to"
+    r"|answers?|ans|choice|choose|chose|chosen|pick|picked|select|selected|selection|conclusion"
     r"|result|solution|decision|verdict|best|closest|accurate|correct|right(?=:)"
     r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
     r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
-    r"|prefer|favou?r|lean(?:s|ing)?(?: towards?)?|inclined to|points? to|match(?:es)?|fits|gives"
-    r"|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b|[=-]>|[→⇒]"
+    r"|stick to|bet on|(?:this|that|which|it) means|am (?:choosing|picking|selecting)|confirms"
+    r"|leads (?:me |us )?to|arrive at|money is on|give me|respond|final(?=\s?$)"
+    r"|prefer|favou?r|lean(?:s|ing)?(?: to(?:wards?)?)?|inclined to|points? to|match(?:es)?|fits"
+    r"|gives|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b"
+    r"|[=-]>|[→⇒]"
 )
 """Phrases before an option that select it."""
 
 _FILLER = (
     r"(?:(?:is|are|be|has be|must be|should be|would be|seems|appears|looks|clearly|definitely"
-    r"|probably|likely|certainly|surely|obviously|most|more|also|very|only|best|the|a|my|option)\s)*"
+    r"|probably|likely|certainly|surely|obviously|exactly|perfect|completely|totally|most|more|very|only|best|the|a|my|option)\s)*"
 )
 _END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
     rf"^{SPACE}{_FILLER}(?:"
     r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
-    r"|consistent|closest|choice|what|wins|best describes|makes sense)\b"
+    r"|consistent|closest|choice|wins|best describes|makes sense)\b"
+    r"|what\b(?! (?:most|many|some|people|they|others?|everyone|everybody|someone|he|she|one)\b)"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
-    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)(?= that (?:best )?(?:fits|matches)|{_END})"
+    rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)"
+    rf"(?= that (?:best )?(?:fits|matches)| left\b| remaining\b|{_END})"
     rf"|(?:match(?:es)?|fits?|corresponds?)(?= (?:it|to|the|this|best|well|perfectly)\b|{_END})"
-    r"|describes (?:it|the (?:image|picture|scene|photo|figure))\b|[✅✓✔☑])"
+    r"|(?:spot on|nails it|gets my vote)\b|(?:(?<=perfect )|(?<=best )|(?<=closest ))match\b"
+    r"|(?:accurately |correctly )?describes (?:it|the (?:image|picture|scene|photo|figure))\b"
+    r"|[✅✓✔☑👍])"
 )
 """Phrases after an option that select it."""
 
@@ -78,7 +100,16 @@ _CORRECTED = re.compile(
 
 _VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
 
-PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED)
+_PAIR = re.compile(rf"\W*?({NAME})[)\].:]+\s*({ONE})[\s.!*_]*")
+"""A label and the text of an option, which may contradict each other: ``(B) blue``."""
+
+_LIST_END = re.compile(r"(?<![A-Za-z])\(?[A-Z]\)?(?:;\s*\(?[A-Z]\)?)+(?=[.\s]*\Z)")
+"""Letters between semicolons at the end of an answer."""
+
+_COMPUTED = re.compile(rf"{ONE}[^,.;:]{{0,20}}\b(?:minus|plus|times|divided by|multiplied by)\b")
+"""A number in a calculation or a ratio: ``5 times as large``."""
+
+PHRASES = ClaimPhrases(declaring=_CUE, affirming=_AFFIRMED, valued=_VALUED, opening=_COMPUTED)
 """The phrases that select an option."""
 
 
@@ -142,8 +173,15 @@ def chosen_letters(answer: str) -> str:
         return ""
     plain = without_markup(stated(answer).text)
     alone = plain.strip(_OUTSIDE)
+    if plain.rstrip(_CLOSING).endswith("?") or alone.upper() == "N/A":
+        return ""
     if _RUN.fullmatch(alone) or _SEPARATED.fullmatch(alone):
         return "".join(sorted({*filter(_is_label, alone.replace("and", "").upper())}))
+    each = {*_EACH.findall(plain)}
+    if len(each) > 1 and not _CORRECTED.search(plain):
+        return "".join(sorted(each))
+    plain = _LIST_END.sub(lambda found: found[0].replace(";", ","), plain)
+    plain = plain.replace(")(", ") and (").replace(") (", ") and (")
     spaced = _ANSWERED_RUN.sub(lambda found: found[1] + ", ".join(found[2]), plain)
     labels = claimed_list(_marked(spaced, (), len(ascii_uppercase)), PHRASES)
     return "".join(ascii_uppercase[label] for label in labels)
@@ -157,19 +195,31 @@ def _chosen(text: str, options: tuple[str, ...]) -> int | None:
     """Return the index of the option that a text selects, or None."""
     plain = without_markup(text)
     alone = plain.strip(_OUTSIDE)
-    if len(alone) == 1 and alone in ascii_letters and not plain.startswith("!"):
+    asked = plain.rstrip(_CLOSING).endswith("?")
+    if len(alone) == 1 and alone in ascii_letters and not plain.startswith("!") and not asked:
         return ascii_uppercase.index(alone.upper())
     for exact in (True, False):
-        given = comparison_tokens(plain, exact=exact)
+        given = _compared(plain, exact)
         same = [place for place, each in enumerate(_tokens(options, exact)) if each == given]
-        if given and same:
+        question = asked and same and not options[same[0]].rstrip(_CLOSING).endswith("?")
+        if given and same and not question:
             return same[0] if len(same) == 1 else None
-    return claimed_label(_marked(plain, options, len(options)), PHRASES)
+    marked = _marked(plain, options, len(options))
+    pair = _PAIR.fullmatch(marked)
+    if pair and ord(pair[1]) % 0x100 != ord(pair[2]) % 0x100:
+        return None
+    return claimed_label(marked, PHRASES)
 
 
 @lru_cache(maxsize=256)
 def _tokens(options: tuple[str, ...], exact: bool) -> list[list[str]]:
-    return [comparison_tokens(option, exact=exact) for option in options]
+    return [_compared(option, exact) for option in options]
+
+
+def _compared(text: str, exact: bool) -> list[str]:
+    """Return the tokens of a text; if not `exact`, small numbers have digits."""
+    tokens = comparison_tokens(text, exact=exact)
+    return tokens if exact else [NUMBERS.get(token, token) for token in tokens]
 
 
 def _marked(plain: str, options: tuple[str, ...], count: int) -> str:
@@ -177,6 +227,7 @@ def _marked(plain: str, options: tuple[str, ...], count: int) -> str:
     pattern = _texts(options)
     if pattern is not None:
         plain = pattern.sub(lambda found: mention(_label(found, options), "text"), plain)
+    plain = _NAMED.sub(r"\1 ", plain)
     plain = _JOINED.sub(lambda found: _SIGN.sub(r" \g<0> ", found[0]), plain)
     return _LETTER.sub(lambda found: _letter(found, count), plain)
 
@@ -185,10 +236,15 @@ def _letter(found: re.Match[str], count: int) -> str:
     """Return the character for a letter, or the text itself if it is no label."""
     letter = found[2] or found[3]
     label = ascii_uppercase.index(letter.upper())
-    if letter in "AaIi" and not found[1]:
-        rest = found.string[found.end() : found.end() + 40]
-        if _IN_PROSE.match(rest) and not _VERB.match(rest):
-            return found[0]
+    before = found.string[max(0, found.start() - 40) : found.start()]
+    rest = found.string[found.end() : found.end() + 40]
+    if _PRIME.match(rest) and not _QUOTE.search(before):
+        return found[0]
+    if letter in "Ii" and not found[1] and (label >= count or _OF_A_PERSON.match(rest)):
+        return found[0]
+    is_word = letter in "AaIi" and not found[1]
+    if is_word and _IN_PROSE.match(rest) and not _VERB.match(rest):
+        return found[0]
     if label >= count and letter.islower():
         return found[0]
     return mention(label if label < count else None, "marked" if found[1] else "bare")
@@ -204,7 +260,7 @@ def _label(found: re.Match[str], options: tuple[str, ...]) -> int | None:
 @lru_cache(maxsize=1024)
 def _key(text: str) -> list[str]:
     """Return the tokens of a text without an article at its beginning."""
-    tokens = comparison_tokens(text)
+    tokens = _compared(text, exact=False)
     return tokens[1:] if len(tokens) > 1 and tokens[0] in _ARTICLES else tokens
 
 
@@ -232,9 +288,16 @@ def _pattern(tokens: list[str]) -> str:
     if re.match(_WORD, first) or first in ".+-":
         before = r"(?<!\w)(?<!\w[-'])"
     if first.isdigit() or first in ".+-":
-        before += r"(?<![$€£+./^-])(?<!\d[,:])"
+        before += r"(?<![$€£+./^<>≤≥≠~-])(?<![<>≤≥≠~]\s)(?<!\d[,:])"
     if re.match(_WORD, last):
         after += r"(?!\w)(?!-\w)"
     if last.isdigit():
         after += r"(?![%°/^])(?![.,:-]\d)"
-    return before + article + r"[\s-]?".join(map(re.escape, tokens)) + after
+    return before + article + r"[\s-]?".join(map(_token_pattern, tokens)) + after
+
+
+def _token_pattern(token: str) -> str:
+    """Return a pattern for a token; a small number may be written in digits or as a word."""
+    digits = NUMBERS.get(token, token)
+    word = _WORDS_OF_NUMBERS.get(digits)
+    return re.escape(token) if word is None else rf"(?:{digits}|{word}(?!\w))"

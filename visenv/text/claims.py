@@ -23,8 +23,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from visenv.text.mentions import ITEM, ONE, SPACE, UNKNOWN, Labels, labels_in, with_lists
-from visenv.text.mentions import is_firm as _is_firm
+from visenv.text.mentions import ITEM, ONE, SPACE, UNKNOWN, Labels, is_firm, labels_in, with_lists
 from visenv.text.phrases import simplified
 from visenv.text.stance import ClaimPhrases, Level, are_empty, is_open, is_rejected, stance
 
@@ -56,7 +55,14 @@ _CONTRAST = frozenset(
     }
 )
 _EXCEPTION = frozenset({"except", "except for", "other than", "apart from", "besides"})
-_CONDITION = re.compile(r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case)\b")
+_CONDITION = re.compile(
+    r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case|provid(?:ed|ing) that)\b"
+    r"|^[^\w]*(?:provided|providing)\b"
+    r"|^[^\w]*(?:were|had(?! to\b)|should(?! be\b))\s"
+)
+
+_WHEN = re.compile(r"[^\w]*when\b")
+"""Several clauses with "when" distinguish cases; one tells what the reply did."""
 
 _CORRECTION = re.compile(
     rf"^{SPACE}(?:(?:oh|hmm|well|and|or)\b{SPACE})?"
@@ -65,7 +71,7 @@ _CORRECTION = re.compile(
     r"|i made (?:a mistake|an error))\b)"
     r"|(?:actually|rather|or better|better said|i mean|i meant|sorry|er+|uh|um|my mistake|update"
     r"|correct(?:ion|ing)|edit(?:ed)?|erratum|on (?:second thoughts?|reflection)|changed? my mind"
-    rf"|make (?:that|it)|now(?=\s{ONE}))\b){SPACE}"
+    rf"|make (?:that|it)|now(?=\s(?:{ONE}|i\b|it is\b|the answer\b)))\b){SPACE}"
 )
 _RETRACTION = re.compile(
     rf"^{SPACE}(?:no\s{ONE}|(?:but )?(?:that|this|it) (?:is|was|can) (?:actually )?"
@@ -75,16 +81,40 @@ _DISMISSAL = re.compile(
     rf"^{SPACE}(?:(?:still|also|actually|clearly|simply|just|but|and|is|was|are|which|that|this|it)"
     r"\s)*(?:wrong|incorrect|false|untrue|ruled out|out of the question"
     r"|not (?:right|correct|true|it|really|the (?:answer|right|correct))|said not"
-    r"|i (?:do not think so|do not believe so|doubt (?:it|that)))\b"
+    r"|i (?:do not think so|do not believe so|doubt (?:it|that)|(?:guess|think|suppose) not))\b"
 )
 """A clause that rejects what the clause before it names: ``B is close, but still wrong``."""
 
+_CONTRADICTION = re.compile(rf"^{SPACE}(?:(?:actually|it|this|that|is|was|does|did)\s)*not{SPACE}$")
+"""A clause after "but" that rejects what the clause before it names: ``…, but it is not``."""
+
 _DOUBT = re.compile(
     r"[^\w]*(?:(?:but|i|am|is|it|this|or|really|quite|though|about|that|of|still|for|sure|also)\b"
-    r"[^\w]*)*(?:maybe|perhaps|possibly|unsure|uncertain|unclear"
+    r"[^\w]*)*(?:maybe|perhaps|possibly|unsure|uncertain|unclear|allegedly|supposedly|reportedly"
+    r"|theoretically|hypothetically|arguably|in theory|so they say|with \w+ exceptions?"
+    r"|(?:[1-4]?\d|50) ?percent"
     r"|(?:could|might|may) be (?:wrong|mistaken))\b"
+    r"|[^\w]*(?:[1-4]?\d|50) ?%"
+    r"|[^\w]*(?:but )?(?:it|this|that) (?:might|may|could) (?:also |well )?be (?:the |an? )?"
+    + ITEM.pattern
 )
 """A clause that doubts what the sentence said before: ``…, but I am not sure``."""
+
+_ASCRIBED = re.compile(
+    r"[^\w]*(?:so (?:is|are|was|does|do)"
+    r"|(?:says|said|claims|claimed|writes|wrote|thinks|believes|argues))\b"
+    rf"|[^\w]*{ONE}[^.]{{0,40}}\b(?:too|as well)\W*$"
+)
+"""A clause that adds another candidate, or a speaker: ``…, and so is C``, ``…, says Tom``."""
+
+_REST_REJECTED = re.compile(
+    r"\s(?:the|all)\s(?:the\s)?(?:rest|others?|remaining \w+)\s(?:is|are|was|were|can|could)\b"
+    r"(?: \w+){0,3}? (?:wrong|incorrect|false|excluded|eliminated|ruled out)\b"
+)
+"""``B and the rest are wrong``, without a comma, may reject B, too."""
+
+_QUALIFYING = frozenset({"except", "except for", "apart from", "aside from"})
+"""Words after a claim that limit it: ``B is right except for its color``."""
 
 _INTERRUPTED = re.compile(r"\b(?:not|never)\s?$")
 """The end of a clause before a parenthesis: ``It is not, in fact, true``."""
@@ -194,7 +224,7 @@ class _Sentence:
         clauses = zip(words, self._parts[::2], self._conditions, strict=True)
         for word, clause, condition in clauses:
             self._connect(word)
-            whole = self._completed(word, self._corrected(clause))
+            whole = self._completed(word, self._corrected(word, clause))
             if whole is not None:
                 self._read(word, whole, condition=condition)
         return self._said
@@ -208,7 +238,7 @@ class _Sentence:
         elif word == "," and self._parts[0].strip() == "":
             self._is_subordinate = False  # the sentence began with a subordinate clause
 
-    def _corrected(self, clause: str) -> str:
+    def _corrected(self, word: str, clause: str) -> str:
         """Note that a clause discards what was said, and return it without these words."""
         found = _CORRECTION.match(clause)
         if found:
@@ -217,7 +247,8 @@ class _Sentence:
                 self._said.append(_Claim((), retracts=found["retracts"] is not None))
             self._open = self._is_subordinate = False
             return clause[found.end() :]
-        dismissed = self._named and _DISMISSAL.match(clause)
+        rejecting = _DISMISSAL.match(clause) or (word in _MAIN and _CONTRADICTION.match(clause))
+        dismissed = self._named and rejecting
         if _RETRACTION.match(clause) or (dismissed and self._phrases.complements):
             self._said.append(_Claim((), retracts=True))
         elif dismissed:
@@ -244,6 +275,8 @@ class _Sentence:
                 _Claim(labels, denied=not exempt, level=Level.DECLARED)
                 for labels in labels_in(clause, self._lists)
             ]
+            if word in _QUALIFYING and not ITEM.search(clause):
+                self._withdraw()
             return
         opens = is_open(clause, self._phrases)
         self._open = self._open or opens
@@ -253,12 +286,21 @@ class _Sentence:
         if word == "and" and not self._named:  # "a cat, a dog and B" is a list of other things
             claims = [claim for claim in claims if claim.level == Level.DECLARED or claim.denied]
         self._said += [claim for claim in claims if claim.denied or not self._is_subordinate]
-        if opens and _DOUBT.match(clause):
-            self._said = [claim for claim in self._said if not _is_assertion(claim)]
+        joined = (
+            word == "and"
+            and _REST_REJECTED.match(clause) is not None
+            and all(claim.level == Level.BARE for claim in self._said)
+        )
+        if joined or _DOUBT.match(clause) or _ASCRIBED.match(clause):
+            self._withdraw()
         named = [*labels_in(clause, self._lists)]
         if named:
             self._named = named[-1]
             self._open = self._open and not opens  # a doubt concerns the candidate of its clause
+
+    def _withdraw(self) -> None:
+        """Leave open what the sentence asserted before."""
+        self._said = [claim for claim in self._said if not _is_assertion(claim)]
 
     def _stances(self, clause: str) -> list[_Claim]:
         """Return what a clause asserts or denies."""
@@ -272,7 +314,11 @@ class _Sentence:
         for item, labels in zip(items, labels_in(clause, self._lists), strict=True):
             before, after = clause[: item.start()], clause[item.end() :]
             taken = stance(
-                before, after, self._phrases, firm=_is_firm(item[0]), alone=len(items) == 1
+                before,
+                after,
+                self._phrases,
+                firm=is_firm(item[0]),
+                alone=len(items) == 1,
             )
             if taken is not None:
                 claims.append(self._claim(labels, *taken))
@@ -286,6 +332,8 @@ class _Sentence:
 
 def _conditions(parts: Sequence[str]) -> list[bool]:
     """Return whether each clause depends on a condition, which ends at the next "so" or "but"."""
+    if sum(_WHEN.match(part) is not None for part in parts[::2]) > 1:
+        return [True] * len(parts[::2])
     conditions: list[bool] = []
     begin = 0
     for place in range(0, len(parts), 2):

@@ -31,7 +31,10 @@ ITEM = re.compile("[\ue000-\uf8ff]")
 SPACE = "[^\\w\ue000-\uf8ff]*"
 """Matches blanks and punctuation without a mention."""
 
-_LETTER, _NAME, _WORDS = "[\ue000-\ue0ff]", "[\ue000-\ue1ff]", "[\ue200-\ue2ff]"
+NAME = "[\ue000-\ue1ff]"
+"""Matches a mention by name, which is not the text of a candidate."""
+
+_LETTER, _WORDS = "[\ue000-\ue0ff]", "[\ue200-\ue2ff]"
 _EMBEDDED = re.compile(f"(?<=[{CJK}]){_LETTER}|{_LETTER}(?=[{CJK}])")
 _REPEATED = re.compile(rf"({ONE})[\s):|-]{{0,4}}({_WORDS})")
 _NOUN = r"(?:(?:the|an)\s)?(?:(?:option|answer|choice|response)s?\s?[#(]?)?"
@@ -40,7 +43,7 @@ _JOIN = (
     rf"|\s\(?(?:and/or|and|or|nor|as well as|through|to)\s){_NOUN}"
 )
 _LISTED = re.compile(
-    rf"{_NAME}(?:{_JOIN}{_NAME}\)?|(?<={_LETTER})\s?{_LETTER}(?=\W|$))+"
+    rf"{NAME}(?:{_JOIN}{NAME}\)?|(?<={_LETTER})\s?{_LETTER}(?=\W|$))+"
     rf"|{_WORDS}(?:{_JOIN}{_WORDS}\)?|\s{_WORDS}(?=\W|$))+"
 )
 _ALTERNATIVES = re.compile(r"\b(?:or|nor)\b")
@@ -70,6 +73,11 @@ def without_mentions(text: str) -> str:
 def is_firm(item: str) -> bool:
     """Return whether a mention can be nothing else."""
     return ord(item) >= _MARKED
+
+
+def is_words(item: str) -> bool:
+    """Return whether a mention is the text of a candidate."""
+    return _TEXT <= ord(item) < _LIST
 
 
 def labels_in(text: str, lists: Sequence[Labels]) -> Iterator[Labels]:

@@ -23,7 +23,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-_QUOTES = {"'": "‘’‚‛‹›ʼ′´", '"': "“”„‟«»″「」『』〝〞〟｢｣"}
+_QUOTES = {"'": "‘’‚‛‹›ʼ′´", '"': "“”„‟«»″「」『』〝〞〟｢｣【】〖〗"}
 _DASHES = "‐‑‒–—―−⁃﹘﹣"
 _BLANKS = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff" + "".join(
@@ -45,7 +45,9 @@ _HTML = re.compile(
     r"</?(?:b|i|u|em|strong|p|span|div|code|mark|sub|sup|center|h[1-6])(?: [^<>]*)?>"
 )
 _STRUCK = re.compile(r"~~[^~\n]*~~|<(s|del|strike)>[^<\n]*</\1>")
-_LINE_START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?!\d))+", re.MULTILINE)
+_LINE_START = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?(?![ \t]?\d)|[-*+•][ \t]+(?!\d))+", re.MULTILINE
+)
 _MATH = re.compile(r"\$\$([^$]+)\$\$|\$(?=\S)([^$\n]*(?<=\S))\$(?!\d)")
 _WRAPPED = re.compile(
     r"\\(?:text|mathrm|mathbf|mathit|mathsf|mathtt|mathcal|textbf|textit|textrm|textsf|texttt|emph"
@@ -82,7 +84,8 @@ _IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _PUNCTUATION = frozenset("\"'.,;:!?…()[]{}")
 _ARTICLES = frozenset({"a", "an", "the"})
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+"""Digits of small numbers in words."""
 
 
 def canonical(text: str) -> str:
@@ -161,7 +164,7 @@ def same_answer(first: str, second: str) -> bool:
 
 
 def _answer_tokens(text: str) -> list[str]:
-    tokens = [_NUMBERS.get(token, token) for token in comparison_tokens(text)]
+    tokens = [NUMBERS.get(token, token) for token in comparison_tokens(text)]
     return [token for token in tokens if token not in _ARTICLES] or tokens
 
 

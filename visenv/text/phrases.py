@@ -17,6 +17,7 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 MENTION = "[\ue000-\uf8ff]"
 """Characters that stand for a mention of a candidate, see `visenv.text.claims`."""
 
+_GAP = "[^\\w\ue000-\uf8ff]*"
 _AFTER = f"(?<={MENTION})"
 
 _TRANSLATED: tuple[tuple[str, str], ...] = (
@@ -42,6 +43,7 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("(?:正解|答え|回答|解答)[は:]", " the answer is "),
     (r"(?:정답|답변|답|옵션)(?:[은는:]|(?=\s))", " the answer is "),
     ("(?:认为|認為|觉得|覺得)?(?:应该|應該|应|應)?(?:选择|選擇|选|選)", " i choose "),
+    ("认为|認為|觉得|覺得", " think "),
     (r"(?:では|じゃ)(?:なくて?|ない|ありません)|[가이]?\s*아(?:니라|닙니다|니다)", " is not , "),
     (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
     ("だと思います|だと思う|です|である|입니다|이다|이에요|예요", " ; "),
@@ -54,29 +56,42 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("我", " i "),
     ("是", " is "),
     # European languages, Thai and languages of India: nouns, adjectives, verbs, articles.
-    ("คำตอบคือ|คำตอบ|उत्तर(?: है)?|பதில்|উত্তর|જવાબ|ಉತ್ತರ|جواب", " the answer is "),
+    ("คำตอบคือ|คำตอบ|उत्तर(?: है)?|பதில்|উত্তর|જવાબ|ಉತ್ತರ|(?:ال)?جواب(?: هو)?", " the answer is "),
     (r"\b(?:antwort|lösung|réponse|respuesta|opción|resposta|risposta|ответ)\b", "answer"),
+    (r"\bodpowiedź to\b|\bsvar är\b", "answer is"),
     (r"\b(?:odpowiedź|cevap|svar|antwoord|válasz|odpověď)\b", "answer"),
+    (r"\b(?:prawidłowa|poprawna|doğru|rätt|juiste|správná|helyes)\b", "correct"),
     (r"\b(?:falsch|faux|falso|incorrecta|неверно)\b", "wrong"),
     (r"\b(?:richtige?|korrekte?|correct[ao]|correcte|corrett[ao]|correta|bonne)\b", "correct"),
     (r"\b(?:верно|правильный)\b", "correct"),
     (r"\b(?:ich (?:wähle|nehme)|je choisis|elijo|eu escolho|scelgo|выбираю)\b", "i choose"),
     (r"\b(?:ich (?:denke|glaube)|je (?:pense|crois) que|creo que|acho que|penso che)\b", "i think"),
     (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est|auf keinen fall|weder)\b|\bno es\b", "not"),
-    (r"\b(?:sondern|mais|sino|aber|pero|maar|но|а)\b", "but"),
+    (r"\b(?:sondern|mais|mas|sino|aber|pero|maar|но|а)\b", "but"),
     (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
     (rf"{_AFTER} (?:und|et|y|и|ni|noch) (?={MENTION})", " and "),
     (r"\b(?:ist|lautet|est|es|é|è|c'est|ce)\b", "is"),
     (rf"\bl'(?=\w)|\b(?:die|das|la|el|le|lo)\b(?= (?:correct|answer|{MENTION}))", "the "),
 )
 
+_CHANGED = "(?:chang|switch)(?:e|ed|ing)"
+_DETERMINER = "(?:the|this|that|your|given|above|first|last)"
+_QUESTION = r"(?:question|problem|puzzle|riddle|quiz|task)(?: \d{1,3})?"
+_OPTION = "(?:option|choice|answer|statement|letter|one)"
+_MATCHES = "(?:describes|matches|fits|answers|represents|corresponds to)"
+_SHOWN = "(?:to|the|this|it|what|best|image|picture|photo|scene|question|description|is|we|see)"
 _HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|might"
 _CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
 _EVERY = "(?:all|any|anything|everything|everyone|each|every)"
+_SURELY = "(?:absolutely|definitely|certainly|clearly|exactly|of course)"
+_CHOOSING = "(?:picking|choosing|selecting|guessing)"
+_REJECTED = "(?:wrong|incorrect|false|excluded|eliminated|ruled out)"
+_RATE, _BETTER = "(?:judge|consider|rate|rank|find|deem)", "(?:better|best|higher|superior)"
+_WITHOUT = "(?:no|without(?: an?y?)?|beyond(?: any| all| a| reasonable)*)"
 _WRONG = (
     "(?:false|wrong|untrue|incorrect|not true|not the case|not right|a mistake|impossible|a lie)"
 )
-_BUT = "(?:but|except|other than|besides|apart from)"
+_BUT = "(?:but|except(?: for)?|other than|besides|apart from)"
 _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"\b({_HELPING})n'?t\b", r"\1 not"),
     (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
@@ -88,30 +103,93 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"'ll\b", " will"),
     # Words that say nothing about the claim, and corrections.
     (rf"[≠¬]|!(?={MENTION})", " not "),
+    (r"\bnot (?:even |remotely )*close to\b|\bnot the least bit\b", "not"),
+    (r"\bis impossible for (?:it|this|that) to be\b", "is not"),
+    (r"\bnot (?:consider|deem|find|judge|agree that) (it|this|that)(?: as)?\b", r"not think \1"),
+    (r"\b(?:can|could) not be (?:considered|called|deemed|said to be)\b", "can not be"),
+    (r"\brefuse to (?:call|say)\b", "not call"),
+    (r"\b(?:mark|judge|rate|grade|label|classify) (it|this|that)(?: as)?\b", r"call \1"),
+    (
+        rf"\b{_RATE} ({MENTION})(?: to be| as(?: being)?)?(?: the)? {_BETTER}\b",
+        r"think \1 is better",
+    ),
+    (rf"(?<={MENTION}), (?:and )?not {MENTION}, (?=is\b)", " "),
+    (rf"(?<={MENTION}) (?:which|that) is\b", " is"),
+    (rf"\b(winner|verdict|answer|choice|judge?ment) - (?={MENTION})", r"\1: "),
+    # A question that the reply answers itself.
+    (
+        rf"({MENTION})\? ?(?:{_SURELY} )?(?:no|not|nope|never)(?={_GAP}(?:[.\n]|\Z))",
+        r"not \1",
+    ),
+    (rf"({MENTION})\? ?(?:yes|yep|indeed|{_SURELY})\b(?! (?:not|no)\b)", r"it is \1"),
+    # Each candidate with its own verdict: "A - no, B - yes". Two right ones are a contradiction.
+    (rf"({MENTION})\s?[-:]\s?better(?=\s?(?:[,.;\n]|\Z))", r"\1 is better"),
+    (
+        rf"({MENTION})\s?[-:]\s?(?:yes|right|correct|true)(?=\s?(?:[,.;\n]|\Z))",
+        r"it is \1 ;",
+    ),
+    (
+        rf"({MENTION})\s?[-:]\s?(?:no|wrong|incorrect|false|worse)(?=\s?(?:[,.;\n]|\Z))",
+        r"\1 is wrong",
+    ),
+    (
+        rf"(?:\A|(?<=\n))[^\w\n]*{_CHOOSING} (?:option )?(?={MENTION}{_GAP}(?:\n|\Z))",
+        "i choose ",
+    ),
+    (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
     (r"\bclose to\b", "close"),
     (
-        rf"\b(?:change|changed|switch|switched) (?:my (?:answer|choice) )?(?:from {MENTION} )?to\b",
+        rf"\b{_CHANGED} (?:my (?:answer|choice|mind|verdict) )?(?:from (?:{MENTION}|a) )?to\b",
         "; actually",
     ),
+    # "The answer to this question" and "the option that describes the image" are one noun.
+    (rf"\b(answers?|solution|choice) (?:to|for) (?:{_DETERMINER}\s)*{_QUESTION}\b", r"\1"),
+    (rf"\b{_OPTION} (?:that|which) (?:\w+ )?{_MATCHES}(?: {_SHOWN})* (?=is\b)", "answer "),
+    (rf"{_AFTER} as (?:an?|the|my|your) (?:\w+ )?(?:answer|choice|option|pick|solution)\b", ""),
+    (r"\bor so (?:they|it|some|people) (?:says?|claims?|seems?)\b", "supposedly"),
+    (rf"(?<!not )\b(?:as|so) long as (?!{MENTION})", "provided that "),
+    (r"\bas (?!well|far|soon)(\w+) as\b", r"equally \1 to"),
+    (r"\bon the (?:other|one) hand\b|\bthen again\b|\bconversely\b", " "),
+    (
+        r"\b(?:it )?has got to be\b|(?<=\banswer )would have to be\b|\b(?:can|could) only be\b",
+        "must be",
+    ),
+    (rf"{_AFTER} (?:does|did|performs|performed) (?:a )?better(?: job)?\b", " is better"),
+    (r"\b(?:nobody|no one) (?:would|could|can) (?:call|consider|judge|say)\b", "i would not call"),
+    (r"\ball the way\b", " "),
+    (r"\bundeniably|undoubtedly|unquestionably\b", "certainly"),
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
+    (
+        r"\b(is|are),[ ,]*(?:(?:overall|in general|on balance|all in all|by contrast)\b)?[ ,]*, ",
+        r"\1 ",
+    ),
     (r"\bbetween (?:the|these) (?:two|four|options|answers|responses)\b", " "),
     (r"\bat all\b|\bfor sure\b", " "),
     (r"\b(?:am )?(?:gonna|going to) (?:say|choose|pick)\b", "say"),
     (r"\bgotta be\b", "must be"),
     (r"\b100 ?%", "certainly"),
     (r"\bi (?:find|consider)\b", "i think"),
-    (r"\b(?:even though|despite)\b", "although"),
+    (r"\b(?:even though|even if|despite)\b", "although"),
     (
         r"\b(seems?|appears?|looks|has|have|ought|proves?|turns? out|turned out|likely) to be\b",
         r"\1 be",
     ),
+    (r"\b(?:turned out|turns out|proves|proved) be\b", "is"),
+    (r"\bsomewhat (?=better|superior|preferable)", ""),
     (r"\b(?:sort|kind) of\b", "maybe"),
     (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),
     (r"\b(?:beats|outperforms|surpasses|outranks)\b", "is better than"),
     # Idioms without a negation of the claim.
-    (r"\b(?:there is )?(?:no|without an?y?) (?:doubt|question)(?: that)?\b", "certainly"),
+    (rf"\b(?:there (?:is|can be) )?{_WITHOUT} (?:doubt|question)(?: that)?\b", "certainly"),
+    (r"\b(?:hands down|by a mile|by far|easily)\b", "certainly"),
     (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
-    (rf"\b(?:nothing|none|no one|nobody|no \w+) {_BUT}\b", "only"),
+    (
+        rf"\b(?:nothing|none|no one|nobody|no \w+)(?: of (?:the|these|them)(?: \w+)?)? {_BUT}\b",
+        "only",
+    ),
+    (rf"\b{_EVERY}(?: \w+){{0,3}}? (?:is|are|was|were) {_REJECTED},? {_BUT}\b", "it is only"),
+    (rf"\bonly ({MENTION}) works\b", r"only \1 is correct"),
+    (rf"\bnot (?:only|just|merely) (?={MENTION})", ""),
     # Idioms that leave the claim open.
     (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),
     (rf"\b{_CANNOT}(?:be sure|tell|decide|determine|identify|know|judge)\b", "maybe"),
@@ -122,6 +200,10 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
     (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
     (rf"\b{_EVERY}(?: other)?(?: of \w+)?(?: \w+)? but\b", "except"),
+    (rf"\b{_EVERY} [^,.;:\n]{{1,40}}? but (?={MENTION}{_GAP}(?:\n|\Z))", "except "),
+    (r"\b(?:vs|cf|figs?|vit|approx|mrs?|ms|dr|prof|st|sec|eq|tab|e\.g)\.", "versus"),
+    (r"\bi\.e\.", "that is"),
+    (r"\b(?:there is )?no (?:chance|possibility|way) (?:that|of|for)\b", "not"),
     (r"\b(?:by no means|in no way|no way|no longer|under no circumstances|in no sense)\b", "not"),
     (r"\b(?:far from(?: being)?|nowhere (?:near|close to)|not even(?: remotely)?)\b", "not"),
     (r"\b(?:hardly|barely|scarcely|nobody|no one)\b", "not"),

@@ -17,7 +17,10 @@ _TAG = re.compile(r"<answer>((?:[^<]|<(?!/?answer>))*)</answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\f?boxed\s?\{")
 _BRACES = re.compile(r"[{}]")
 _FENCE = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL | re.IGNORECASE)
-_SPECIAL = re.compile(r"<\|[^|<>\s]{1,40}\|>|</?s>")
+_SPECIAL = re.compile(
+    r"<\|[^|<>\s]{1,40}\|>|\A\s*<s>(?![^<]*</s>\s*\S)|</s>\s*\Z|<(?:bos|eos|pad|end)>|<end_of_(?:turn|utterance|text)>"
+)
+_CHECKED, _UNCHECKED = re.compile(r"\[[xX✓✔]\]\s?"), re.compile(r"\[ \]\s?|☐\s?")
 _LONG_DASH = re.compile(r"\s?[—―]\s?")
 _KEYS = (
     r"(?:final[_ ]?|overall[_ ]?|selected[_ ]?|correct[_ ]?|chosen[_ ]?)?"
@@ -51,6 +54,7 @@ def stated(reply: str) -> Stated:
     they separate clauses.
     """
     said = _SPECIAL.sub("", without_mentions(reply).rpartition("</think>")[2])
+    said = _UNCHECKED.sub("not ", _CHECKED.sub("", said))
     said = canonical(_LONG_DASH.sub(" - ", said)).strip()
     fields = _fields(said)
     if fields is not None:

@@ -10,7 +10,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from visenv.text.mentions import ITEM, ONE, SPACE
+from visenv.text.mentions import ITEM, NAME, ONE, SPACE, is_words
 
 
 class Level(IntEnum):
@@ -58,11 +58,11 @@ _WITHOUT_CONTENT = """
     final finally first following follows fully go going good guess had has have hence here hold i
     indeed is it its judgement judgment just label lean leaving let letter like likely literally
     look looks me more most must my near obvious obviously of oh ok okay one ones only opinion opt
-    option options or our overall own pick picked positive prefer preferred presumably pretty
-    probably quite rather really remain remains remotely reply response responses result ring said
-    say seem seems select selected selection should simple so solution statement strictly sure
-    surely take text that the then there therefore these think this thought thus totally true
-    undoubtedly us verdict very vote we well what which will winner would yes
+    option options or our overall own pick picked plainly positive prefer preferred presumably
+    pretty probably quite rather really remain remains remotely reply response responses result ring
+    said say seem seems select selected selection should simple simply so solution statement
+    strictly sure surely take text that the then there therefore these think this thought thus
+    totally true undoubtedly us verdict very vote we well what which will winner would yes
 """
 """Words that say nothing about the picture or the text. Prepositions are not among them: "in B"."""
 
@@ -72,18 +72,20 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\s\w.,:;!?()\[\]{}<>'\"*_#|=>→⇒�
 _NEGATION = re.compile(
     r"\b(?:not|never|nowhere|neither|nor|no|none|nothing|without|opposite of|contrary to|against"
     r"|reject\w*|rul\w+ out|eliminat(?:e|es|ed|ing)|exclud\w+|discard\w*|dismiss\w*|avoid\w*"
-    r"|doubt\w*|disagree\w*|deny|denies|denied|untrue|mistake|refuse\w*|fail\w*)\b"
+    r"|doubt\w*|disagree\w*|deny|denies|denied|untrue|mistake|refuse\w*|fail\w*"
+    r"|(?<!a )(?:little|few)|withdr[ae]w\w*|retract\w*|revok\w+|disregard\w*|ignor\w+|abandon\w*"
+    r"|last (?:thing|one|option|choice|answer) (?:that )?i)\b"
 )
 _REJECTION = re.compile(
     r"\b(?:wrong|incorrect|untrue|false|out|eliminated|excluded|impossible|unlikely|too \w+|least"
     r"|fail\w*|distractors?|mistaken|invalid|worse|worst|contradict\w*|inaccurate|inferior|misses"
-    r"|lacks?|bad)\b|[❌✗✘❎]"
+    r"|lacks?|bad|gone|absent|missing)\b|[❌✗✘❎]"
 )
 _DENIED_AFTER = re.compile(
     rf"^{SPACE}(?:(?:is|are|was|were|do|does|did|can|could|would|will|has|have|should|must|seems?"
     r"|looks?|appears?|to be|be|also|clearly|definitely|simply|just|both|all|obviously|certainly)"
     r"\s)*"
-    r"(?:not|never|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
+    r"(?:not\b|never\b|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
     rf"(?:{_REJECTION.pattern}))|[❌✗✘❎]|^\s?[:)|-].{{0,200}}\b(?:too \w+|wrong|incorrect)\b"
 )
 _REVERSED_AFTER = re.compile(
@@ -103,18 +105,66 @@ _UNSURE = re.compile(
     r"|merely better|hope|wish|prove|imagine|pretend|depends|say whether"
     r"|(?:so|neither|nor) (?:is|are|was|does|do)"
     r"|tempting|tempted|initially|originally|at first|i thought|(?:was|were) going to|used to"
-    r"|first (?:thought|guess\w*|said|impression|glance|instinct))(?!\w)"
+    r"|first (?:thought|guess\w*|said|impression|glance|instinct)"
+    r"|(?:will|have|had) (?:\w+ )?(?:been|chosen|picked|selected|said|preferred)|will be"
+    r"|in (?:some|many|certain|most) (?:respects|ways|aspects|cases|parts)"
+    r"|also (?:right|correct|true|possible|plausible|fits|matches|works))(?!\w)"
 )
 """Doubts, degrees, and first thoughts."""
 
+_TASK = "question|problem|task|exercise|puzzle|riddle"
+_DECISION = (
+    "(?:answer|choice|option|pick|guess|opinion|response|selection|verdict|judge?ment|vote"
+    "|money)\\b"
+)
 _REPORTED = re.compile(
     r"\b(?!i\b)\w+ (?:said|says|claim(?:s|ed)|told|argue[sd]|stated|states|thinks|believes|wrote"
     r"|insists?)\b|\bwhoever\b"
     r"|\b(?:claim|idea|notion|statement|assertion|belief|suggestion|thought)s? that\b"
     r"|\b(?:some|everyone|everybody|many|people|others?|they|someone|one|critics)\b(?: \w+){0,3}?"
-    r" (?:say|think|thought|claim|argue|believe|choose|pick|write|expect|suggest|suggests)\b"
+    r" (?:say|think|thought|claim|argue|believe|choose|pick|write|expect|suggest|suggests|rate"
+    r"|judge|call|consider|find|rank|prefer|mark)\b"
+    r"|\b(?!(?:i|we|was|is|be|been|have|had)\b)\w+ (?:judged|judges|called|calls|rated|considers"
+    r"|considered (?:it|this|that|the)|heard|would (?:say|call|choose|pick|prefer))\b"
+    r"|\b(?:i|we) (?:heard|was told|were told|have been told)\b"
+    r"|\b(?:user|expected|gold|reference|ground truth)\s?:"
+    r"|\b(?:caption|title|question|user|hint|prompt) (?:mentions|suggests|says|lists|claims)\b"
+    r"|\baccording to (?!(?:the|this|that|my|our|its|these|what|line|page|table|figure|chart)\b)"
+    rf"|\b(?:his|her|their|your|(?!{_TASK}|today)\w+'s) (?:\w+ )?{_DECISION}"
+    r"|\b(?:common|commonest|popular|usual|typical|frequent|previous|earlier|old|other|alternative"
+    r"|naive|second|third|next|runner-up|opposite|opposing|initial|original|tentative"
+    rf"|(?<=my )first) (?:\w+ )?{_DECISION}"
 )
-"""Opinions of others, before a mention."""
+"""Opinions and answers of others, before a mention."""
+
+_READS = re.compile(
+    r"\b(?:it|sign|text|label|plate|board|banner|poster|screen|display|shirt|logo|page|inscription)"
+    r" (?:says|reads|states)\b"
+)
+"""What is written in a picture is no opinion: ``The sign says stop``."""
+
+_VERB = re.compile(
+    r"(?:prefer|choose|chose|chosen|pick|select|vote|favou?r|go|went|opt|settle|decide|lean|stick|bet"
+    r"|say)(?:e?d)?\b"
+)
+_SPEAKER = re.compile(r"\b(?:i|we|us|me|let|you should)\b")
+_TO = re.compile(r"\bto(?: \w+ly)?\s?$")
+_INTENDED = re.compile(
+    r"\b(?:going|have|has|need|inclined|decided?|tend|safe|safest|reasonable|logical|best|sensible"
+    r"|natural|sense|leads?|led|forced|ready|choice is|option is|letter|option|answer)"
+    r"(?: (?:me|us))? to(?: \w+ly)?\s?$"
+)
+"""An infinitive with which the reply makes its choice: ``I am inclined to choose``."""
+
+_LIMITED = re.compile(
+    rf"(?:{ONE}|\b(?:right|correct|true|better|best))\s(?:only (?:on|in|if|when|for|at)|when"
+    r"|whenever|as long|until|up to|in (?:theory|principle|some|a sense|part|parts|certain)"
+    r"|to (?:some|a certain|a) (?:extent|degree))\b"
+)
+"""A claim that holds in some cases only: ``B is right when …``."""
+
+_ABOUT = re.compile(rf"{NAME} (?:requires|needs|says|claims|mentions|states|suggests|contains)\b")
+"""A sentence about the text of an option: ``B requires a blue bus``."""
 
 _COMPARED = re.compile(r"\b(?:between|compar\w+|consider(?:ed|ing))\b")
 _INFINITIVE = re.compile(rf"\bto be (?:\w+ )?{ONE}")
@@ -136,6 +186,8 @@ def stance(
     if introduced is not None:
         return False, introduced
     negation = _last(_NEGATION, before)
+    if negation is not None and phrases.complements and ":" in before[negation.end() :]:
+        negation = None  # "one check fails: False"
     if negation is not None:
         between = before[negation.end() :].replace(" to be ", " be ")
         return (True, Level.BARE) if are_empty(between) else None
@@ -163,8 +215,10 @@ def _level(
 ) -> Level | None:
     """Return how strongly a clause without a negation asserts a mention; None if it does not."""
     head, colon, tail = before.rpartition(":")
-    if _ends_with(phrases.declaring, before):
-        return Level.DECLARED
+    declared = _last(phrases.declaring, before)
+    if declared is not None and are_empty(before[declared.end() :]):
+        own = not _VERB.match(declared[0]) or _is_of_the_speaker(before[: declared.start()])
+        return Level.DECLARED if own else None
     if are_empty(before) or (colon and are_empty(tail) and not ITEM.search(head)):
         if phrases.affirming.match(after):
             return Level.DECLARED
@@ -172,6 +226,16 @@ def _level(
             return Level.BARE
     is_within = firm and not _NEGATION.search(after) and _ends_with(phrases.within, before)
     return Level.WITHIN if is_within else None
+
+
+def _is_of_the_speaker(before: str) -> bool:
+    """Return whether a verb of choice after these words is a choice of the reply itself.
+
+    ``Most people prefer``, ``it is hard to prefer`` and ``I want to choose`` are none.
+    """
+    if _TO.search(before):
+        return _INTENDED.search(before) is not None
+    return are_empty(before) or _SPEAKER.search(before) is not None
 
 
 def is_rejected(after: str) -> bool:
@@ -184,10 +248,13 @@ def is_open(clause: str, phrases: ClaimPhrases) -> bool:
     mentioned = ITEM.search(clause)
     before = clause[: mentioned.start()] if mentioned else clause
     goal = _INFINITIVE.search(clause)  # "too good to be true"
+    reads = mentioned and is_words(mentioned[0]) and not phrases.complements
     return bool(
         _UNSURE.search(clause)
+        or _LIMITED.search(clause)
+        or _ABOUT.search(clause)
         or phrases.opening.search(clause)
-        or _REPORTED.search(before)
+        or (_REPORTED.search(before) and not (reads and _READS.search(before)))
         or (mentioned and _COMPARED.search(clause))
         or (goal and not _NEGATION.search(clause[: goal.start()]))
     )

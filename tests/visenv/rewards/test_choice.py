@@ -18,7 +18,7 @@ OPTIONS = ["red", "dark red", "blue", "A green one"]
         ("A", "A"),
         ("(a)", "A"),
         ("B.", "B"),
-        ("a?", "A"),
+        ("a?", None),
         ("**C**", "C"),
         (" d \n", "D"),
         ("red", "A"),

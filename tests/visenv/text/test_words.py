@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from visenv.text.words import bigrams, passages, search_words, with_blanks
 
-LATIN = st.text(st.characters(max_codepoint=0x24F, exclude_characters="\u00ad\u00b4İ"))
+# The case folded form of İ and of ǰ has a combining mark.
+LATIN = st.text(st.characters(max_codepoint=0x24F, exclude_characters="\u00ad\u00b4İǰ"))
 ANY = st.text(st.characters(codec="utf-8"))
 
 

@@ -28,8 +28,9 @@ class Skills(Body):
         actor: Executes ai2thor's actions.
         scene: The scene.
         reachable: The positions where the agent can stand.
-        forgets: Whether all actions except finding and opening clear `target`, as in
-            EmbodiedBench.
+        forgets: Whether `target` is that of EmbodiedBench: the object that was found last, until
+            any action other than opening or putting down. Without one, an object that is put down
+            is dropped.
 
     Attributes:
         tracker: Tracks heated, cooled, cleaned and delivered objects.
@@ -59,10 +60,19 @@ class Skills(Body):
             "turn_off": lambda name: self.turn(name, False),
             "slice": self.slice,
         }[skill.verb]
+        before = self.target
+        if self.forgets and skill.verb == "put" and not before:
+            return self.drop()
         result = method(skill.object)
-        if self.forgets and skill.verb not in ("go_to", "open_up"):
-            self.target = ""
+        if self.forgets:
+            self.target = self._target_after(skill, before)
         return result
+
+    def _target_after(self, skill: Skill, before: str) -> str:
+        """Return the target of EmbodiedBench after an action."""
+        if skill.verb == "go_to":
+            return skill.object
+        return before if skill.verb in ("open_up", "put") else ""
 
     # ------------------------------------------------------------------ finding
 
@@ -132,7 +142,7 @@ class Skills(Body):
         if not held:
             return ActionResult("hand_empty")
         receptacle = scene.id_of(self.target)
-        if not receptacle or receptacle == held:
+        if receptacle in ("", held) or not scene.is_receptacle(receptacle):
             return ActionResult("no_receptacle")
         hider = scene.shut_holder(receptacle)
         if not self.is_visible(hider or receptacle):

@@ -190,6 +190,30 @@ def test_receptacle_is_forgotten_as_in_embodiedbench() -> None:
         assert skills.target == target
 
 
+def test_target_of_embodiedbench_is_what_was_found_last() -> None:
+    holding = kitchen()
+    mug = holding["objects"][1]["objectId"]
+    holding["inventoryObjects"] = [{"objectId": mug, "objectType": "Mug"}]
+    recorder = Recorder(holding)
+    skills = Skills(recorder, Scene(holding), [(1.0, 0.9, -1.0)], forgets=True)
+    skills.perform(parse_action("find a Sink"))
+    holding["lastActionSuccess"] = False
+    assert skills.perform(parse_action("put down the object in hand")).code == "full"
+    assert skills.target == "Sink"  # the next attempt has the same receptacle
+    skills.perform(parse_action("open the Fridge"))
+    assert skills.target == "Sink"
+    holding["lastActionSuccess"] = True
+    skills.perform(parse_action("find a Apple"))
+    assert skills.target == "Apple"
+    recorder.actions.clear()
+    assert skills.perform(parse_action("put down the object in hand")).code == "no_receptacle"
+    skills.perform(parse_action("turn on the Faucet"))
+    skills.perform(parse_action("put down the object in hand"))
+    assert recorder.actions[-1]["action"] == "DropHandObject"
+    skills.forgets = False
+    assert skills.perform(parse_action("put down the object in hand")).code == "no_receptacle"
+
+
 def test_messages_of_ai2thor_contain_names_instead_of_ids() -> None:
     refused = kitchen()
     skills, _ = skills_in(refused)
