@@ -15,11 +15,13 @@ import importlib
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.packages import install_command
 
 TESTED_VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "accelerate": ("1.15.0",),
@@ -96,7 +98,8 @@ def _report(package: str, problems: list[str]) -> str:
     tested = " and ".join(TESTED_VERSIONS[package])
     version = installed_version(package)
     state = f"{version} lacks names that visenv relies on" if version else "cannot be imported"
-    advice = f"visenv is tested with {package} {tested}: install a tested version."
+    advice = f"visenv is tested with {package} {tested}: install a tested version"
+    advice += "." if version else f", for example by {install_command(package)}."
     return "\n".join([f"{package} {state}. {advice}", *problems])
 
 
@@ -132,10 +135,16 @@ def _has(owner: Any, attribute: str) -> bool:
     if hasattr(owner, attribute):
         return True
     classes = owner.__mro__ if inspect.isclass(owner) else ()
-    return any(
-        attribute in inspect.get_annotations(each) or _is_assigned(each, attribute)
-        for each in classes
-    )
+    return any(attribute in _annotations(each) or _is_assigned(each, attribute) for each in classes)
+
+
+def _annotations(owner: type) -> dict[str, Any]:
+    """Return the annotations of a class; types that only a type checker imports are no error."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
+    return inspect.get_annotations(owner)
 
 
 def _is_assigned(owner: type, attribute: str) -> bool:
