@@ -44,7 +44,8 @@ class PrivateName(NamedTuple):
             attribute, to its own instances or to other objects.
         use: The purpose for which visenv uses the name, as the continuation of "visenv" in an error
             message.
-        parameters: The parameters of the named callable that visenv uses.
+        parameters: The parameters of the named callable that visenv uses. If versions of the
+            package use different names for a parameter, all of them, separated by ``|``.
         since: The first version of the package that must have the name; empty for all versions.
     """
 
@@ -86,6 +87,20 @@ def check_private_names(names: Iterable[PrivateName]) -> None:
         raise ConfigurationError("\n".join(map(_report, problems, problems.values())))
 
 
+def unknown_result(package: str, what: str) -> ConfigurationError:
+    """Return the error for a version of a package whose names are known, but not their results.
+
+    Args:
+        package: The import name of the package.
+        what: The results, as the object of a sentence.
+    """
+    tested = _tested(package)
+    return ConfigurationError(
+        f"{package} {installed_version(package)} returns {what} in a form that visenv does not "
+        f"know. visenv is tested with {tested}: install a tested version."
+    )
+
+
 def installed_version(package: str) -> str:
     """Return the version of a package, or ``""`` if the package cannot be imported."""
     try:
@@ -95,12 +110,16 @@ def installed_version(package: str) -> str:
 
 
 def _report(package: str, problems: list[str]) -> str:
-    tested = " and ".join(TESTED_VERSIONS[package])
     version = installed_version(package)
     state = f"{version} lacks names that visenv relies on" if version else "cannot be imported"
-    advice = f"visenv is tested with {package} {tested}: install a tested version"
+    advice = f"visenv is tested with {_tested(package)}: install a tested version"
     advice += "." if version else f", for example by {install_command(package)}."
     return "\n".join([f"{package} {state}. {advice}", *problems])
+
+
+def _tested(package: str) -> str:
+    *others, last = TESTED_VERSIONS[package]
+    return f"{package} {', '.join(others)} and {last}" if others else f"{package} {last}"
 
 
 def _problem(name: PrivateName) -> str:
@@ -120,9 +139,11 @@ def _problem(name: PrivateName) -> str:
         if found is None and not _has(owner, attribute):
             return f"{written} does not exist"
     if name.parameters:
-        absent = set(name.parameters) - inspect.signature(found).parameters.keys()
+        present = inspect.signature(found).parameters.keys()
+        absent = [each for each in name.parameters if not present & {*each.split("|")}]
         if absent:
-            return f"{written} has no parameter {', '.join(sorted(absent))}"
+            shown = ", ".join(sorted(absent)).replace("|", " or ")
+            return f"{written} has no parameter {shown}"
     return ""
 
 

@@ -75,7 +75,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         RunError: If there is no such checkpoint.
         PolicyError: If its architecture, tokenizer or chat template is not supported; the message
             says why.
-        ConfigurationError: If `dtype` is not one of the three.
+        ConfigurationError: If `dtype` is not one of the three, or visenv does not know the results
+            of this version of transformers.
     """
 
     def __init__(
@@ -121,6 +122,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._lora = lora
         self._bare = False
         self._adopt(loaded)
+        if not sharded:  # a model in shards computes only inside of a trainer
+            self.network.vision.check()
 
     def _adopt(self, model: Any) -> None:
         """Use this model; `_bare` disables its adapters."""
