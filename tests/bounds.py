@@ -104,6 +104,7 @@ class Environment:
     def __init__(self, options: argparse.Namespace, extras: str, resolution: str) -> None:
         self._uv: str = options.uv
         self._interpreter: str = options.python
+        self._tested: bool = options.tests
         self._extras = [] if extras == "core" else extras.split(",")
         self.row = Row(extras, resolution)
         self._folder = FOLDER / f"{extras.replace(',', '-')}-{resolution}"
@@ -113,8 +114,11 @@ class Environment:
     def test(self, *, keep: bool) -> Row:
         """Create the environment, run the tests, and remove it unless `keep` is true."""
         try:
-            for step in (self._create, self._install, self._describe, self._run_tests):
-                step()
+            self._create()
+            self._install()
+            self._describe()
+            if self._tested:
+                self._run_tests()
         except subprocess.CalledProcessError as error:
             output = f"{error.stdout or ''}{error.stderr or ''}".strip()
             self._folder.with_suffix(".log").write_text(output)
@@ -167,10 +171,10 @@ class Environment:
         self.row.python, self.row.versions = found["python"], found["versions"]
         self.row.copyleft, self.row.megabytes = found["copyleft"], found["megabytes"]
         self._run(self._uv, "pip", "check", f"--python={self._python}")
-        install = (self._uv, "pip", "install", "--quiet", f"--python={self._python}")
-        self._run(*install, *TOOLS)
 
     def _run_tests(self) -> None:
+        install = (self._uv, "pip", "install", "--quiet", f"--python={self._python}")
+        self._run(*install, *TOOLS)
         folders = ["tests/visenv", "tests/envs", "tests/policies"]
         if "train" in self._extras:
             folders += ["tests/algos/policy_gradient", "tests/algos/sft", "tests/algos/costs"]
@@ -293,6 +297,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--uv", default="uv", help="the program uv")
     parser.add_argument("--python", default=sys.executable, help="the interpreter")
     parser.add_argument("--versions", nargs="*", choices=[*RESOLUTIONS], default=[*RESOLUTIONS])
+    parser.add_argument(
+        "--no-tests", dest="tests", action="store_false", help="only install, and print the sizes"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the environments in build/bounds")
     options = parser.parse_args(words)
     FOLDER.mkdir(parents=True, exist_ok=True)

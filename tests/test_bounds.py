@@ -95,14 +95,13 @@ if "check" in words and {conflict}:
 def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that tests one environment with a program in place of uv."""
     monkeypatch.setattr(bounds, "FOLDER", tmp_path)
-    monkeypatch.setattr(Environment, "_run_tests", lambda self: None)
     log = tmp_path / "log.txt"
 
     def run(extras: str, resolution: str, *, conflict: bool = False) -> tuple[Row, list[str]]:
         program = tmp_path / "uv"
         program.write_text(UV.format(python=sys.executable, log=str(log), conflict=conflict))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        options = argparse.Namespace(uv=str(program), python=sys.executable)
+        options = argparse.Namespace(uv=str(program), python=sys.executable, tests=False)
         row = Environment(options, extras, resolution).test(keep=False)
         return row, log.read_text().splitlines()
 

@@ -111,7 +111,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         if lora is not None:
             adapt(loaded, lora)
         if gradient_checkpointing:
-            loaded.gradient_checkpointing_enable({"use_reentrant": False})
+            name = "activation_checkpointing_enable"  # deprecates the other name since 5.24
+            enable = getattr(loaded, name, loaded.gradient_checkpointing_enable)
+            enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
         self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
