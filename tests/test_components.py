@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 SUITE = """
@@ -99,6 +101,37 @@ def test_full_run_in_ci_passes_when_all_components_ran(tmp_path: Path) -> None:
     code, output = run(tmp_path, suite, ci=True, more=only)
     assert code == 0, output
     assert "torch 1.0 (1)" in row(output, "ran")
+
+
+IMPORTS = """
+import pytest
+{line}
+def test_it(): raise AssertionError("must be skipped")
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import torch.nn",
+        "torch = pytest.importorskip('torch')",
+        "@pytest.mark.component('torch')",
+    ],
+)
+def test_test_without_its_package_is_skipped_by_the_name_of_the_extra(
+    tmp_path: Path, line: str
+) -> None:
+    hidden = "sys.modules['torch'] = None\nCOMPONENTS.clear()\nCOMPONENTS['torch'] = lambda: None\n"
+    code, output = run(tmp_path, IMPORTS.format(line=line), ci=False, more=hidden)
+    assert code in (0, 5), output
+    skipped = [text for text in output.splitlines() if text.startswith("skipped:")]
+    assert skipped == ["skipped:  1 test, torch is missing: pip install 'visenv[train]'"]
+
+
+def test_file_that_imports_an_unknown_module_is_an_error(tmp_path: Path) -> None:
+    code, output = run(tmp_path, IMPORTS.format(line="import no_such_package"), ci=False)
+    assert code == 2, output
+    assert "No module named 'no_such_package'" in output
 
 
 def test_unknown_component_is_refused_with_the_list(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def test_private_names_that_are_listed_are_used() -> None:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     source = "".join(file.read_text() for file in files if file.name != "private_names.py")
     for name in listed():
-        words = {re.split(r"[.:]", name.path)[-1], *name.parameters}  # a field is used by its name
+        parameters = [each for one in name.parameters for each in one.split("|")]
+        words = {re.split(r"[.:]", name.path)[-1], *parameters}  # a field is used by its name
         assert any(word in source for word in words), name
 
 
@@ -291,6 +292,12 @@ def test_private_name_with_another_signature_is_reported(package: Callable[..., 
     package("toy:act", parameters=("one", "two"))
     with pytest.raises(ConfigurationError, match=r"toy\.act has no parameter four, three; visenv"):
         package("toy:act", parameters=("one", "three", "four"))
+
+
+def test_parameter_with_several_names_needs_one_of_them(package: Callable[..., None]) -> None:
+    package("toy:act", parameters=("one", "three|two"))
+    with pytest.raises(ConfigurationError, match=r"toy\.act has no parameter four or three; visenv"):
+        package("toy:act", parameters=("one", "four|three"))
 
 
 @pytest.mark.parametrize(("since", "is_missed"), [("1.9", True), ("1.10.2", True), ("1.11", False)])

@@ -66,7 +66,7 @@ def shrink(pixels: Pixels, size: tuple[int, int]) -> Pixels:
         pixels: uint8 ``[height, width, 3]``.
         size: Target ``(width, height)``, no larger than the source.
     """
-    import cv2
+    from visenv.opencv import cv2
 
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
 

@@ -15,11 +15,13 @@ import importlib
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.packages import install_command
 
 TESTED_VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "accelerate": ("1.15.0",),
@@ -42,7 +44,8 @@ class PrivateName(NamedTuple):
             attribute, to its own instances or to other objects.
         use: The purpose for which visenv uses the name, as the continuation of "visenv" in an error
             message.
-        parameters: The parameters of the named callable that visenv uses.
+        parameters: The parameters of the named callable that visenv uses. If versions of the
+            package use different names for a parameter, all of them, separated by ``|``.
         since: The first version of the package that must have the name; empty for all versions.
     """
 
@@ -84,6 +87,20 @@ def check_private_names(names: Iterable[PrivateName]) -> None:
         raise ConfigurationError("\n".join(map(_report, problems, problems.values())))
 
 
+def unknown_result(package: str, what: str) -> ConfigurationError:
+    """Return the error for a version of a package whose names are known, but not their results.
+
+    Args:
+        package: The import name of the package.
+        what: The results, as the object of a sentence.
+    """
+    tested = _tested(package)
+    return ConfigurationError(
+        f"{package} {installed_version(package)} returns {what} in a form that visenv does not "
+        f"know. visenv is tested with {tested}: install a tested version."
+    )
+
+
 def installed_version(package: str) -> str:
     """Return the version of a package, or ``""`` if the package cannot be imported."""
     try:
@@ -93,11 +110,16 @@ def installed_version(package: str) -> str:
 
 
 def _report(package: str, problems: list[str]) -> str:
-    tested = " and ".join(TESTED_VERSIONS[package])
     version = installed_version(package)
     state = f"{version} lacks names that visenv relies on" if version else "cannot be imported"
-    advice = f"visenv is tested with {package} {tested}: install a tested version."
+    advice = f"visenv is tested with {_tested(package)}: install a tested version"
+    advice += "." if version else f", for example by {install_command(package)}."
     return "\n".join([f"{package} {state}. {advice}", *problems])
+
+
+def _tested(package: str) -> str:
+    *others, last = TESTED_VERSIONS[package]
+    return f"{package} {', '.join(others)} and {last}" if others else f"{package} {last}"
 
 
 def _problem(name: PrivateName) -> str:
@@ -117,9 +139,11 @@ def _problem(name: PrivateName) -> str:
         if found is None and not _has(owner, attribute):
             return f"{written} does not exist"
     if name.parameters:
-        absent = set(name.parameters) - inspect.signature(found).parameters.keys()
+        present = inspect.signature(found).parameters.keys()
+        absent = [each for each in name.parameters if not present & {*each.split("|")}]
         if absent:
-            return f"{written} has no parameter {', '.join(sorted(absent))}"
+            shown = ", ".join(sorted(absent)).replace("|", " or ")
+            return f"{written} has no parameter {shown}"
     return ""
 
 
@@ -132,10 +156,16 @@ def _has(owner: Any, attribute: str) -> bool:
     if hasattr(owner, attribute):
         return True
     classes = owner.__mro__ if inspect.isclass(owner) else ()
-    return any(
-        attribute in inspect.get_annotations(each) or _is_assigned(each, attribute)
-        for each in classes
-    )
+    return any(attribute in _annotations(each) or _is_assigned(each, attribute) for each in classes)
+
+
+def _annotations(owner: type) -> dict[str, Any]:
+    """Return the annotations of a class; types that only a type checker imports are no error."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
+    return inspect.get_annotations(owner)
 
 
 def _is_assigned(owner: type, attribute: str) -> bool:

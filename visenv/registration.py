@@ -14,9 +14,11 @@ from gymnasium.envs.registration import EnvSpec
 
 from visenv import plugins
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.packages import missing_package
 from visenv.received import require_trust
 
 NAMESPACE = "visenv"
+_VLLM = "visenv.policies.vllm:"  # needs PyTorch too, which its extra installs
 
 
 class EnvEntry(NamedTuple):
@@ -341,10 +343,8 @@ def _import(kind: str, name: str, path: str) -> Any:
         missing = error.__cause__
         if name not in TABLES[kind] or not isinstance(missing, ModuleNotFoundError):
             raise
-        raise ConfigurationError(
-            f"The {kind} {name!r} needs the package {missing.name!r}, which is not installed. "
-            "Install visenv with the extra that contains it, for example visenv[train]."
-        ) from missing
+        extra = "vllm" if path.startswith(_VLLM) else None
+        raise missing_package(f"The {kind} {name!r}", missing, extra) from missing
 
 
 def env_spec(name: str) -> EnvSpec:

@@ -27,6 +27,7 @@ from visenv.makers import (
     make_algorithm,
     training_data,
 )
+from visenv.packages import require_package
 from visenv.plugins import describe_error
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.registration import load
@@ -214,6 +215,7 @@ def make_executor(recipe: Recipe) -> Executor | None:
         case "processes":
             return ProcessExecutor()
         case "ray":
+            require_package("The executor 'ray'", "ray")
             from visenv.rollout.ray_executor import RayExecutor
 
             return RayExecutor()

@@ -192,7 +192,7 @@ def transcript(episode: Episode) -> str:
 
 def image_strip(episode: Episode) -> Pixels | None:
     """Return the images of an episode side by side, uint8 ``[192, width, 3]``, or None."""
-    import cv2
+    from visenv.opencv import cv2
 
     shown = all_images(message for turn in episode.turns for message in turn.messages)
     images = [image.pixels for image in shown]

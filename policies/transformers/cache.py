@@ -8,6 +8,7 @@ before a later token attends to them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -56,11 +57,12 @@ class SlotCache:
         self._used = used
 
     def update(
-        self, key: torch.Tensor, value: torch.Tensor, layer_idx: int
+        self, key: torch.Tensor, value: torch.Tensor, layer_idx: int, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Store keys and values ``[rows, heads, tokens, head size]``.
 
-        Return those of all used slots.
+        Return those of all used slots. `options` are further arguments of transformers, which only
+        its own caches need.
         """
         keys, values = self._data[layer_idx]  # [rows, heads, slots, head size]
         # Indexed by [rows, 1] and [rows, tokens], around a slice: [rows, tokens, heads, head size].

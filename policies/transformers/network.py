@@ -7,6 +7,7 @@ positions.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -18,6 +19,9 @@ from .cache import SlotCache
 from .head import LogprobHead
 from .lora import without
 from .vision import ImageFeatures, VisionTower
+
+_CACHE_NAMES = ("cache", "past_key_values")
+"""Names of the parameter for keys and values; transformers renamed it in version 5.24."""
 
 
 class QwenVLParts:
@@ -53,6 +57,8 @@ class QwenVLParts:
         self.head: LogprobHead = model.get_output_embeddings()
         self._bare = bare
         self._text = model.model.language_model
+        parameters = inspect.signature(self._text.forward).parameters
+        self._cache_name = next(name for name in _CACHE_NAMES if name in parameters)
         self._placeholders: tuple[int, int] = (
             model.config.image_token_id,
             model.config.video_token_id,
@@ -97,7 +103,9 @@ class QwenVLParts:
             ``[rows, tokens, width]``.
         """
         embedded = self._text.embed_tokens(token_ids)
-        extra: dict[str, Any] = {} if layout is None else {"layout": layout}
+        extra: dict[str, Any] = {self._cache_name: cache}
+        if layout is not None:
+            extra["layout"] = layout
         if features:
             first, second = self._placeholders
             seen = (token_ids == first) | (token_ids == second)  # [rows, tokens]
@@ -115,7 +123,6 @@ class QwenVLParts:
                 inputs_embeds=embedded,
                 position_ids=positions,
                 attention_mask=visible,
-                past_key_values=cache,
                 use_cache=cache is not None,
                 **extra,
             )

@@ -75,7 +75,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         RunError: If there is no such checkpoint.
         PolicyError: If its architecture, tokenizer or chat template is not supported; the message
             says why.
-        ConfigurationError: If `dtype` is not one of the three.
+        ConfigurationError: If `dtype` is not one of the three, or visenv does not know the results
+            of this version of transformers.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         if lora is not None:
             adapt(loaded, lora)
         if gradient_checkpointing:
-            loaded.gradient_checkpointing_enable({"use_reentrant": False})
+            name = "activation_checkpointing_enable"  # deprecates the other name since 5.24
+            enable = getattr(loaded, name, loaded.gradient_checkpointing_enable)
+            enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
         self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
@@ -121,6 +124,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._lora = lora
         self._bare = False
         self._adopt(loaded)
+        if not sharded:  # a model in shards computes only inside of a trainer
+            self.network.vision.check()
 
     def _adopt(self, model: Any) -> None:
         """Use this model; `_bare` disables its adapters."""

@@ -10,7 +10,7 @@ _ARCHITECTURES = {
     "qwen2_5_vl": "transformers.models.qwen2_5_vl.modeling_qwen2_5_vl:Qwen2_5_VL",
     "qwen3_vl": "transformers.models.qwen3_vl.modeling_qwen3_vl:Qwen3VL",
 }
-_READ = ("inputs_embeds", "position_ids", "attention_mask", "past_key_values", "use_cache")
+_READ = ("inputs_embeds", "position_ids", "attention_mask", "past_key_values|cache", "use_cache")
 _DEEPSTACK = ("visual_pos_masks", "deepstack_visual_embeds")
 
 

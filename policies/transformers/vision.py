@@ -5,13 +5,16 @@ While it is frozen, its features are cached.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import torch
 from cachetools import LRUCache
 
+from visenv.errors import ConfigurationError
+from visenv.private_names import unknown_result
 from visenv.types import VideoSpan
 
 from ..tokens.positions import Span
@@ -69,6 +72,16 @@ class VisionTower:
         self.frozen = not any(weight.requires_grad for weight in self._tower.parameters())
         self._known: LRUCache[str, ImageFeatures] = LRUCache(capacity, _nbytes)
 
+    def check(self) -> None:
+        """Check that this version of transformers returns features in a form that is known.
+
+        Raises:
+            ConfigurationError: If it returns features in another form; the message names the tested
+                versions.
+        """
+        with torch.no_grad():
+            self._run({BLANK: self._blank()})
+
     def look(
         self, images: Mapping[str, ImagePatches], *, in_step: bool = False
     ) -> dict[str, ImageFeatures]:
@@ -105,13 +118,9 @@ class VisionTower:
         grids = torch.tensor([image.grid for image in images.values()], device=device)
         with _constant() if self.frozen else nullcontext():
             seen = self._model.model.get_image_features(values, grids, return_dict=True)
-        sizes = [len(one) for one in seen.pooler_output]  # placeholders of each image
-        # For each layer, [placeholders of all images, width], split into [placeholders, width].
-        deep = [torch.split(layer, sizes) for layer in getattr(seen, "deepstack_features", ())]
-        features = [
-            ImageFeatures(one, tuple(layer[place] for layer in deep))
-            for place, one in enumerate(seen.pooler_output)
-        ]
+        merged = self._tower.spatial_merge_size**2
+        sizes = [math.prod(image.grid) // merged for image in images.values()]  # placeholders
+        features = _by_image(seen, sizes)
         if self.frozen:  # separate memory, so that dropping one frees it
             features = [
                 ImageFeatures(one.embedded.clone(), tuple(layer.clone() for layer in one.deep))
@@ -136,6 +145,30 @@ class VisionTower:
         embed = self._tower.patch_embed
         width = embed.in_channels * embed.temporal_patch_size * embed.patch_size**2
         return ImagePatches(torch.zeros(side * side, width), (1, side, side))
+
+
+def _by_image(seen: Any, sizes: Sequence[int]) -> list[ImageFeatures]:
+    """Return the features of each image from a result of `get_image_features`.
+
+    The features for a language layer are one tensor until transformers 5.17, and a tuple with one
+    tensor for each image in later versions.
+    """
+    try:
+        deep = [
+            torch.split(layer, [*sizes]) if isinstance(layer, torch.Tensor) else layer
+            for layer in getattr(seen, "deepstack_features", ())
+        ]
+        layers = (seen.pooler_output, *deep)  # of each [placeholders, width] for each image
+        known = all([each.shape[0] for each in layer] == sizes for layer in layers)
+    except (AttributeError, TypeError, RuntimeError) as error:
+        raise _unknown() from error
+    if not known:
+        raise _unknown()
+    return [ImageFeatures(one, tuple(more)) for one, *more in zip(*layers, strict=True)]
+
+
+def _unknown() -> ConfigurationError:
+    return unknown_result("transformers", "features of images")
 
 
 @contextmanager

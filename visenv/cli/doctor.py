@@ -8,7 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DoctorCommand:
-    """Show how model-written code is isolated on this machine, and which simulators are installed.
+    """Show the installed packages, the isolation of model-written code, and the simulators.
+
+    The exit status is 1 if OpenCV cannot be imported. The packages of each extra are listed; it is
+    no error if they are missing.
 
     Each layer of the isolation is tested, and then test programs try forbidden operations. If one
     of them succeeds, the exit status is 1, and environments that run code refuse to start.
@@ -22,8 +25,8 @@ class DoctorCommand:
         """Run the tests and print the results.
 
         Raises:
-            ConfigurationError: If programs cannot be isolated here, or a forbidden operation was
-                possible.
+            ConfigurationError: If OpenCV cannot be imported, programs cannot be isolated here, or a
+                forbidden operation was possible.
         """
         from rich.console import Console
         from rich.table import Table
@@ -31,6 +34,7 @@ class DoctorCommand:
         from visenv.errors import ConfigurationError
         from visenv.sandbox.examination import examine
 
+        print_packages()
         found = examine(self.isolation)
         table = Table("sandbox", "", "", box=None, pad_edge=False, show_header=False)
         for layer, there, detail in found.layers:
@@ -46,6 +50,42 @@ class DoctorCommand:
             )
         print(f"programs run in isolation by: {found.mode}\n")
         print_simulators()
+
+
+def print_packages() -> None:
+    """Print the state of OpenCV, and the extras with their missing packages.
+
+    Raises:
+        ConfigurationError: If OpenCV cannot be imported.
+    """
+    from importlib.util import find_spec
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from visenv.errors import ConfigurationError
+    from visenv.packages import EXTRAS, OPENCV_PACKAGES, installed_packages
+
+    table = Table("packages", "", "", box=None, pad_edge=False, show_header=False)
+    problem: ConfigurationError | None = None
+    try:
+        from visenv.opencv import cv2  # noqa: F401  whether it can be imported
+    except ConfigurationError as error:
+        problem = error
+    sources = installed_packages(OPENCV_PACKAGES)
+    named = " and ".join(f"{name} {number}" for name, number in sources.items())
+    detail = f"from {named}" if named else f"none of {', '.join(OPENCV_PACKAGES)} is installed"
+    if len(sources) > 1:
+        detail += ", which contain the same files: removing one of them damages the other"
+    table.add_row("OpenCV", "FAILED" if problem else "there", detail)
+    for extra, names in EXTRAS.items():
+        missing = [name for name in names if find_spec(name) is None]
+        detail = f"without {', '.join(missing)}: pip install 'visenv[{extra}]'" if missing else ""
+        table.add_row(f"extra {extra}", "missing" if missing else "there", detail)
+    Console().print(table)
+    if problem:
+        raise problem
+    print()
 
 
 def print_simulators() -> None:

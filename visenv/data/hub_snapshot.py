@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 
 from visenv.errors import ConfigurationError, DataError
+from visenv.packages import missing_package
 from visenv.plugins import describe_error
 
 PREFIX = "hub:"
@@ -43,10 +44,8 @@ def download(place: str) -> Path:
         )
     try:
         from huggingface_hub import snapshot_download
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"{place} needs the package 'huggingface_hub': pip install 'visenv[hub]'."
-        ) from error
+    except ImportError as error:
+        raise missing_package(place, error, "hub") from error
     try:
         return Path(
             snapshot_download(

@@ -16,6 +16,7 @@ from visenv.child_process.host import ChildError, ChildLimits, ChildProcess, Chi
 from visenv.child_process.wire import WireError
 from visenv.decoding.files import regular_state
 from visenv.errors import ConfigurationError
+from visenv.packages import OPENCV_REMEDY
 
 _MOST_FAILURES = 3
 """A source that stopped the decoder so often is given up. A document could otherwise use the time
@@ -180,6 +181,8 @@ class DecoderProcess:
         package = f"the package {self.name!r}"
         if self._extra:
             package += f": pip install 'visenv[{self._extra}]'"
+        elif self.name == "OpenCV":
+            package += f". {OPENCV_REMEDY}"
         return ConfigurationError(f"The file needs {package}. It cannot be imported: {error}.")
 
     def _drop(self) -> None:

@@ -40,3 +40,13 @@ def open_database(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def close_all(connections: list[sqlite3.Connection]) -> None:
+    """Close the connections and empty the list.
+
+    Owners of connections register this function with `weakref.finalize`, so that no connection
+    stays open after its owner is deleted. Python 3.13 warns of connections that are deleted open.
+    """
+    while connections:
+        connections.pop().close()

@@ -79,7 +79,7 @@ def label_height(side: int) -> int:
 
 
 def _tile(document: Document, page: int, side: int) -> Pixels:
-    import cv2
+    from visenv.opencv import cv2
 
     show = document.page_outline if isinstance(document, Outlined) else document.page_image
     try:
@@ -94,7 +94,7 @@ def _tile(document: Document, page: int, side: int) -> Pixels:
 
 def write_number(strip: Pixels, number: int) -> None:
     """Write a page number into the strip above the page, in place."""
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = strip.shape[:2]
     text = str(number)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visenv.episodes import read_episodes
-from visenv.errors import ConfigurationError, RunError
+from visenv.errors import RunError
 from visenv.exports.portable import portable, portable_text, saved_png
 from visenv.files import replacing
+from visenv.packages import missing_package
 from visenv.records import event_to_json, truth_to_json
 from visenv.types import Answered, Episode, Message, Segment
 from visenv.viewer.gather import episode_files
@@ -51,10 +52,8 @@ def write_parquet(folder: Path, out: Path) -> int:
     try:
         import pyarrow as pa
         from pyarrow import parquet
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "Parquet needs the package 'pyarrow': pip install 'visenv[data]'."
-        ) from error
+    except ImportError as error:
+        raise missing_package("A parquet file", error, "data") from error
     found = episode_files(folder)
     if not found:
         raise RunError(_EMPTY.format(folder))

@@ -54,7 +54,7 @@ def write_video(
 
 
 def _write_mp4(path: Path, frames: Sequence[Pixels], times: Sequence[float], rate: int) -> None:
-    import cv2
+    from visenv.opencv import cv2
 
     height, width, _ = frames[0].shape
     if height % 2 or width % 2:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import ConfigurationError, DataError
+from visenv.packages import missing_package
 from visenv.retrieval.vectors import VectorMaker, check_same_embedder
 
 COLLECTION = "vectors"
@@ -44,9 +45,7 @@ def open_collection(folder: Path, embedder: VectorMaker) -> tuple[Any, Any]:
         from chromadb.config import Settings
         from chromadb.errors import NotFoundError
     except ImportError as error:
-        raise ConfigurationError(
-            "A store of vectors needs chromadb: pip install 'visenv[documents]'."
-        ) from error
+        raise missing_package("A store of vectors", error, "documents") from error
     if _first_process not in (None, os.getpid()):
         raise ConfigurationError(FORKED)
     _first_process = os.getpid()

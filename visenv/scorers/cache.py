@@ -10,6 +10,7 @@ import logging
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 from cachetools import LRUCache
 from filelock import FileLock
 
+from visenv.decoding.sqlite import close_all
 from visenv.errors import ConfigurationError
 from visenv.files import check_no_link, output_folder
 from visenv.scorers.values import nbytes, normalized, pack, unpack
@@ -86,7 +88,8 @@ class DiskCache:
             check_no_link(folder / (_FILE + suffix))
         self._max_bytes = max_bytes
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        self._open: list[sqlite3.Connection] = []  # at most one
+        weakref.finalize(self, close_all, self._open)
         self._identity: tuple[int, int] | None = None
         self._writes = 0
         self._warned = False
@@ -127,9 +130,7 @@ class DiskCache:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            close_all(self._open)
 
     def _do(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return the result of the action, or None if the file cannot be used.
@@ -139,34 +140,35 @@ class DiskCache:
         with self._lock:
             try:
                 try:
-                    return action(self._open())
+                    return action(self._connection())
                 except sqlite3.DatabaseError as error:
                     if not _is_damage(error):
                         raise
                     self._set_aside(error)
-                    return action(self._open())
+                    return action(self._connection())
             except (sqlite3.Error, OSError) as error:
                 if not self._warned:
                     _logger.warning("The cache %s cannot be used: %s", self.path, error)
                 self._warned = True
                 return None
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
+    def _connection(self) -> sqlite3.Connection:
+        if not self._open:
             # Each statement is a transaction (isolation_level=None). Losing the last verdicts in a
             # power failure does no harm, so no request waits for the disk (synchronous=OFF).
-            self._connection = sqlite3.connect(
+            connection = sqlite3.connect(
                 self.path,
                 timeout=_SECONDS_TO_WAIT,
                 isolation_level=None,
                 check_same_thread=False,
             )
+            self._open.append(connection)
             self._identity = _identity(self.path)
-            self._connection.execute("PRAGMA synchronous = OFF")
-            self._connection.execute(
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(
                 "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, value BLOB NOT NULL)"
             )
-        return self._connection
+        return self._open[0]
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         """Rename a damaged file, unless another process has done so, and drop the connection."""

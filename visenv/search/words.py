@@ -19,6 +19,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from visenv.decoding.sqlite import open_database
+from visenv.decoding.sqlite import close_all, open_database
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import output_folder, replacing
 from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
@@ -153,6 +154,7 @@ class WordSearch:
         self.budget = budget
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
+        weakref.finalize(self, close_all, self._open)  # also if the constructor raises
         try:
             self.passages = self._count()
             self._bm25 = Bm25(self.passages, self._postings)
@@ -213,8 +215,7 @@ class WordSearch:
 
     def close(self) -> None:
         """Close the connections of all threads."""
-        while self._open:
-            self._open.pop().close()
+        close_all(self._open)
         self._local = threading.local()
 
     def _connection(self) -> sqlite3.Connection:
@@ -265,6 +266,7 @@ class _Words:
             CREATE VIRTUAL TABLE words USING fts5vocab (query, 'row');
             """
         )
+        weakref.finalize(self, self._connection.close)
 
     def of(self, text: str) -> list[str]:
         """Return each word of a text once."""

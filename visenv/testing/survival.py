@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 
-from visenv.errors import ConfigurationError, EpisodeOverError
+from visenv.errors import EpisodeOverError
 from visenv.grammar.base import ParsedTurn, ToolCall
+from visenv.packages import require_package
 from visenv.rollout import EnvResult
 from visenv.testing.hostile import TEXTS, huge, mangled, pieces
 from visenv.testing.record import Env, MakeEnv, base_of, episode, go_on, turns_of
@@ -25,11 +25,7 @@ def require_hypothesis() -> None:
     Raises:
         ConfigurationError: If the package is missing; the message names the extra.
     """
-    if importlib.util.find_spec("hypothesis") is None:
-        raise ConfigurationError(
-            "Checking an environment needs the package 'hypothesis': pip install "
-            "'visenv[validate]'."
-        )
+    require_package("Checking an environment", "hypothesis")
 
 
 def hostile_texts(env: Env) -> dict[str, str]:

@@ -91,7 +91,7 @@ def decode_frame(path: str, number: int) -> Pixels:
 
 def to_rgb(pixels: Pixels) -> Pixels:
     """Return BGR pixels as RGB."""
-    import cv2
+    from visenv.opencv import cv2
 
     return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
 

@@ -151,7 +151,7 @@ class Image:
         Raises:
             ImageError: If it cannot be decoded.
         """
-        import cv2
+        from visenv.opencv import cv2
 
         if self._shrunk is not None and self._shrunk.size == size:
             return self._shrunk

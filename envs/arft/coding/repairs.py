@@ -55,8 +55,9 @@ def repaired(pixels: Pixels, distortions: Sequence[Distortion]) -> Pixels:
         pixels: uint8 ``[height, width, 3]``; not changed.
         distortions: The distortions of the image.
     """
-    import cv2
     import numpy as np
+
+    from visenv.opencv import cv2
 
     names: dict[str, Any] = {"cv2": cv2, "np": np, "image": pixels}
     exec("\n".join(_undo_all(distortions)), names)  # noqa: S102 - written in this module

@@ -168,7 +168,7 @@ class _Reader:
 
     def _frame(self, shards: ParquetShards, place: _Frames, row: ParquetRow) -> Image:
         """Return the stored frame of a row, in the size and orientation of the preset."""
-        import cv2
+        from visenv.opencv import cv2
 
         if place.file is None:
             encoded = shards.cell(row.number, place.column)["bytes"]

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing_extensions import override
 
 from visenv.decoding.files import read_regular
 from visenv.errors import ConfigurationError
+from visenv.packages import install_command, require_version
 from visenv.scorers import InProcessBackend, ServiceLimits
 from visenv.types import Pixels
 
@@ -71,7 +71,7 @@ class MagnifierBackend(InProcessBackend):
             digest = hashlib.sha256(read_regular(file)).hexdigest()
         except OSError as error:
             raise ConfigurationError(f"The weights {str(file)!r} cannot be read.") from error
-        return f"{digest} torch {version('torch')}"
+        return f"{digest} torch {require_version('The magnifier', 'torch', 'train')}"
 
     @override
     def load(self) -> None:
@@ -137,7 +137,7 @@ def check_weights(weights: str) -> None:
     """
     if find_spec("torch") is None:
         raise ConfigurationError(
-            f"The magnifier {Path(weights).name!r} needs PyTorch: pip install 'visenv[train]', or "
+            f"The magnifier {Path(weights).name!r} needs PyTorch: {install_command('torch')}, or "
             'use magnifier="lanczos".'
         )
     if weights == "small":

@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 import torch
 import tyro
 from rich.console import Console
 from torch.nn.functional import l1_loss
 
+from visenv.opencv import cv2
 from visenv.types import Pixels
 
 from ..world import SCENES, MagsWorld

@@ -39,7 +39,7 @@ def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) 
 
 def to_native(rendered: Pixels) -> Pixels:
     """Average areas down to the native resolution; the noise keeps the rounding unbiased."""
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = (side // OVERSAMPLING for side in rendered.shape[:2])
     return np.asarray(cv2.resize(rendered, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
@@ -49,7 +49,7 @@ def _draw_leaves(
     rng: np.random.Generator, pixels: Pixels, sign: Sign, scenes: SceneDifficulty
 ) -> None:
     """Cover corners of a sign with leaves, as wide as the margin around the panel."""
-    import cv2
+    from visenv.opencv import cv2
 
     left, top, right, bottom = sign.box.native(scenes.rendered_unit)
     reach = sign.panel.native(scenes.rendered_unit)[0] - left

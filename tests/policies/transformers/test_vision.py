@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.policies.transformers import naive
+from visenv.errors import ConfigurationError
 from visenv.policies import transformers as package
 
 pytestmark = pytest.mark.component("torch", "transformers")
@@ -117,6 +119,75 @@ def test_features_depend_on_the_weights(frozen: Any, folder: Path, tmp_path: Pat
     after = frozen.score([segment], named(image)).logprobs
     assert float((after - before).detach().abs().max()) > 1e-3
     torch.testing.assert_close(after, other.score([segment], named(image)).logprobs)
+
+
+# ------------------------------------------------------------------- versions of transformers
+
+
+def split_by_image(seen: Any, sizes: list[int]) -> None:
+    """Split the features for each language layer, as transformers 5.18 and later versions do."""
+    layers = seen.deepstack_features
+    if isinstance(layers[0], torch.Tensor):
+        seen.deepstack_features = [torch.split(layer, sizes) for layer in layers]
+
+
+def joined(seen: Any, sizes: list[int]) -> None:
+    """Join the features for each language layer, as in transformers 5.17 and older versions."""
+    layers = seen.deepstack_features
+    if not isinstance(layers[0], torch.Tensor):
+        seen.deepstack_features = [torch.cat(layer) for layer in layers]
+
+
+def changed(model: Any, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a model, or a class of models, return features of images in another form."""
+    real = model.get_image_features
+
+    @functools.wraps(real)
+    def features(*arguments: Any, **options: Any) -> Any:
+        seen = real(*arguments, **options)
+        change(seen, [len(each) for each in seen.pooler_output])
+        return seen
+
+    monkeypatch.setattr(model, "get_image_features", features)
+
+
+@pytest.mark.parametrize("change", [split_by_image, joined])
+def test_features_for_language_layers_may_be_split_by_image_or_joined(
+    change: Any, qwen3_folder: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = package.TransformersPolicy(qwen3_folder, threads=1)
+    images = [talk.picture(1), talk.picture(2, 64, 96)]
+    segment = showing(policy, *images)
+    expected = policy.score([segment], named(*images)).logprobs
+    changed(policy.network.model.model, change, monkeypatch)
+    assert torch.equal(policy.score([segment], named(*images)).logprobs, expected)
+
+
+def drop_rows(seen: Any, sizes: list[int]) -> None:
+    seen.pooler_output = [each[1:] for each in seen.pooler_output]
+
+
+def join_rows(seen: Any, sizes: list[int]) -> None:
+    seen.pooler_output = torch.cat([*seen.pooler_output])
+
+
+def drop_layer_rows(seen: Any, sizes: list[int]) -> None:
+    seen.deepstack_features = [layer[:0] for layer in seen.deepstack_features]
+
+
+def drop_field(seen: Any, sizes: list[int]) -> None:
+    seen.pooler_output = None
+
+
+@pytest.mark.parametrize("change", [drop_rows, join_rows, drop_layer_rows, drop_field])
+def test_unknown_form_of_features_is_refused_when_the_policy_is_built(
+    change: Any, qwen3_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLModel
+
+    changed(Qwen3VLModel, change, monkeypatch)
+    with pytest.raises(ConfigurationError, match="returns features of images in a form that"):
+        package.TransformersPolicy(qwen3_folder, threads=1)
 
 
 # ---------------------------------------------------------------------------------- process groups

@@ -98,7 +98,7 @@ sys.exit(main(["train", "--help"]) or 10 * main(["train", "zoom_tiny"]))
     assert done.returncode == 10
     assert "usage: visenv train [RECIPE]" in done.stdout
     assert "pip install 'visenv[train]'" in done.stdout
-    assert "needs the package 'torch', which is not installed" in done.stderr
+    assert "needs the package 'torch': pip install 'visenv[train]'" in done.stderr
 
 
 MISTAKES = {

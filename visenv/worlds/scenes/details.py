@@ -197,7 +197,7 @@ def _font(answer: str, canvas: Canvas) -> Any:
 
 def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
     """Draw the number of rings of the answer, in cells of a 3x3 grid."""
-    import cv2
+    from visenv.opencv import cv2
 
     mask = np.zeros((canvas.side, canvas.side), np.uint8)
     cell = canvas.side / 3
@@ -211,7 +211,7 @@ def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
 
 def _pair(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
     """Draw a triangle and a circle of the same height side by side."""
-    import cv2
+    from visenv.opencv import cv2
 
     mask = np.zeros((canvas.side, canvas.side), np.uint8)
     side, pen = canvas.side, _pen(canvas)

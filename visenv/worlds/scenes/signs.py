@@ -87,7 +87,7 @@ def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, gra
 
 def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
     """Draw a post from the sign's middle to `length` view px below the sign."""
-    import cv2
+    from visenv.opencv import cv2
 
     left, top, right, bottom = sign.box.native(unit)
     width = max(1, (right - left) // 12)
@@ -99,7 +99,7 @@ def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
 
 
 def _fill(region: Pixels, shape: str, inset: float, color: tuple[int, int, int]) -> None:
-    import cv2
+    from visenv.opencv import cv2
 
     side = region.shape[0]
     corners = SHAPES[shape]

@@ -21,7 +21,7 @@ Painter = Callable[[np.random.Generator, int, int, float], Pixels]
 
 def _bricks(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
     """Paint a wall of bricks with stains; each row is shifted."""
-    import cv2
+    from visenv.opencv import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(120, 170, 3), 0.2))
     mortar, down, across = 2, int(rng.integers(14, 26)), int(rng.integers(34, 60))
@@ -38,7 +38,7 @@ def _bricks(rng: np.random.Generator, width: int, height: int, clutter: float) -
 
 def _night(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
     """Paint a row of dark houses with lit windows below a dark sky, and lamps."""
-    import cv2
+    from visenv.opencv import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(28, 52, 3), 0.5))
     left = 0
@@ -61,7 +61,7 @@ def _night(rng: np.random.Generator, width: int, height: int, clutter: float) ->
 
 def _shelves(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
     """Paint shelves with boxes of different sizes."""
-    import cv2
+    from visenv.opencv import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(150, 200, 3), 0.15))
     wood = _ink(muted(rng.uniform((90, 65, 45), (150, 120, 95)), 0.5))
@@ -98,7 +98,7 @@ def _canvas(width: int, height: int, color: NDArray[np.float32]) -> Pixels:
 
 def _blot(rng: np.random.Generator, painting: Pixels, color: NDArray[np.float32]) -> None:
     """Paint a soft stain, blended in equal parts with the pixels below it."""
-    import cv2
+    from visenv.opencv import cv2
 
     over = painting.copy()
     place = [int(rng.integers(size)) for size in (painting.shape[1], painting.shape[0])]
@@ -108,7 +108,7 @@ def _blot(rng: np.random.Generator, painting: Pixels, color: NDArray[np.float32]
 
 
 def _enlarged(painting: Pixels, width: int, height: int) -> Pixels:
-    import cv2
+    from visenv.opencv import cv2
 
     blurred = cv2.GaussianBlur(painting, (5, 5), 1.1)
     resized = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)

@@ -173,7 +173,7 @@ def _lossless(image: Image) -> bytes:
 
 
 def _encoded(image: Image) -> bytes:
-    import cv2
+    from visenv.opencv import cv2
 
     done, file = cv2.imencode(
         ".png", cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 1]

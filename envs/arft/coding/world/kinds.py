@@ -140,7 +140,7 @@ def _scale(pixels: Pixels, distortion: Distortion) -> Pixels:
 
 
 def _blur(pixels: Pixels, distortion: Distortion) -> Pixels:
-    import cv2
+    from visenv.opencv import cv2
 
     side, sigma = _known("kernel", distortion.kernel), _known("sigma", distortion.sigma)
     return np.asarray(cv2.GaussianBlur(pixels, (side, side), sigma), np.uint8)

@@ -54,7 +54,7 @@ def read(line: Pixels) -> str:
 
 def _ink(line: Pixels) -> NDArray[np.uint8] | None:
     """Return a mask of the ink, enlarged to the working height; None without contrast."""
-    import cv2
+    from visenv.opencv import cv2
 
     levels = line.astype(np.float32).mean(axis=2)
     scale = _WORKING_HEIGHT / len(levels)
@@ -68,7 +68,7 @@ def _ink(line: Pixels) -> NDArray[np.uint8] | None:
 
 def _letters(ink: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
     """Return the pieces of ink from left to right; pieces above each other count as one."""
-    import cv2
+    from visenv.opencv import cv2
 
     _, labels, boxes, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
     area = _SMALLEST * _WORKING_HEIGHT**2
@@ -104,7 +104,7 @@ def _templates() -> Floats:
 
 def _features(letter: Pixels) -> Floats:
     """Return a letter, scaled to fit a square of `_SIDE` pixels, with mean 0 and norm 1."""
-    import cv2
+    from visenv.opencv import cv2
 
     height, width = letter.shape
     square = np.zeros((max(height, width),) * 2, np.float32)

@@ -89,7 +89,7 @@ def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> MultiHopQue
 
 def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
     """Return the token on a gray ground, uint8 ``[96, 96, 3]``."""
-    import cv2
+    from visenv.opencv import cv2
 
     radius = int(rng.integers(20, 29))
     across, down = (int(rng.integers(radius + 4, SIDE - radius - 4)) for _ in range(2))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError
+from visenv.packages import install_command
 from visenv.simulators.opengl import OpenGLError, draws_apart
 
 from ..house import FurnishedHouse
@@ -261,7 +262,7 @@ def _open(house: FurnishedHouse) -> _Opened:
         import mujoco
     except (ImportError, OpenGLError) as error:
         raise ConfigurationError(
-            "Frames of a house need MuJoCo and OpenGL: pip install 'visenv[embodied]' and `make "
+            f"Frames of a house need MuJoCo and OpenGL: {install_command('mujoco')} and `make "
             f"osmesa` (or apt-get install libosmesa6). {error}"
         ) from error
     room = int(scene.model.ngeom) + 100
