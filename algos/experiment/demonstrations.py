@@ -17,7 +17,7 @@ from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
 from ..trainer.episode_sources.samples import SampleOrder
-from .parts import training_mixture
+from .parts import evaluation_placement, make_executor, training_mixture
 from .recipe import Phase, Recipe
 
 _DEMONSTRATIONS, _RL_PHASES = 5, 6
@@ -71,7 +71,8 @@ def _of_oracle(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> li
         expert_rate=told.expert_rate, guess=told.guess, look=told.look
     )
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, oracle, mixture, seeds(stream, told.episodes))
+    chosen = seeds(stream, told.episodes)
+    return play_demonstrations(policy, oracle, mixture, chosen, evaluation_placement(recipe))
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:
@@ -94,7 +95,14 @@ def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[
     sampling = Sampling(rollouts.temperature, rollouts.max_tokens)
     # Every process plays all episodes in the same way, because all need the same list.
     with closing(
-        Collector(mixture, policy, sampling, rollouts.concurrency, deterministic=True)
+        Collector(
+            mixture,
+            policy,
+            sampling,
+            rollouts.concurrency,
+            executor=make_executor(recipe),
+            deterministic=True,
+        )
     ) as collector:
         episodes = collector.episodes(specs)
     return [episode for episode in episodes if episode.status != "aborted"]

@@ -85,9 +85,12 @@ class Executor(Protocol):
     Attributes:
         crowded: Whether resources are limited, so that a new environment may not start until
             another one is closed.
+        parallel: Whether several environments are called at the same time, so that the order of
+            their results depends on time.
     """
 
     crowded: bool
+    parallel: bool
 
     def slot(self, make_env: MakeEnv) -> EnvSlot:
         """Return a slot with a new environment."""
@@ -191,6 +194,7 @@ class InlineExecutor:
     crowded = False
 
     def __init__(self, *, threads: bool = True) -> None:
+        self.parallel = threads
         self._threads = ThreadPoolExecutor(_MAX_THREADS, "visenv-step") if threads else None
 
     def slot(self, make_env: MakeEnv) -> InlineSlot:

@@ -10,7 +10,7 @@ import pytest
 
 from visenv.algos.trainer.interrupt import (
     collected_interrupts,
-    sigterm_interrupts,
+    stop_signals_interrupt,
     uninterrupted,
 )
 
@@ -48,11 +48,11 @@ def test_uninterrupted_holds_nothing_back_in_other_threads() -> None:
 
 
 @pytest.mark.parametrize("on_ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
-def test_sigterm_interrupts_also_where_ctrl_c_is_ignored(on_ctrl_c: Any) -> None:
+def test_stop_signals_interrupt_also_where_ctrl_c_is_ignored(on_ctrl_c: Any) -> None:
     before = signal.getsignal(signal.SIGTERM)
     of_ctrl_c = signal.signal(signal.SIGINT, on_ctrl_c)
     try:
-        with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
+        with pytest.raises(KeyboardInterrupt), stop_signals_interrupt():
             signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGINT, of_ctrl_c)
@@ -61,7 +61,7 @@ def test_sigterm_interrupts_also_where_ctrl_c_is_ignored(on_ctrl_c: Any) -> None
 
 def test_sigterm_waits_for_the_end_of_the_block_too() -> None:
     done: list[str] = []
-    with pytest.raises(KeyboardInterrupt), sigterm_interrupts():  # noqa: PT012 - as above
+    with pytest.raises(KeyboardInterrupt), stop_signals_interrupt():  # noqa: PT012 - as above
         with uninterrupted():
             signal.raise_signal(signal.SIGTERM)
             done.append("the rest of the block")
