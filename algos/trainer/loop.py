@@ -304,6 +304,9 @@ class TrainingLoop:
         path = save_step(
             self._folder / "diverged", step, groups, self._updater.latest, self._processes
         )
+        if type(error) is EpisodeError and self._processes.first:
+            # The reward came from an environment, which may be corrected before the run is resumed.
+            self._episode_source.forget(self.step)
         advice = (
             " Try a smaller learning_rate or max_grad_norm, or a longer warm-up."
             if type(error) is DivergedError

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any
 
 from visenv import background
@@ -239,11 +240,7 @@ class Collector:
         """
         executor = self._executor
         if executor.parallel and executor.crowded:
-            _log.warning(
-                "The results of this run are not bitwise reproducible, because %s has no "
-                "deterministic mode: the batches of the sampler depend on time.",
-                type(executor).__name__,
-            )
+            _warn_not_reproducible(type(executor).__name__)
         return executor.parallel and not executor.crowded
 
     async def _revive_policy(self, known: int) -> None:
@@ -268,6 +265,15 @@ class Collector:
         """Close the environments; the policy stays open."""
         self._slots.close()
         self._executor.close()
+
+
+@cache
+def _warn_not_reproducible(executor: str) -> None:
+    _log.warning(
+        "The results of this run are not bitwise reproducible, because %s has no deterministic "
+        "mode: the batches of the sampler depend on time.",
+        executor,
+    )
 
 
 def _check_arguments(policy: object, concurrency: object, retries: object) -> None:

@@ -134,5 +134,4 @@ class FaultyEcho(Echo):
         (replaced,) = given
         if replaced is None:
             return None
-        observation, reward, *flags, info = result
-        return observation, replaced[1], *flags, info
+        return (*result[:1], *replaced[1:2], *result[2:])
