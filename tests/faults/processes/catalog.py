@@ -45,7 +45,8 @@ class Fault(NamedTuple):
 def faults() -> dict[str, Fault]:
     """Return all faults by label."""
     return {
-        fault.label: fault for fault in (*_environments(), *_workers(), *_signals(), *_outputs())
+        fault.label: fault
+        for fault in (*_environments(), *_workers(), *_signals(), *_outputs(), *_clocks())
     }
 
 
@@ -57,6 +58,8 @@ _ANYWHERE = {
     "has a bug": SENTENCE,
     "returns None": SENTENCE,
     "returns a reward of NaN": SENTENCE,
+    "returns a text as reward": SENTENCE,
+    "returns an empty info": SENTENCE,
 }
 """Faults of an environment with the same outcome for each executor."""
 
@@ -74,6 +77,12 @@ def _environments() -> Iterator[Fault]:
     for name, outcome in _ANYWHERE.items():
         for executor in ("inline", "threads", "processes"):
             yield Fault(kind, f"a step {name}", Job(executor, name), outcome)
+    for executor in ("inline", "threads", "processes"):
+        job = Job(executor, "raises", always=True)
+        yield Fault(kind, "each step raises", job, SENTENCE)
+    job = Job("processes", "calls os._exit", always=True)
+    yield Fault(kind, "each step calls os._exit", job, SENTENCE)
+    yield Fault(kind, "a step closes all its files", Job("processes", "closes all its files"), SAME)
     for name, outcome in _ISOLATED.items():
         yield Fault(kind, f"a step {name}", Job("inline", name), outcome)
         in_thread = SAME if outcome == STOPS else outcome
@@ -86,9 +95,7 @@ def _environments() -> Iterator[Fault]:
             yield Fault(kind, f"a step {name}", Job(executor, name, limited=True), SAME)
     for name in ("calls os._exit", "raises"):
         for place in ("reset", "making"):
-            job = Job("processes", name, place)
-            ends = SENTENCE if (name, place) == ("raises", "making") else SAME
-            yield Fault(kind, f"{place} {name}", job, ends)
+            yield Fault(kind, f"{place} {name}", Job("processes", name, place), SAME)
     for name in ("calls os._exit", "never ends", "raises"):
         job = Job("processes", name, limited=name == "never ends", evaluated=True)
         yield Fault(kind, f"a step of an evaluation {name}", job, SAME)
@@ -150,6 +157,15 @@ def _outputs() -> Iterator[Fault]:
         yield Fault(kind, f"stdout: {out}, stderr: {err}", Job(stdout=out, stderr=err), SAME)
     job = Job("processes", "prints a megabyte", stdout="pipe", stderr="pipe")
     yield Fault(kind, "stdout and stderr: pipe, a step prints a megabyte", job, SAME)
+
+
+_DAY, _HOUR = 86400.0, 3600.0
+
+
+def _clocks() -> Iterator[Fault]:
+    name = "the clock is set forward by a day, and then back by an hour"
+    for executor in ("inline", "threads", "processes"):
+        yield Fault("clock", name, Job(executor, clocks=(_DAY, _DAY, -_HOUR)), SAME)
 
 
 # -------------------------------------------------------------------------- acts from outside

@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from tests.algos.echo import Echo
 
-_PERIOD = 25
-"""A fault happens in one of this many steps."""
+_PERIODS = {"step": 25, "reset": 3}
+"""A fault happens in one of this many steps or resets."""
 
 
 def once(place: Path) -> bool:
@@ -53,13 +53,16 @@ FAULTS: dict[str, Callable[[int], Any]] = {
     "raises KeyboardInterrupt": lambda _: _raise(KeyboardInterrupt()),
     "calls sys.exit": lambda _: sys.exit(3),
     "returns None": lambda _: (None,),
-    "returns a reward of NaN": lambda _: (((), float("nan"), False, False, {}),),
+    "returns a reward of NaN": lambda _: (lambda seen, _, *rest: (seen, float("nan"), *rest),),
+    "returns a text as reward": lambda _: (lambda seen, _, *rest: (seen, "much", *rest),),
+    "returns an empty info": lambda _: (lambda *four_and_info: (*four_and_info[:4], {}),),
     "prints a megabyte": lambda _: print("x" * (1 << 20)),
     "calls os._exit": lambda _: os._exit(3),
     "calls abort": lambda _: os.abort(),
     "has a segmentation fault": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
     "never ends": lambda _: threading.Event().wait(),
     "never ends in C": lambda _: ctypes.CDLL(None).pause(),
+    "closes all its files": lambda _: os.closerange(3, 1024),
     "stops its process": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "kills all workers": lambda trainer: _signal_all_workers(trainer, signal.SIGKILL),
     "interrupts all workers": lambda trainer: _signal_all_workers(trainer, signal.SIGINT),
@@ -67,7 +70,7 @@ FAULTS: dict[str, Callable[[int], Any]] = {
 }
 """Faults of a step, by name; the argument is the process of the trainer.
 
-A tuple replaces the result of the step.
+A tuple contains the result of the step instead, or a function of it.
 """
 
 
@@ -78,13 +81,15 @@ def send(trainer: int, number: int, times: int = 1) -> None:
 
 
 class FaultyEcho(Echo):
-    """Fails in one of `_PERIOD` steps, each time only for the first episode of a seed.
+    """Fails in one of 25 steps or 3 resets, each time only for the first episode of a seed.
 
     Args:
         folder: The folder of the marks of faults that have happened.
         trainer: The process of the trainer.
         fault: A name of `FAULTS`, or ``""``.
-        place: Where the fault happens: in ``"step"``, ``"reset"`` or ``"making"``.
+        place: Where the fault happens: in ``"step"``, ``"reset"``, or in ``"making"`` the first
+            environment of another process than the trainer.
+        always: Whether the fault happens in each step instead.
         signals: A signal that the environment sends to the trainer in a reset, and how often.
     """
 
@@ -94,6 +99,7 @@ class FaultyEcho(Echo):
         trainer: int,
         fault: str = "",
         place: str = "step",
+        always: bool = False,
         signals: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
@@ -101,9 +107,11 @@ class FaultyEcho(Echo):
         self._trainer = trainer
         self._fault = fault
         self._place = place
+        self._always = always
         self._signals = signals
         self._resets = 0
-        if place == "making" and fault and once(folder / "making"):
+        is_due = place == "making" and bool(fault) and os.getpid() != trainer
+        if is_due and once(folder / "making"):
             FAULTS[fault](trainer)
 
     @override
@@ -125,13 +133,13 @@ class FaultyEcho(Echo):
         return self._fail(turn, result) if self._place == "step" else result
 
     def _fail(self, turn: str, result: Any) -> Any:
-        is_due = sum(turn.encode()) % _PERIOD == 0
-        if not (self._fault and is_due and once(self._folder / f"fault-{turn}")):
+        if not self._fault:
+            return result
+        is_due = self._always or sum(turn.encode()) % _PERIODS[self._place] == 0
+        if not (is_due and (once(self._folder / f"fault-{turn}") or self._always)):
             return result
         given = FAULTS[self._fault](self._trainer)
         if not isinstance(given, tuple):
             return result
         (replaced,) = given
-        if replaced is None:
-            return None
-        return (*result[:1], *replaced[1:2], *result[2:])
+        return replaced(*result) if callable(replaced) else replaced

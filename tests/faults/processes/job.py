@@ -9,6 +9,7 @@ import hashlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing_extensions import override
 
 from tests.faults.processes.faulty_echo import FaultyEcho, once, send
 
-LIMIT = 120.0
+LIMIT = 600.0
 """Seconds after which a job hangs."""
 
 _TIMEOUT = 2.0
@@ -35,6 +36,7 @@ class Job:
         executor: ``"inline"``, ``"threads"`` or ``"processes"``.
         fault: A fault of the environment (`faulty_echo.FAULTS`), or ``""``.
         place: Where it happens: in ``"step"``, ``"reset"`` or ``"making"``.
+        always: Whether it happens in each step; an episode is then retried only once.
         limited: Whether calls have a short time limit.
         evaluated: Whether the fault happens in evaluations instead of training. Only this job and
             a signal in ``"evaluate"`` have evaluations.
@@ -45,12 +47,14 @@ class Job:
         stdout: Where standard output goes: to a ``"file"``, ``"full"``, ``"closed"`` or a
             ``"pipe"`` without a reader.
         stderr: Where standard error goes.
+        clocks: By how many seconds the clock is wrong after each of the first steps.
         steps: Number of steps.
     """
 
     executor: str = "inline"
     fault: str = ""
     place: str = "step"
+    always: bool = False
     limited: bool = False
     evaluated: bool = False
     signal: str = ""
@@ -59,6 +63,7 @@ class Job:
     ignored: str = ""
     stdout: str = "file"
     stderr: str = "file"
+    clocks: tuple[float, ...] = ()
     steps: int = 6
 
 
@@ -103,7 +108,7 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
     def make_env(is_evaluation: bool) -> partial[FaultyEcho]:
         made = partial(FaultyEcho, folder, os.getpid())
         if job.fault and job.evaluated == is_evaluation:
-            made = partial(made, fault=job.fault, place=job.place)
+            made = partial(made, fault=job.fault, place=job.place, always=job.always)
         if number and job.at == ("evaluate" if is_evaluation else "play"):
             made = partial(made, signals=(number, job.times))
         return made
@@ -132,6 +137,8 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
         @override
         def on_step_end(self, state: Any, metrics: Any, groups: Any) -> None:
             print("step", state.step, flush=True)
+            if state.step <= len(job.clocks):
+                set_clock(folder, job.clocks[state.step - 1])
 
     policy = SignaledPolicy()
     config = TrainerConfig(
@@ -141,7 +148,8 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
             num_generations=3,
             max_tokens=3,
             concurrency=3,
-            episode_retries=50,  # a busy machine may exceed the time limit of a step many times
+            # A busy machine may exceed the time limit of a step many times.
+            episode_retries=1 if job.always else 50,
         ),
         optimization=OptimizationConfig(learning_rate=0.02),
         saving=SavingConfig(checkpoint_every=2, episodes_every=100),
@@ -167,6 +175,31 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
     )
     trainer.train(make_env(False))
     return hashlib.sha256(policy.weights()).hexdigest()
+
+
+def set_clock(folder: Path, seconds: float) -> None:
+    """Set the clock forward or back, as libfaketime does if its file is named, or in Python only.
+
+    Args:
+        folder: The folder of the mark.
+        seconds: The difference to the true time.
+    """
+    before = time.time()
+    file = os.environ.get("FAKETIME_TIMESTAMP_FILE")
+    if file is None:
+        offset = seconds - (time.time() - _true_time())
+        inner = time.time
+        time.time = lambda: inner() + offset
+    else:
+        Path(file).write_text(f"{seconds:+.0f}")
+    if abs(time.time() - before) > 3000:
+        once(folder / "signal")
+
+
+_true_time = time.time
+
+if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime 0.9.10 refuses the sleep of Python 3.11
+    time.sleep = lambda seconds: [threading.Event().wait(seconds)].clear()
 
 
 def run(folder: Path, job: Job, act: Callable[[int], None] | None = None) -> Ended:

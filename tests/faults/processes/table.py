@@ -29,7 +29,9 @@ def outcome(fault: Fault, folder: Path, weights: str) -> tuple[str, str]:
     act = None if fault.act is None else partial(fault.act, folder)
     ended = run(folder, fault.job, act)
     lines = ended.said.strip().splitlines() or [""]
-    has_sentence = lines[-1].startswith("visenv: ") and "Traceback (most" not in ended.said
+    # The log contains the traceback of an environment that failed and was replaced.
+    own = ended.said.partition("An environment failed and is replaced.")[0]
+    has_sentence = lines[-1].startswith("visenv: ") and "Traceback (most" not in own
     if ended.status is None:
         return "hangs", lines[-1]
     if not _happened(fault, folder):
@@ -48,7 +50,7 @@ def outcome(fault: Fault, folder: Path, weights: str) -> tuple[str, str]:
 def _happened(fault: Fault, folder: Path) -> bool:
     """Return whether the mark of the fault exists; a fault of an output has none."""
     marks = [*folder.glob("fault-*"), *folder.glob("signal"), *folder.glob("making")]
-    return bool(marks) or not (fault.job.fault or fault.job.signal)
+    return bool(marks) or not (fault.job.fault or fault.job.signal or fault.job.clocks)
 
 
 def make_table(chosen: Sequence[Fault]) -> bool:
