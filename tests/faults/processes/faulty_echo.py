@@ -143,3 +143,16 @@ class FaultyEcho(Echo):
             return result
         (replaced,) = given
         return replaced(*result) if callable(replaced) else replaced
+
+
+class Replaced(Echo):
+    """Fails in its third episode, so that it is replaced."""
+
+    def __init__(self) -> None:
+        super().__init__(self._count)
+        self._resets = 0
+
+    def _count(self, seed: int) -> None:
+        self._resets += 1
+        if self._resets == 3:
+            raise RuntimeError("a fault of the environment")

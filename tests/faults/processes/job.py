@@ -15,11 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
 from tests.faults.processes.faulty_echo import FaultyEcho, once, send
+
+if TYPE_CHECKING:
+    from visenv.rollout import Executor
 
 LIMIT = 600.0
 """Seconds after which a job hangs."""
@@ -95,27 +98,10 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
         TrainerConfig,
     )
     from visenv.algos.trainer.placement import Placement
-    from visenv.rollout import Executor, ProcessExecutor, ThreadExecutor
-
-    number = getattr(signal, job.signal) if job.signal else 0
-
-    def make_executor() -> Executor | None:
-        if job.executor == "inline":
-            return None
-        made = {"threads": ThreadExecutor, "processes": ProcessExecutor}[job.executor]
-        return made(timeout=_TIMEOUT if job.limited else LIMIT)
-
-    def make_env(is_evaluation: bool) -> partial[FaultyEcho]:
-        made = partial(FaultyEcho, folder, os.getpid())
-        if job.fault and job.evaluated == is_evaluation:
-            made = partial(made, fault=job.fault, place=job.place, always=job.always)
-        if number and job.at == ("evaluate" if is_evaluation else "play"):
-            made = partial(made, signals=(number, job.times))
-        return made
 
     def signal_at(place: str) -> None:
-        if number and job.at == place and once(folder / "signal"):
-            send(os.getpid(), number, job.times)
+        if job.signal and job.at == place and once(folder / "signal"):
+            send(os.getpid(), getattr(signal, job.signal), job.times)
 
     class Signaled(Sloped):
         calls = 0
@@ -155,12 +141,12 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
         saving=SavingConfig(checkpoint_every=2, episodes_every=100),
     )
     held_out = HeldOut(
-        {"echo": make_env(True)},
+        {"echo": _env_maker(folder, job, is_evaluation=True)},
         {"echo": "reward"},
         episodes=20,
         max_tokens=3,
         every=3,
-        placement=Placement(make_executor, 3),
+        placement=Placement(partial(_make_executor, job), 3),
     )
     trainer = Trainer(
         policy,
@@ -168,13 +154,32 @@ def train(folder: Path, job: Job, *, resume: bool = False) -> str:
         config,
         folder=folder / "run",
         resume=resume,
-        executor=make_executor(),
+        executor=_make_executor(job),
         held_out=held_out if job.evaluated or job.at == "evaluate" else None,
         callbacks=[Printing()],
         trackers=(),
     )
-    trainer.train(make_env(False))
+    trainer.train(_env_maker(folder, job, is_evaluation=False))
     return hashlib.sha256(policy.weights()).hexdigest()
+
+
+def _make_executor(job: Job) -> Executor | None:
+    from visenv.rollout import ProcessExecutor, ThreadExecutor
+
+    if job.executor == "inline":
+        return None
+    made = {"threads": ThreadExecutor, "processes": ProcessExecutor}[job.executor]
+    return made(timeout=_TIMEOUT if job.limited else LIMIT)
+
+
+def _env_maker(folder: Path, job: Job, *, is_evaluation: bool) -> partial[FaultyEcho]:
+    """Return a function that makes the environment of training or of evaluations."""
+    made = partial(FaultyEcho, folder, os.getpid())
+    if job.fault and job.evaluated == is_evaluation:
+        made = partial(made, fault=job.fault, place=job.place, always=job.always)
+    if job.signal and job.at == ("evaluate" if is_evaluation else "play"):
+        made = partial(made, signals=(getattr(signal, job.signal), job.times))
+    return made
 
 
 def set_clock(folder: Path, seconds: float) -> None:
@@ -199,7 +204,7 @@ def set_clock(folder: Path, seconds: float) -> None:
 _true_time = time.time
 
 if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime 0.9.10 refuses the sleep of Python 3.11
-    time.sleep = lambda seconds: [threading.Event().wait(seconds)].clear()
+    time.sleep = lambda seconds: [threading.Event().wait(float(seconds))].clear()
 
 
 def run(folder: Path, job: Job, act: Callable[[int], None] | None = None) -> Ended:
