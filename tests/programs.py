@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -26,7 +26,10 @@ def load_program(path: str) -> ModuleType:
 
 
 def run_python(
-    *arguments: str | Path, cwd: Path = ROOT, gpu: bool = True
+    *arguments: str | Path,
+    cwd: Path = ROOT,
+    gpu: bool = True,
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python to its exit, by default in the repository, where a program can import `tests`.
 
@@ -34,10 +37,11 @@ def run_python(
         arguments: The arguments of Python.
         cwd: Working directory.
         gpu: Whether the program sees the GPUs of the machine.
+        env: Further variables of the environment.
     """
     command = [sys.executable, *arguments]
-    env = os.environ if gpu else {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    given = {**os.environ, **({} if gpu else {"CUDA_VISIBLE_DEVICES": ""}), **(env or {})}
+    return subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, check=False)
 
 
 _KILLED = """

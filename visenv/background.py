@@ -10,16 +10,23 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import signal
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _SECONDS_TO_STOP = 1.0
 """Seconds to wait for a loop that stops; a coroutine that blocks it must not delay the exit."""
+
+_SECONDS_TO_CANCEL = 10.0
+"""Seconds from Ctrl-C to the next interrupt of a loop that is blocked, for example by a step."""
 
 
 class EventLoopThread:
@@ -158,7 +165,8 @@ def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a new event loop, and block until it is done.
 
     It works like `asyncio.run`, but also if the calling thread runs an event loop (Jupyter): then
-    the new loop runs in another thread. An interrupt (Ctrl-C) cancels the coroutine.
+    the new loop runs in another thread. An interrupt (Ctrl-C) cancels the coroutine. If a call
+    blocks the loop, the call is interrupted after `_SECONDS_TO_CANCEL` seconds.
     """
     try:
         asyncio.get_running_loop()
@@ -180,10 +188,58 @@ def _run_without_repr(coroutine: Coroutine[Any, Any, T]) -> T:
     results: list[T] = []
 
     async def keep_result() -> None:
+        repeat()
         results.append(await coroutine)
 
-    asyncio.run(keep_result())
+    with _repeated_interrupts() as repeat:
+        asyncio.run(keep_result())
     return results[0]
+
+
+@contextmanager
+def _repeated_interrupts() -> Iterator[Callable[[], None]]:
+    """Interrupt an event loop of the main thread again if it does not end after an interrupt.
+
+    The handler of `asyncio.run` cancels the task at the first interrupt, which has no effect while
+    a call blocks the loop. At each later interrupt it raises `KeyboardInterrupt` in this call.
+
+    Yields:
+        A function that the task calls first, when `asyncio.run` has installed its handler.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    received = SimpleQueue[bool]()  # True for an interrupt, False for the end; `put` is reentrant
+    thread = threading.Thread(target=_repeat, args=(received,), name="visenv-cancel", daemon=True)
+
+    def repeat() -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is before or not callable(handler):
+            return  # another thread, or the program handles or ignores Ctrl-C itself
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            received.put(True)
+            handler(number, frame)
+
+        thread.start()
+        signal.signal(signal.SIGINT, handle)
+
+    try:
+        yield repeat
+    finally:
+        if thread.ident is not None:
+            signal.signal(signal.SIGINT, lambda *_: None)  # the thread may send a last interrupt
+            received.put(False)
+            thread.join()
+            signal.signal(signal.SIGINT, before)
+
+
+def _repeat(received: SimpleQueue[bool]) -> None:
+    """Wait for an interrupt, and then send one after each `_SECONDS_TO_CANCEL` seconds."""
+    waits = received.get()
+    while waits:
+        try:
+            waits = received.get(timeout=_SECONDS_TO_CANCEL)
+        except Empty:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 async def wait(future: Future[T]) -> T:

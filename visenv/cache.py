@@ -30,9 +30,9 @@ class SharedCache(Generic[KeyT, ValueT]):
     def __init__(self, maxsize: int, getsizeof: Callable[[ValueT], int] | None = None) -> None:
         self._maxsize = maxsize
         self._getsizeof = getsizeof
-        self._clear()
+        self._reset()
 
-    def _clear(self) -> None:
+    def _reset(self) -> None:
         self._values: LRUCache[KeyT, ValueT] = LRUCache(self._maxsize, self._getsizeof)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -45,7 +45,7 @@ class SharedCache(Generic[KeyT, ValueT]):
         waits for another.
         """
         if self._process != os.getpid():
-            self._clear()
+            self._reset()
         with self._lock:
             if key in self._values:
                 return self._values[key]
@@ -53,6 +53,11 @@ class SharedCache(Generic[KeyT, ValueT]):
         with self._lock, suppress(ValueError):  # raised for a value larger than the cache
             self._values.setdefault(key, value)
         return value
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._values.clear()
 
     def __len__(self) -> int:
         return len(self._values)

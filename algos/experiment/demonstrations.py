@@ -17,7 +17,7 @@ from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
 from ..trainer.episode_sources.samples import SampleOrder
-from .parts import make_player, training_mixture
+from .parts import evaluation_placement, make_executor, make_player, training_mixture
 from .recipe import Phase, Recipe
 
 _DEMONSTRATIONS, _RL_PHASES = 5, 6
@@ -112,7 +112,10 @@ def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> li
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
     mixture = training_mixture(recipe, phase)
-    return play_demonstrations(policy, make_player(told), mixture, seeds(stream, told.episodes))
+    chosen = seeds(stream, told.episodes)
+    return play_demonstrations(
+        policy, make_player(told), mixture, chosen, evaluation_placement(recipe)
+    )
 
 
 def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[Episode]:
@@ -135,7 +138,14 @@ def _of_policy(policy: TrainablePolicy[Any], recipe: Recipe, name: str) -> list[
     sampling = Sampling(rollouts.temperature, rollouts.max_tokens)
     # Every process plays all episodes in the same way, because all need the same list.
     with closing(
-        Collector(mixture, policy, sampling, rollouts.concurrency, deterministic=True)
+        Collector(
+            mixture,
+            policy,
+            sampling,
+            rollouts.concurrency,
+            executor=make_executor(recipe),
+            deterministic=True,
+        )
     ) as collector:
         episodes = collector.episodes(specs)
     return [episode for episode in episodes if episode.status != "aborted"]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from visenv.errors import RunError
+from visenv.lasting_output import lasting_output
 from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.terminal import rich_text
@@ -20,7 +21,7 @@ from visenv.viewer import write_report
 from ..trainer import Trainer
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
-from ..trainer.interrupt import sigterm_interrupts
+from ..trainer.interrupt import stop_signals_interrupt
 from ..trainer.metrics import read_metrics
 from ..trainer.spread import spread_warnings
 from . import parts
@@ -52,9 +53,9 @@ def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
         ConfigurationError: If a part of the recipe cannot be created; nothing is written then.
         RunError: If the folder contains another run, is missing although the run is resumed, or is
             used by another process.
-        KeyboardInterrupt: After Ctrl-C or SIGTERM; a phase of training writes a checkpoint.
+        KeyboardInterrupt: After Ctrl-C or a stop signal; a phase of training writes a checkpoint.
     """
-    with sigterm_interrupts():
+    with lasting_output(), stop_signals_interrupt():
         check_folder(recipe)
         parts.check_parts(recipe)
         check_metrics(recipe)
@@ -241,6 +242,7 @@ class Experiment:
             told.temperature,
             self._evaluation_folder(label),
             self.processes,
+            parts.evaluation_placement(self.recipe),
         )
         if not self.results.scores:
             self._check_metrics(scores)

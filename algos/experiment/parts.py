@@ -32,9 +32,11 @@ from visenv.plugins import describe_error
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecutor
+from visenv.rollout.each import CONCURRENCY
 from visenv.teacher import make_teacher
 
 from ..trainer import Callback, HeldOut
+from ..trainer.placement import Placement
 from ..trainer.trackers import check_trackers
 from .config import DemonstrationConfig, EnvironmentConfig, SamplerConfig
 from .recipe import Phase, Recipe
@@ -125,7 +127,21 @@ def held_out(recipe: Recipe, phase: Phase) -> HeldOut | None:
         told.max_tokens,
         every,
         told.temperature,
+        evaluation_placement(recipe),
     )
+
+
+def evaluation_placement(recipe: Recipe) -> Placement:
+    """Return where the environments of evaluations and demonstrations run.
+
+    They run where those of RL run, so that a faulty environment cannot end the run. As many threads
+    or processes are started as RL has at most, but not more than `CONCURRENCY`.
+    """
+    if recipe.executor == "inline":
+        return Placement()
+    phases = (phase for phase in recipe.phases.values() if not phase.is_sft)
+    most = min((phase.rollouts.concurrency for phase in phases), default=CONCURRENCY)
+    return Placement(partial(make_executor, recipe), min(most, CONCURRENCY))
 
 
 def make_callbacks(recipe: Recipe) -> list[Callback]:

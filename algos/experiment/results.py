@@ -19,6 +19,7 @@ from visenv.rollout import MakeEnv
 
 from ..trainer.distributed import DistributedContext, is_first
 from ..trainer.evaluation import WAYS, HeldOutScore, Scores, play_held_out
+from ..trainer.placement import Placement
 from .tables import fitting_tables
 
 
@@ -30,6 +31,7 @@ def measure(
     temperature: float,
     folder: Path,
     processes: DistributedContext,
+    placement: Placement = Placement(),  # noqa: B008 - a tuple
 ) -> dict[str, dict[str, HeldOutScore]]:
     """Play the held-out episodes of each environment, and return their scores.
 
@@ -43,10 +45,11 @@ def measure(
         temperature: The temperature of the sampled episodes.
         folder: The folder for the greedy episodes, with a file for each environment.
         processes: The processes of the run.
+        placement: Where environments run.
     """
     scores: dict[str, dict[str, HeldOutScore]] = {name: {} for name in make_envs}
     numbers = (episodes, max_tokens, temperature, processes.rank, processes.count)
-    for name, way, played in play_held_out(policy, make_envs, *numbers):
+    for name, way, played in play_held_out(policy, make_envs, *numbers, placement):
         everyones = processes.gather([episode.without_messages() for episode in played])
         scores[name][way] = HeldOutScore.of([episode for each in everyones for episode in each])
         if way == "greedy":

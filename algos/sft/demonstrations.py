@@ -9,10 +9,11 @@ from typing import Any
 
 from visenv.errors import RunError
 from visenv.policy import Policy, TrainablePolicy
-from visenv.rollout import Collector, Env, EpisodeSpec, Mixture
+from visenv.rollout import Env, EpisodeSpec, Mixture
 from visenv.types import Episode
 
 from ..trainer.episode_sources.rows import RowOrder
+from ..trainer.placement import Placement
 
 
 def play_demonstrations(
@@ -20,6 +21,7 @@ def play_demonstrations(
     player: Policy[Any],
     make_env: Callable[[], Env] | Mixture,
     seeds: Sequence[int],
+    placement: Placement = Placement(),  # noqa: B008 - a tuple
 ) -> list[Episode]:
     """Play an episode for each seed, and leave out aborted and truncated episodes.
 
@@ -30,6 +32,7 @@ def play_demonstrations(
         player: The policy that plays, for example the oracle or a teacher.
         make_env: A function that creates the environment, or a mixture of environments.
         seeds: The seeds of the resets, at least one.
+        placement: Where environments run.
 
     Returns:
         Episodes with segments, for `Trainer.fit`.
@@ -37,7 +40,7 @@ def play_demonstrations(
     Raises:
         RunError: If no episode terminated. The message contains the reason of the first one.
     """
-    with closing(Collector(make_env, player)) as collector:
+    with closing(placement.collector(make_env, player)) as collector:
         played = collector.episodes(_specs(collector.mixture, seeds))
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:

@@ -21,13 +21,14 @@ from visenv.evaluation.intervals import NOTHING
 from visenv.evaluation.summary import summarize
 from visenv.files import empty_folder, output_folder, write_text
 from visenv.policy import Policy, TrainablePolicy
-from visenv.rollout import Collector, MakeEnv
+from visenv.rollout import MakeEnv
 from visenv.types import Episode, Sampling
 
 from .backend import TrainingBackend
 from .checkpoint import publish
 from .distributed import DistributedContext
 from .metrics import MetricsLog
+from .placement import Placement
 
 WAYS = ("greedy", "sampled")
 """The sampling modes in which held-out samples are played."""
@@ -113,6 +114,7 @@ class HeldOut:
         max_tokens: The maximum number of sampled tokens in a turn.
         every: The number of steps between two evaluations.
         temperature: Temperature of the sampled episodes, above 0.
+        placement: Where environments run.
 
     Raises:
         ConfigurationError: If a number is below 1, the temperature is not above 0, or an
@@ -125,6 +127,7 @@ class HeldOut:
     max_tokens: int
     every: int
     temperature: float = 1.0
+    placement: Placement = Placement()  # noqa: RUF009 - a tuple
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
@@ -162,6 +165,7 @@ def play_held_out(
     temperature: float,
     rank: int = 0,
     count: int = 1,
+    placement: Placement = Placement(),  # noqa: B008 - a tuple
 ) -> Iterator[HeldOutEpisodes]:
     """Play the held-out samples of each environment with greedy decoding and with sampling.
 
@@ -173,14 +177,15 @@ def play_held_out(
         temperature: The temperature of the sampled episodes.
         rank: The number of this process, from 0.
         count: The number of processes that share the samples.
+        placement: Where environments run.
     """
     for name, make_env in make_envs.items():
         with closing(make_env()) as env:
             specs = places(env, episodes)[rank::count]
-        for way, heat in zip(WAYS, (0.0, temperature), strict=True):
-            with closing(Collector(make_env, policy, Sampling(heat, max_tokens))) as collector:
-                played = collector.episodes(specs)
-            yield HeldOutEpisodes(name, way, played)
+        with closing(placement.collector(make_env, policy)) as collector:
+            for way, heat in zip(WAYS, (0.0, temperature), strict=True):
+                collector.sampling = Sampling(heat, max_tokens)
+                yield HeldOutEpisodes(name, way, collector.episodes(specs))
 
 
 def flattened(scores: Scores) -> dict[str, float]:
@@ -284,7 +289,7 @@ class Evaluator:
         shares: dict[tuple[str, str], list[Episode]] = {}
         examples: dict[str, Episode] = {}
         numbers = (told.episodes, told.max_tokens, told.temperature)
-        share = (processes.rank, processes.count)
+        share = (processes.rank, processes.count, told.placement)
         for name, way, episodes in play_held_out(self._player, told.make_envs, *numbers, *share):
             shares[name, way] = [episode.without_messages() for episode in episodes]
             if way == "greedy" and episodes:

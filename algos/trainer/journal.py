@@ -144,6 +144,10 @@ class EpisodeJournal:
             if int(folder.name.removeprefix("step_")) < step:
                 shutil.rmtree(folder)
 
+    def forget(self, step: int) -> None:
+        """Remove a complete step, counted from 0."""
+        shutil.rmtree(self._episodes(step).parent, ignore_errors=True)
+
     # ------------------------------------------------------------------ on the writing thread
 
     def _write(self, path: Path, episode: Episode) -> None:

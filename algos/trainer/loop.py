@@ -182,7 +182,7 @@ class TrainingLoop:
             SamplerError: If the sampler has weights that differ from the trainer's; the step is
                 saved.
             EpisodeError: If a reward is not finite; the step is saved.
-            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         steps = self._config.steps
         try:
@@ -201,7 +201,11 @@ class TrainingLoop:
                     self._save()
                 observers.end()
         except KeyboardInterrupt:
-            done = f"step {self.step} of {steps} with the checkpoint {self._save()}"
+            # A terminal that is closed sends SIGHUP twice, and a limit of CPU time a signal each
+            # second. They must not interrupt the checkpoint; Ctrl-C can.
+            with collected_interrupts(ctrl_c=False):
+                path = self._save()
+            done = f"step {self.step} of {steps} with the checkpoint {path}"
             raise KeyboardInterrupt(
                 f"Stopped after {done}; continue with --resume (Trainer(..., resume=True))."
             ) from None
@@ -300,6 +304,9 @@ class TrainingLoop:
         path = save_step(
             self._folder / "diverged", step, groups, self._updater.latest, self._processes
         )
+        if type(error) is EpisodeError and self._processes.first:
+            # The reward came from an environment, which may be corrected before the run is resumed.
+            self._episode_source.forget(self.step)
         advice = (
             " Try a smaller learning_rate or max_grad_norm, or a longer warm-up."
             if type(error) is DivergedError

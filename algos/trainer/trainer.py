@@ -9,6 +9,7 @@ from typing import Any
 
 from visenv.algorithm import Algorithm
 from visenv.errors import ConfigurationError, RunError
+from visenv.lasting_output import lasting_output
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.rollout import Collector, Env, Executor, Mixture
 from visenv.types import Episode, Sampling
@@ -18,7 +19,7 @@ from .config import TrainerConfig
 from .distributed import DistributedContext, is_first
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
-from .interrupt import sigterm_interrupts
+from .interrupt import stop_signals_interrupt
 from .lock import locked
 from .loop import MakeEpisodeSource, Revive, TrainingLoop
 from .trackers import check_trackers
@@ -33,7 +34,7 @@ class Trainer:
 
     The folder contains ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
     ``checkpoints/step_000123/``, and with `held_out` also ``evaluations.jsonl`` and ``best/``. A
-    run that was stopped by Ctrl-C, SIGTERM or a kill continues from its last checkpoint with
+    run that was stopped by Ctrl-C, a signal or a kill continues from its last checkpoint with
     ``resume=True``. On the same CPU with the same number of threads, the results are bitwise
     the same as without the interruption.
 
@@ -122,7 +123,7 @@ class Trainer:
             DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
                 is saved.
             EpisodeError: If a reward is not finite; the step is saved.
-            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         rollouts = self.config.rollouts
         collectors: list[Collector] = []
@@ -175,13 +176,14 @@ class Trainer:
                 run uses the folder.
             DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
                 is saved.
-            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         self._run(lambda share, _: OfflineSource(episodes, batch_size, self.config.seed, share))
 
     def _run(self, make_episode_source: MakeEpisodeSource) -> None:
         with ExitStack() as held:
-            held.enter_context(sigterm_interrupts())
+            held.enter_context(lasting_output())
+            held.enter_context(stop_signals_interrupt())
             if is_first():
                 held.enter_context(locked(self.folder))
                 # Another process may have trained in the folder after this trainer was created.

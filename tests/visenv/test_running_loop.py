@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -111,3 +112,46 @@ def test_interrupt_cancels_what_runs() -> None:
     finally:
         loop.close()
     assert ended.wait(LIMIT)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("catches", [0, 2])
+def test_interrupt_ends_a_call_that_blocks_the_loop(
+    catches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_SECONDS_TO_CANCEL", 0.01)
+    caught: list[BaseException] = []
+
+    async def blocks() -> None:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            try:
+                time.sleep(LIMIT)  # noqa: ASYNC251 - it blocks the loop
+            except KeyboardInterrupt as error:
+                caught.append(error)
+                if len(caught) > catches:
+                    raise
+
+    with pytest.raises(KeyboardInterrupt):
+        background.run_here(blocks())
+    assert len(caught) == catches + 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert "visenv-cancel" not in {each.name for each in threading.enumerate()}
+
+
+def test_ignored_or_handled_ctrl_c_stays_so_while_a_loop_runs() -> None:
+    received: list[int] = []
+
+    async def interrupted() -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "ended"
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for handler in (signal.SIG_IGN, lambda number, _: received.append(number)):
+            signal.signal(signal.SIGINT, handler)
+            assert background.run_here(interrupted()) == "ended"
+            assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert received == [signal.SIGINT]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from visenv import __version__
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.lasting_output import lasting_output
 from visenv.old_names import check_options
 from visenv.registration import load
 from visenv.terminal import make_messages_printable, printable_lines
@@ -92,6 +93,10 @@ COMMANDS = {
 }
 
 
+_LONG_COMMANDS = {"train", "eval", "rollout", "suite", "rescore", "data", "index", "search"}
+"""Commands whose results are files; they go on if their output is closed or full."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -114,6 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make_messages_printable()
     if _names_code(words) and "" not in sys.path:
         sys.path.append("")  # so that module:Class is also found in the current folder
+    if words[0] not in _LONG_COMMANDS:
+        return _run(words)
+    with lasting_output():
+        return _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run a command with its options; return the exit status."""
     try:
         if words[0] == "train":  # its options are in the recipes, which load PyTorch
             _train(words[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -96,7 +97,7 @@ class Player:
         out: Path | None,
         control: str | None = None,
     ) -> list[Episode]:
-        """Play the episodes that the folder does not contain yet.
+        """Play the episodes that the folder does not contain yet, or that were aborted.
 
         Args:
             specs: All episodes of the run.
@@ -133,6 +134,8 @@ class Player:
                 policy = arguments_of(self._policy, settings(chosen.policy_option))
                 run = RunFolder(out, chosen.record(control), {"policy": policy})
                 stack.enter_context(run)
+                if again := run.forget_aborted():
+                    print(f"Aborted episodes that are played again: {again}.", file=sys.stderr)
                 episodes, keep = run.known, run.add
             label = "episodes" if control is None else control
             advance = stack.enter_context(progress(label, len(specs), len(episodes)))

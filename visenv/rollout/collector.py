@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any
 
 from visenv import background
@@ -57,7 +58,8 @@ class Collector:
         deterministic: If True, the batches of the sampler and the starts of episodes do not depend
             on the time at which the result of a scorer arrives. Episodes with deferred reward terms
             are then returned only when all episodes in flight are complete, and a step that waits
-            for a tool blocks the event loop.
+            for a tool blocks the event loop. With an executor whose environments run in
+            parallel, a turn begins when all episodes have the results of their steps.
 
     Attributes:
         stats: Counts and times of the rollout.
@@ -91,6 +93,7 @@ class Collector:
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
         self._barrier = InFlightBarrier() if deterministic else None
+        self._steps = InFlightBarrier() if deterministic and self._is_lockstep_possible() else None
         self._slots = EnvSlots(self._executor, make_env.make_envs)
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
@@ -189,12 +192,20 @@ class Collector:
         """Play one attempt; return the episode and whether reward terms were deferred."""
         with self.stats.waiting:
             await self._semaphore.acquire(rank)
+        if self._steps is not None:
+            self._steps.enter()
         held = True
 
         def release() -> None:
             nonlocal held
             held = False
             self._semaphore.release()
+            if self._steps is not None:  # the next episode enters before the barrier is released
+                self._steps.leave()
+
+        async def wait_for_others() -> None:
+            if self._steps is not None and held:
+                await self._steps.hold((spec.group, spec.member))
 
         try:
             with self.stats.playing:
@@ -203,7 +214,13 @@ class Collector:
                 usable = True
                 try:
                     episode = await play_in(
-                        slot, self.policy, spec, self.sampling, self.stats, release
+                        slot,
+                        self.policy,
+                        spec,
+                        self.sampling,
+                        self.stats,
+                        release,
+                        wait_for_others,
                     )
                     usable = episode.failure is None or episode.failure.environment_is_usable
                 finally:
@@ -211,9 +228,21 @@ class Collector:
                     usable = usable and slot.usable and slot.begun
                     self._slots.give(name, slot, usable=usable)
         finally:
+            was_deferred = not held
             if held:
-                self._semaphore.release()
-        return episode, not held
+                release()
+        return episode, was_deferred
+
+    def _is_lockstep_possible(self) -> bool:
+        """Return whether episodes can wait for each other after each step.
+
+        In a crowded executor, an episode that waits for an environment would wait for one that is
+        held.
+        """
+        executor = self._executor
+        if executor.parallel and executor.crowded:
+            _warn_not_reproducible(type(executor).__name__)
+        return executor.parallel and not executor.crowded
 
     async def _revive_policy(self, known: int) -> None:
         """Call `revive`, unless it was called since the failed attempt began.
@@ -237,6 +266,15 @@ class Collector:
         """Close the environments; the policy stays open."""
         self._slots.close()
         self._executor.close()
+
+
+@cache
+def _warn_not_reproducible(executor: str) -> None:
+    _log.warning(
+        "The results of this run are not bitwise reproducible, because %s has no deterministic "
+        "mode: the batches of the sampler depend on time.",
+        executor,
+    )
 
 
 def _check_arguments(policy: object, concurrency: object, retries: object) -> None:

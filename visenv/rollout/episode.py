@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,6 +102,10 @@ async def play(
     return await play_in(slot, policy, spec, sampling or Sampling(), RolloutStats())
 
 
+async def _no_wait() -> None:
+    """Return without waiting."""
+
+
 async def play_in(
     slot: EnvSlot,
     policy: Policy[Any],
@@ -109,6 +113,7 @@ async def play_in(
     sampling: Sampling,
     stats: RolloutStats,
     on_last_turn: Callable[[], None] = lambda: None,
+    wait_for_others: Callable[[], Awaitable[None]] = _no_wait,
 ) -> Episode:
     """Play one episode in the environment of a slot; see `play`.
 
@@ -119,8 +124,11 @@ async def play_in(
         sampling: The sampling parameters.
         stats: Records counts and times of the episode.
         on_last_turn: Called after the last turn if deferred reward terms remain to be computed.
+        wait_for_others: Awaited after each result or failure of the environment, before the policy
+            replies or the episode ends.
     """
-    player = _Player(slot, policy, spec, sampling._replace(seed=spec.policy_seed), stats)
+    seeded = sampling._replace(seed=spec.policy_seed)
+    player = _Player(slot, policy, spec, seeded, stats, wait_for_others)
     try:
         await slot.open()
         await player.play()
@@ -129,6 +137,7 @@ async def play_in(
             await player.finish()
         return player.episode()
     except EnvFailedError as error:
+        await wait_for_others()
         return await player.aborted(error.failure)
     except (DataError, PolicyError, ServiceError) as error:
         return await player.aborted(Failure.of(error))
@@ -144,12 +153,14 @@ class _Player:
         spec: EpisodeSpec,
         sampling: Sampling,
         stats: RolloutStats,
+        wait_for_others: Callable[[], Awaitable[None]],
     ) -> None:
         self._slot = slot
         self._policy = policy
         self._spec = spec
         self._sampling = sampling
         self._stats = stats
+        self._wait_for_others = wait_for_others
         self._info: EpisodeInfo | None = None
         self._turns: list[Turn] = []
         self._result = StepResult()
@@ -168,6 +179,7 @@ class _Player:
                 policy_seed=spec.policy_seed,
             )
         self._slot.begun = True
+        await self._wait_for_others()
         while (request := self._result.request) is not None:
             shown = self._result
             session.observe(shown.messages, request.context)
@@ -182,6 +194,7 @@ class _Player:
             self._stats.waited_for_sandbox(self._result.sandbox_wait_seconds)
             seconds = (replied - asked, time.perf_counter() - replied)
             self._turns.append(_turn(shown, reply, self._result, seconds))
+            await self._wait_for_others()
         self._segments = await session.fetch_segments()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from visenv.background import wait
 from visenv.errors import CodeError, VisenvError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.hosts import guarded
+from visenv.rollout.step_threads import StepThreads
 from visenv.types import Failure
 
 _log = logging.getLogger(__name__)
@@ -85,9 +86,12 @@ class Executor(Protocol):
     Attributes:
         crowded: Whether resources are limited, so that a new environment may not start until
             another one is closed.
+        parallel: Whether several environments are called at the same time, so that the order of
+            their results depends on time.
     """
 
     crowded: bool
+    parallel: bool
 
     def slot(self, make_env: MakeEnv) -> EnvSlot:
         """Return a slot with a new environment."""
@@ -117,7 +121,7 @@ class InlineSlot:
         self,
         adapter: EnvAdapter,
         isolate: bool = True,
-        threads: ThreadPoolExecutor | None = None,
+        threads: StepThreads | None = None,
     ) -> None:
         self.usable = True
         self.begun = False
@@ -155,7 +159,7 @@ class InlineSlot:
             _log.warning("An environment failed and is replaced.", exc_info=error)
             raise EnvFailedError(failure) from error
 
-    async def _in_thread(self, threads: ThreadPoolExecutor, call: Callable[[], Any]) -> Any:
+    async def _in_thread(self, threads: StepThreads, call: Callable[[], Any]) -> Any:
         """Run a step in a thread; if the wait is cancelled, the slot is not usable any more.
 
         The step itself cannot be cancelled, and no other episode may call its environment.
@@ -191,7 +195,8 @@ class InlineExecutor:
     crowded = False
 
     def __init__(self, *, threads: bool = True) -> None:
-        self._threads = ThreadPoolExecutor(_MAX_THREADS, "visenv-step") if threads else None
+        self.parallel = threads
+        self._threads = StepThreads(_MAX_THREADS) if threads else None
 
     def slot(self, make_env: MakeEnv) -> InlineSlot:
         """Return a slot with a new environment."""
@@ -200,4 +205,4 @@ class InlineExecutor:
     def close(self) -> None:
         """End the threads; a step that still waits is abandoned."""
         if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown()

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from visenv.errors import ConfigurationError
+from visenv.lasting_output import lasting_output
 from visenv.types import Failure
 
 _SECONDS_TO_CLOSE = 60.0
@@ -179,18 +180,21 @@ class ProcessEnvHost:
 
 def _serve(make: Make, pipe: Connection) -> None:
     """Run in the child: make the environment; answer calls until the parent ends or sends None."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the child; the parent handles it
+    # A terminal or a scheduler sends these signals to the child too; the parent handles them.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     host = LocalEnvHost(make)
-    try:
-        pipe.send(host.open())
-        while (request := pipe.recv()) is not None:
-            unsent = guarded(pipe.send, host.call(*request))
-            if isinstance(unsent, Failure):
-                pipe.send(unsent)  # a result that cannot be pickled
-    except (EOFError, OSError):
-        pass  # the parent has ended
-    finally:
-        host.close()
-        # Python's last garbage collection takes 0.2 s, because many modules are imported. Skip it,
-        # because many children may end at the same time. Exit handlers still run.
-        gc.freeze()
+    with lasting_output(report=False):  # the parent reports an output that is closed
+        try:
+            pipe.send(host.open())
+            while (request := pipe.recv()) is not None:
+                unsent = guarded(pipe.send, host.call(*request))
+                if isinstance(unsent, Failure):
+                    pipe.send(unsent)  # a result that cannot be pickled
+        except (EOFError, OSError):
+            pass  # the parent has ended
+        finally:
+            host.close()
+            # Python's last garbage collection takes 0.2 s, because many modules are imported. Skip
+            # it, because many children may end at the same time. Exit handlers still run.
+            gc.freeze()

@@ -4,6 +4,10 @@ The time at which the result of a scorer arrives differs between runs. If the ba
 or the start of further episodes depended on that time, two runs would differ. In deterministic
 mode, an episode that waited for a scorer is therefore returned only when all other episodes in
 flight have ended or are held back too.
+
+If environments run in threads or processes, a result of a step also arrives at any time. Then a
+second barrier holds each episode after each step, until no other episode waits for its environment
+or for a reply.
 """
 
 from __future__ import annotations

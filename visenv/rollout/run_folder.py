@@ -8,11 +8,13 @@
 
 Each episode is saved when it ends. If a process is killed, the episodes in flight are lost. The
 same command then removes an incomplete line at the end of the file and plays the missing episodes.
+It also plays aborted episodes again, for example after a server was down, and removes their lines.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +28,7 @@ from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
 from visenv.episodes import append_episode, read_episodes
 from visenv.errors import DataError, RunError
-from visenv.files import open_output, output_folder, write_text
+from visenv.files import open_output, output_folder, replacing, write_text
 from visenv.old_names import with_new_names
 from visenv.provenance import provenance
 from visenv.types import Episode
@@ -71,6 +73,8 @@ class RunFolder:
         self._details = dict(details or {})
         self._made: list[Path] = []
         self._file: IO[bytes] | None = None
+        self._keys: dict[int, EpisodeKey] = {}  # by the number of the line
+        self._earlier: list[Any] = []
 
     @property
     def episodes_file(self) -> Path:
@@ -103,6 +107,38 @@ class RunFolder:
         append_episode(self.episodes_file, episode)
         self.known[episode.group, episode.member] = episode.without_messages()
 
+    def forget_aborted(self) -> int:
+        """Remove the saved episodes that were aborted, so that they are played again.
+
+        Returns:
+            Their number. The session in ``run.json`` contains it as ``played_again``.
+
+        Raises:
+            OSError: If the disk is full; the file then remains unchanged.
+        """
+        lines = {number for number, key in self._keys.items() if self.known[key].failure}
+        if not lines:
+            return 0
+        assert self._file is not None
+        with replacing(self.episodes_file) as partial:
+            kept = open_output(partial, "a+b")
+            try:
+                lock_descriptor(kept.fileno(), blocking=False)  # nobody else knows the file
+                self._file.seek(0)
+                for number, line in enumerate(self._file, start=1):
+                    if number not in lines:
+                        kept.write(line)
+                kept.flush()
+            except BaseException:
+                kept.close()
+                raise
+        self._file.close()
+        self._file = kept
+        self.known = {key: each for key, each in self.known.items() if not each.failure}
+        self._keys = {}
+        self._write_record({"played_again": len(lines)})
+        return len(lines)
+
     def episodes(self) -> list[Episode]:
         """Return all saved episodes, without messages, in the order of groups and members."""
         return [self.known[place] for place in sorted(self.known)]
@@ -114,19 +150,26 @@ class RunFolder:
         output_folder(self.folder)
         self._made += _missing(self.folder / "images", self.folder / RUN_FILE, self.episodes_file)
         file = self._file = open_output(self.episodes_file, "a+b")
-        # The system releases the lock when the process is killed.
-        if not lock_descriptor(file.fileno(), blocking=False):
+        # The system releases the lock when the process is killed. `forget_aborted` of another
+        # process may have replaced the file since it was opened.
+        locked = lock_descriptor(file.fileno(), blocking=False)
+        if not (locked and os.path.samestat(os.fstat(file.fileno()), self.episodes_file.stat())):
             self._made.clear()
             raise RunError(f"Another process writes to {self.folder}. Wait until it has ended.")
-        sessions = self._sessions()
+        self._earlier = self._sessions()
         _cut_half_line(file)
-        for episode in read_episodes(self.episodes_file, messages=False):
-            self.known[episode.group, episode.member] = episode
+        for number, episode in enumerate(read_episodes(self.episodes_file, messages=False), 1):
+            key = self._keys[number] = (episode.group, episode.member)
+            self.known[key] = episode
+        self._write_record({})
+
+    def _write_record(self, facts: Mapping[str, Any]) -> None:
+        """Write ``run.json`` with the provenance of this process, and further facts about it."""
         record = {
             "format": FORMAT,
             "settings": self._settings,
             **self._details,
-            "sessions": [*sessions, provenance()],
+            "sessions": [*self._earlier, {**provenance(), **facts}],
         }
         write_text(self.folder / RUN_FILE, json.dumps(record, indent=2) + "\n")
 

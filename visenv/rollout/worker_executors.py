@@ -129,6 +129,7 @@ class WorkerExecutor:
     """
 
     crowded = False
+    parallel = True
 
     def __init__(
         self,

@@ -85,6 +85,11 @@ class EpisodeSource(ABC):
         if self.journal is not None:
             self.journal.prune(step)
 
+    def forget(self, step: int) -> None:
+        """Delete the data of a step, counted from 0, so that a resumed run plays it again."""
+        if self.journal is not None:
+            self.journal.forget(step)
+
     def close(self) -> None:  # noqa: B027 - most have nothing to give up
         """Cancel all episodes that are being played."""
 

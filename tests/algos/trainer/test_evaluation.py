@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
+from tests.faults.processes.faulty_echo import FaultyEcho
 from visenv.algos.trainer import HeldOut, RolloutConfig, Trainer, TrainerConfig
 from visenv.algos.trainer.evaluation import HeldOutScore, flattened, play_held_out
+from visenv.algos.trainer.placement import Placement
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.rollout import ProcessExecutor, ThreadExecutor
 from visenv.types import Episode, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
@@ -73,6 +78,34 @@ def test_environments_are_closed_if_an_evaluation_fails() -> None:
         next(play_held_out(Broken(), {"echo": make}, 2, 3, 1.0))
     assert [env.is_closed for env in made] == [True] * len(made)
     assert len(made) > 1
+
+
+@pytest.mark.slow
+def test_environments_of_an_evaluation_run_where_the_placement_says(tmp_path: Path) -> None:
+    policy = toy.ToyPolicy()
+    # The first step whose number divides by 25 ends its process.
+    make = partial(FaultyEcho, tmp_path, os.getpid(), "calls os._exit")
+    placement = Placement(ProcessExecutor, 2)
+    told = ({"echo": make}, 20, 3, 1.0)
+    plays = list(play_held_out(policy, *told, placement=placement))
+    whole = list(play_held_out(policy, {"echo": toy.Echo}, *told[1:]))
+    failures = [each.failure for played in plays for each in played.episodes if each.failure]
+    assert {(each.source, each.reason) for each in failures} == {
+        ("worker", "the process ended with exit code 3.")
+    }
+    assert len(failures) == len(list(tmp_path.glob("fault-*")))
+    for played, expected in zip(plays, whole, strict=True):
+        pairs = zip(played.episodes, expected.episodes, strict=True)
+        assert all(each.failure or each.reward == other.reward for each, other in pairs)
+
+
+def test_deterministic_mode_of_a_placement_depends_on_executor_and_policy() -> None:
+    threads, engine = Placement(ThreadExecutor), toy.ToyEngine()
+    placed = [
+        (Placement(), toy.ToyPolicy()), (threads, toy.ToyPolicy()), (threads, engine)
+    ]  # fmt: skip
+    collectors = [placement.collector(toy.Echo, policy) for placement, policy in placed]
+    assert [each._steps is not None for each in collectors] == [False, True, False]
 
 
 def test_best_weights_are_those_of_the_highest_headline_metric(

@@ -70,6 +70,8 @@ def test_reward_that_is_no_number_is_refused_and_its_episode_named(
     (saved,) = (tmp_path / "run" / "diverged").glob("*.jsonl")
     rewards = [episode.reward for episode in read_episodes(saved)]
     assert sum(not math.isfinite(each) for each in rewards) in (4, 8, 12)
+    # The step is not read from the journal again when the environment has been corrected.
+    Trainer(policy, GRPO(), _config(), folder=tmp_path / "run", resume=True).train(_paying(1.0))
 
 
 def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(tmp_path: Path) -> None:

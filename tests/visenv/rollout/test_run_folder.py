@@ -6,16 +6,22 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from filelock import lock_descriptor
+from typing_extensions import override
 
 from tests.programs import run_killed
 from visenv.cli import main
 from visenv.episodes import read_episodes
-from visenv.errors import RunError
+from visenv.errors import PolicyError, RunError
+from visenv.policy import Policy, Session
+from visenv.rollout import run_folder
 from visenv.rollout.run_folder import RunFolder
-from visenv.types import Episode
+from visenv.types import Episode, Failure, Reply, Sampling, TurnRequest
 
 ROLLOUT = ["rollout", "ZoomVQA-v0", "--option", "preset=tiny", "--policy", "random"]
 SETTINGS = {"env": "e", "seed": 0}
@@ -207,3 +213,78 @@ assert "torch" in versions()
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def aborted(group: int) -> Episode:
+    failure = Failure("policy", "PolicyError", "the server is down")
+    return replace(episode(group), status="aborted", failure=failure)
+
+
+def test_aborted_episodes_are_forgotten_on_request(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, SETTINGS) as run:
+        for each in (aborted(0), episode(1), aborted(2), episode(3)):
+            run.add(each)
+    with RunFolder(tmp_path, SETTINGS) as run:
+        assert len(run.known) == 4
+        assert run.forget_aborted() == 2
+        with pytest.raises(RunError, match="Another process writes"), RunFolder(tmp_path, SETTINGS):
+            pass
+        run.add(episode(2))
+        assert run.forget_aborted() == 0
+    assert sorted_episodes(tmp_path) == [episode(1), episode(2), episode(3)]
+    sessions = json.loads((tmp_path / "run.json").read_text())["sessions"]
+    assert [each.get("played_again") for each in sessions] == [None, 2]
+
+
+def test_file_that_was_replaced_before_it_was_locked_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.add(episode(0))
+
+    def replace_and_lock(descriptor: int, *, blocking: bool) -> bool:
+        file = tmp_path / "episodes.jsonl"
+        file.with_name("other").write_bytes(file.read_bytes())
+        file.with_name("other").replace(file)
+        return lock_descriptor(descriptor, blocking=blocking)
+
+    monkeypatch.setattr(run_folder, "lock_descriptor", replace_and_lock)
+    with pytest.raises(RunError, match="Another process writes"), RunFolder(tmp_path, SETTINGS):
+        pass
+    assert sorted_episodes(tmp_path) == [episode(0)]
+
+
+class SometimesDown(Policy[Session]):
+    """Answers, unless its server is down."""
+
+    down: ClassVar[set[int]] = set()
+    calls: ClassVar[list[int]] = []
+
+    @override
+    def open(self, seed: int) -> Session:
+        return Session()
+
+    @override
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        self.calls.append(len(self.calls))
+        if len(self.calls) in self.down:
+            raise PolicyError("the server is down")
+        return Reply.of_text("<answer>1</answer>")
+
+
+def test_evaluation_plays_the_aborted_episodes_of_a_server_that_was_down_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SometimesDown, "down", {2, 3})
+    monkeypatch.setattr(SometimesDown, "calls", [])
+    words = ["eval", "ZoomVQA-v0", "--option", "preset=tiny", "--episodes", "4", "--concurrency=1"]
+    words += ["--policy", f"{SometimesDown.__module__}:SometimesDown", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert [each.status for each in sorted_episodes(tmp_path)].count("aborted") == 2
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "Aborted episodes that are played again: 2." in capsys.readouterr().err
+    found = sorted_episodes(tmp_path)
+    assert [each.group for each in found] == [0, 1, 2, 3]
+    assert not any(each.failure for each in found)
+    assert "2 of 4" not in (tmp_path / "summary.md").read_text()

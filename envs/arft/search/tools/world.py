@@ -52,6 +52,12 @@ class SearchTool(PassageSearch):
         self.searcher = WorldEngine(world.preset, world.seed)
 
     @override
+    def close(self) -> None:
+        """Close the world of the sample; an engine of the person is shared and stays open."""
+        if self._own_world:
+            self.searcher.close()
+
+    @override
     def example(self) -> SearchArguments:
         """Return an example query that names its subject."""
         return SearchArguments(query=prompts.EXAMPLE)

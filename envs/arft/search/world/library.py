@@ -70,6 +70,9 @@ class _Index:
 
 
 _indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
+_searching: weakref.WeakSet[WorldEngine] = weakref.WeakSet()
+"""The engines that have searched and are not closed; the cache is cleared when the last is closed.
+"""
 
 
 def genre(preset: str) -> WorldGenre:
@@ -87,7 +90,8 @@ class WorldEngine:
     """Implements a `Searcher` over the articles of one world, by words.
 
     It stores only a preset and a seed. When a process first searches it, the world is created
-    and indexed in a temporary folder. The 64 last worlds and 32 last indices are cached.
+    and indexed in a temporary folder. The 64 last worlds and 32 last indices are cached. When the
+    last engine that has searched is closed, all indices are removed.
 
     Args:
         preset: Kind of world.
@@ -121,11 +125,15 @@ class WorldEngine:
         Raises:
             ServiceError: If the index is damaged.
         """
+        _searching.add(self)
         index = _indices.get(self.name, lambda: _Index(self.articles()))
         return index.searcher.search(query, count)
 
     def close(self) -> None:
-        """Leave the index open, because it is shared."""
+        """Remove all indices, unless another engine uses them."""
+        _searching.discard(self)
+        if not _searching:
+            _indices.clear()
 
     def _write(self) -> Any:
         return self._genre.write(np.random.default_rng([_STREAM, *self.preset.encode(), self.seed]))

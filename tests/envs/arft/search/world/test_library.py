@@ -123,3 +123,17 @@ def test_tiny_world_speaks_in_the_words_it_names() -> None:
     for seed in range(20):
         for article in WorldEngine("tiny", seed).articles():
             assert set(f"{article.title} {article.text}".split()) <= known
+
+
+def test_closing_the_last_engine_removes_all_indices() -> None:
+    gc.collect()
+    before = folders()
+    first, second = WorldEngine("tiny", 501), WorldEngine("tiny", 502)
+    for engine in (first, second):
+        engine.search("who", 1)
+    made = folders() - before
+    assert len(made) == 2
+    first.close()
+    assert made <= folders(), "the second engine may search again"
+    second.close()
+    assert not made & folders()
