@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,10 +15,12 @@ from typing import Any
 import gymnasium as gym
 
 from visenv.algorithm import Algorithm
+from visenv.checksums import write_checksums
 from visenv.credentials import check_no_credentials, variable_of
 from visenv.data.hub_snapshot import pinned
 from visenv.data.open import data_set_name
 from visenv.data.source import Source
+from visenv.disk import disk_errors, sync, sync_tree
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.options import split_place
@@ -160,15 +163,24 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
 
     Raises:
         UnknownNameError: If the name is like that of a tiny model, and no folder has it.
+        DiskError: If the disk is full or fails.
     """
     if name not in MODELS:
         _check_not_misspelled(name)
         return name
     if not folder.exists():
-        # The final name is complete.
+        # The final name is complete and on the disk.
         partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
-        load("model", name)(partial, seed=seed)
-        partial.rename(folder)
+        try:
+            with disk_errors(partial):
+                load("model", name)(partial, seed=seed)
+            write_checksums(partial)
+            sync_tree(partial)
+            partial.rename(folder)
+        except OSError:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        sync(folder.parent)
     return folder
 
 

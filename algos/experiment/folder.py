@@ -7,32 +7,43 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
-from visenv.decoding.json_text import WRONG_VALUES, read_json_at
+from rich.console import Console
+
+from visenv.decoding.json_text import read_json_at
+from visenv.disk import sync
 from visenv.errors import RunError
 from visenv.files import write_text
-from visenv.old_names import with_new_names
+from visenv.terminal import rich_text
 
 from ..trainer.distributed import is_first
-from ..trainer.identity import differences
 from ..trainer.lock import locked
+from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
 from .recipe import Recipe
 
 
 @contextmanager
 def claimed(recipe: Recipe) -> Iterator[Path]:
-    """Lock the folder of the run, and remove it if the run could not start."""
+    """Lock the folder of the run, and remove it if the run could not start.
+
+    The settings of a run that is resumed are replaced by those of the recipe, if they may change.
+    """
     folder = recipe.folder
     if not is_first():
         yield folder
         return
     is_new = not folder.exists()
     with locked(folder):
-        check_folder(recipe)  # again, now that no other process can write
-        if not (folder / "recipe.json").exists():
-            write_text(folder / "recipe.json", _as_json(recipe))
+        changes = check_folder(recipe)  # again, now that no other process can write
+        if not (folder / RECIPE_FILE).exists():
+            write_recipe(recipe)
+            for parent in (folder.parent, folder.parent.parent):
+                sync(parent)
+        elif changes:
+            apply_changes(recipe)
+            for change in changes:
+                Console().print(rich_text(f"Changed setting: {change}"))
         try:
             yield folder
         except Exception:
@@ -63,34 +74,22 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     write_text(folder / "results.json", json.dumps(kept, indent=2) + "\n")
 
 
-def check_folder(recipe: Recipe) -> None:
+def check_folder(recipe: Recipe) -> list[str]:
     """Check that the folder is free, or that it contains this recipe and the run is resumed.
+
+    Returns:
+        A sentence about each setting of the run that has changed and may change.
 
     Raises:
         RunError: If neither is the case.
     """
     if not is_first():
-        return
-    folder, path = recipe.folder, recipe.folder / "recipe.json"
-    if not recipe.resume:
-        if folder.exists() and any(each.name != "run.lock" for each in folder.iterdir()):
-            raise RunError(
-                f"{folder} exists already. Continue it with --resume, or choose another --name."
-            )
-        return
-    if not path.exists():
-        raise RunError(f"There is no run {folder} to resume.")
-    try:
-        before = with_new_names(read_json_at(path))
-    except WRONG_VALUES as error:
-        raise RunError(f"{path} is not the recipe of a run: {error}") from error
-    now = json.loads(_as_json(recipe))
-    if changes := differences(before, now):
-        raise RunError(f"{folder} was started with other settings: {'; '.join(changes)}.")
-
-
-def _as_json(recipe: Recipe) -> str:
-    told = asdict(recipe)
-    for changing in ("resume", "runs", "name"):
-        del told[changing]
-    return json.dumps(told, indent=2, default=str) + "\n"
+        return []
+    folder = recipe.folder
+    if recipe.resume:
+        return changes_of(recipe)
+    if folder.exists() and any(each.name != "run.lock" for each in folder.iterdir()):
+        raise RunError(
+            f"{folder} exists already. Continue it with --resume, or choose another --name."
+        )
+    return []

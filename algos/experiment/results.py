@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,24 @@ class Results:
         self.seconds[phase] = seconds
         self._save()
 
+    def reopen(self, phases: Collection[str], *, baselines: bool) -> None:
+        """Remove the results of phases that continue.
+
+        Args:
+            phases: The names of the phases.
+            baselines: Whether the scores of the baselines are removed too.
+        """
+        for name in phases:
+            self.steps.pop(name, None)
+            self.seconds.pop(name, None)
+        self.scores = {
+            label: scores
+            for label, scores in self.scores.items()
+            if not any(_is_after(label, name) for name in phases)
+            and not (baselines and label.startswith("baseline "))
+        }
+        self._save()
+
     def sampled(self, phase: str, seconds: float) -> None:
         """Save the time of playing the demonstrations of a phase."""
         self.sampling_seconds[phase] = seconds
@@ -149,6 +167,12 @@ class Results:
             "sampling_seconds": self.sampling_seconds,
         }
         write_text(self._path, json.dumps(kept, indent=2) + "\n")
+
+
+def _is_after(label: str, phase: str) -> bool:
+    """Return whether scores were measured with the weights of a phase."""
+    after = f"after {phase}"
+    return label in (after, f"{phase} (control)") or label.startswith(f"{after}, ")
 
 
 def _cell(ways: Mapping[str, HeldOutScore], name: str) -> str:

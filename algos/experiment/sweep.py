@@ -19,6 +19,7 @@ from visenv.terminal import rich_text
 
 from ..trainer.distributed import DistributedContext
 from .experiment import SharedPhases, headline_metrics, run_recipe
+from .extension import is_longer
 from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
@@ -205,7 +206,7 @@ def _resumed(recipe: Recipe) -> Recipe:
 
 def _is_done(recipe: Recipe) -> bool:
     """Return whether the run has written its report, which is its last step."""
-    return (recipe.folder / "report.html").exists()
+    return (recipe.folder / "report.html").exists() and not is_longer(recipe)
 
 
 def _minutes(folder: Path) -> float:

@@ -14,7 +14,7 @@ import torch
 
 from visenv.algorithm import Algorithm
 from visenv.episodes import write_episodes
-from visenv.errors import DivergedError, EpisodeError, RunError
+from visenv.errors import DiskError, DivergedError, EpisodeError, RunError
 from visenv.files import output_folder
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.types import Group
@@ -24,6 +24,7 @@ from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
+from .disk_space import advised
 from .distributed import DistributedContext
 from .divergence import DivergenceCheck
 from .episode_sources import EpisodeSource, OfflineSource, Shard, random_stream, trainable_groups
@@ -35,6 +36,7 @@ from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
 from .reference import ReferencePolicy
+from .resume import logs_of, prepare_folder
 from .sync import WeightSync
 from .update import Updater
 
@@ -89,6 +91,7 @@ class TrainingLoop:
         trackers: Sequence[str] = (),
     ) -> None:
         self.step = 0
+        self._notices: list[str] = []
         self._stage = stage
         self._policy = policy
         self._player = engine or policy
@@ -163,7 +166,10 @@ class TrainingLoop:
         # The first process decides, because it may have written to the folder before others look.
         latest = self._processes.broadcast(self._checkpoints.latest if resume else None)
         if latest is not None:
-            self.step = self._checkpoints.load(latest)
+            self.step, self._notices = self._checkpoints.load(latest)
+        self._notices += self._processes.in_first(
+            lambda: prepare_folder(self._folder, latest, self.step, self._config, self._policy)
+        )
         if self._reference is None or (resume and self._reference.restore(self.step)):
             return
         if self.step:
@@ -182,13 +188,21 @@ class TrainingLoop:
             SamplerError: If the sampler has weights that differ from the trainer's; the step is
                 saved.
             EpisodeError: If a reward is not finite; the step is saved.
+            DiskError: If a file cannot be written. The message names the file and, if the disk is
+                full, the size of a checkpoint.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
+        try:
+            self._run()
+        except DiskError as error:
+            raise advised(error, self._policy) from error
+
+    def _run(self) -> None:
         steps = self._config.steps
         try:
             with self._observing() as observers, self._interrupts() as received:
                 self._sync.send()
-                observers.begin()
+                observers.begin(self._notices)
                 self._evaluate_due(observers)  # the run may have been killed before an evaluation
                 self._stop_together(received)
                 should_stop = False
@@ -239,10 +253,13 @@ class TrainingLoop:
                 held.enter_context(uninterrupted())
             metrics = self._learn(groups)
             metrics |= reduced(processes.gather(self._episode_source.report()))
-            metrics["seconds/play"] = played - start
+            replayed = self._episode_source.replayed_seconds
+            metrics["seconds/play"] = played - start + replayed
             metrics["seconds/learn"] = time.perf_counter() - played
             self.step += 1
             self._state.step = self.step
+            if replayed:
+                observers.say(f"The episodes of step {self.step} were read from the journal.")
             self._renew_reference()
             observers.step(metrics, groups)
             self._save_due(groups, observers)
@@ -331,7 +348,7 @@ class TrainingLoop:
             self._save()
 
     def _save(self) -> Path:
-        path = self._checkpoints.save(self.step)
+        path = self._checkpoints.save(self.step, logs_of(self._folder))
         if self._reference is not None:
             self._reference.saved(self.step)
         if self._processes.first:

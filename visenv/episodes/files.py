@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from visenv.decoding.files import read_lines
+from visenv.decoding.files import open_regular, read_lines
 from visenv.decoding.json_text import read_json
+from visenv.disk import disk_errors, sync
 from visenv.errors import DataError, EpisodeError, FileRefusedError
-from visenv.files import check_no_link, open_output, output_folder, replacing
+from visenv.files import append, check_no_link, open_output, output_folder, replacing
 from visenv.types import Episode, Image
 
 from .decode import BROKEN, ImageFolder, decode
 from .encode import episode_to_json
 from .fields import TIMES
 
+_PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
+"""The last chunk of every PNG file."""
+
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Write a file of episodes and the images that do not exist yet; replace an old file.
 
-    The file appears under its name only when it is complete.
+    The file appears under its name only when it and its images are complete and on the disk.
 
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
@@ -30,19 +35,22 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
+        DiskError: If the disk is full or fails.
     """
     path = Path(path)
     images = path.parent / "images"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(path) as partial,
+    saved: set[Path] = set()
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, durable=True) as partial:
         # Half of a surrogate pair is written and read back as it is, because Python encodes each
         # code point separately.
-        partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file,
-    ):
-        for episode in episodes:
-            file.write(_line(episode) + "\n")
-            save_images(images, _all_images(episode))
+        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            for episode in episodes:
+                file.write(_line(episode) + "\n")
+                saved.update(save_images(images, _all_images(episode)))
+        for each in (*sorted(saved), *({images} if saved else ())):
+            sync(each)
 
 
 def append_episode(path: str | Path, episode: Episode) -> None:
@@ -57,20 +65,13 @@ def append_episode(path: str | Path, episode: Episode) -> None:
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
-        OSError: If the disk is full.
+        DiskError: If the disk is full or fails.
     """
     path = Path(path)
     line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
     save_images(path.parent / "images", _all_images(episode))
     with open_output(path, "ab", buffering=0) as file:
-        start = file.tell()
-        try:
-            written = file.write(line)
-            while written < len(line):
-                written += file.write(line[written:])
-        except OSError:
-            file.truncate(start)
-            raise
+        append(file, path, line)
 
 
 def read_episodes(
@@ -155,6 +156,7 @@ def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
 
     Raises:
         ConfigurationError: If the folder or one of the files is a link.
+        DiskError: If the disk is full or fails.
     """
     output_folder(folder)
     paths: list[Path] = []
@@ -183,10 +185,21 @@ def _all_images(episode: Episode) -> Iterator[Image]:
 
 def _write_image(path: Path, image: Image) -> None:
     check_no_link(path)
-    if path.exists():
+    if _is_complete(path):
         return
     with replacing(path) as partial:
         partial.write_bytes(image.png())
+
+
+def _is_complete(path: Path) -> bool:
+    """Return whether a PNG file exists and has its end, which a power cut can remove."""
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - len(_PNG_END)))
+            return file.read() == _PNG_END
+    except FileNotFoundError:
+        return False
 
 
 def _drop_messages(record: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from filelock import lock_descriptor
 
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
+from visenv.disk import disk_errors
 from visenv.episodes import append_episode, read_episodes
 from visenv.errors import DataError, RunError
 from visenv.files import open_output, output_folder, write_text
@@ -60,6 +61,7 @@ class RunFolder:
             episodes of an unknown run, or if another process uses the folder.
         ConfigurationError: On entering: if the folder or one of its files is a link.
         DataError: On entering: if a saved episode cannot be read.
+        DiskError: On entering: if the folder cannot be written or locked.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class RunFolder:
 
         Raises:
             EpisodeError: If a field that must be JSON-like has another value.
-            OSError: If the disk is full.
+            DiskError: If the disk is full or fails.
         """
         append_episode(self.episodes_file, episode)
         self.known[episode.group, episode.member] = episode.without_messages()
@@ -115,7 +117,9 @@ class RunFolder:
         self._made += _missing(self.folder / "images", self.folder / RUN_FILE, self.episodes_file)
         file = self._file = open_output(self.episodes_file, "a+b")
         # The system releases the lock when the process is killed.
-        if not lock_descriptor(file.fileno(), blocking=False):
+        with disk_errors(self.episodes_file):
+            is_locked = lock_descriptor(file.fileno(), blocking=False)
+        if not is_locked:
             self._made.clear()
             raise RunError(f"Another process writes to {self.folder}. Wait until it has ended.")
         sessions = self._sessions()

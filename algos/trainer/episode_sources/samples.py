@@ -127,10 +127,17 @@ class SampleOrder:
             }
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Restore the state after `step` steps, which `state` returned."""
+        """Restore the state after `step` steps, which `state` returned.
+
+        Raises:
+            LookupError: If the state has no pass rate of an environment, or none of this step.
+        """
+        rates = {int(number): dict(each) for number, each in state["rates"].items()}
+        for env in self._mixture.make_envs:
+            float(rates[step][env])
         self._steps.clear()
         self._rows_before = {step: Counter(state["rows"])}
-        self._rates = {int(number): rates for number, rates in state["rates"].items()}
+        self._rates = {**rates}
 
     # ------------------------------------------------------------------ one step
 
