@@ -128,7 +128,7 @@ def _saved_settings(recipe: Recipe) -> dict[str, Any]:
         raise RunError(f"There is no run {recipe.folder} to resume.")
     try:
         saved = with_new_names(read_json_at(path))
-        if not all(isinstance(saved[name]["steps"], int) for name in saved["phases"]):
+        if not all(isinstance(phase["steps"], int) for phase in saved["phases"].values()):
             raise TypeError("a phase has no steps")
     except WRONG_VALUES as error:
         raise RunError(f"{path} is not the recipe of a run: {error}") from error

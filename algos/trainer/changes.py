@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+MAY_DIFFER = "The results may differ from those of an uninterrupted run"
+
 _ROUNDING = "sums are rounded in another order"
 _SCHEDULE = "the learning rate follows the schedule of the new number of steps"
 
@@ -110,11 +112,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any], settings: Mapping[st
             refused.append(str(each))
             continue
         reason = settings[pattern] or _of_schedule(each.path, new)
-        result = (
-            f"The results may differ from those of an uninterrupted run: {reason}."
-            if reason
-            else "The results do not depend on it."
-        )
+        result = f"{MAY_DIFFER}: {reason}." if reason else "The results do not depend on it."
         allowed.append(f"{each}. {result}")
     return Changes(refused, allowed)
 

@@ -35,9 +35,10 @@ from visenv.errors import DataError, RunError
 from visenv.files import empty_folder, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.policy import TrainablePolicy
+from visenv.provenance import versions
 
 from .backend import TrainingBackend
-from .changes import CHECKPOINT_SETTINGS, compare
+from .changes import CHECKPOINT_SETTINGS, MAY_DIFFER, compare
 from .distributed import DistributedContext
 from .divergence import DivergenceCheck
 from .episode_sources.samples import SampleOrder
@@ -185,6 +186,7 @@ class Checkpoints:
             "norms": self._guard.norms,
             "samples": None if self._samples is None else self._samples.state(step),
             "identity": self._identity,
+            "versions": versions(),
         }
 
     def _check(self, path: Path, state: Mapping[str, Any]) -> list[str]:
@@ -194,7 +196,14 @@ class Checkpoints:
                 f"{path} is of a run with other settings: {'; '.join(changes.refused)}. "
                 "Use the old settings to continue it, or another name to start a new run."
             )
-        return changes.allowed
+        old, new = dict(state["versions"]), versions()
+        others = [
+            f"{name} was {old[name]} and is {new[name]}. {MAY_DIFFER}: another version can compute "
+            "or round differently."
+            for name in old
+            if name in new and old[name] != new[name]
+        ]
+        return [*changes.allowed, *others]
 
     def _check_files(self, path: Path, files: Mapping[str, str]) -> None:
         """Compare the files of a checkpoint with their checksums; each process reads a share."""

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.faults.files.damaged_files FOLDER [KIND …]
+    python -m tests.faults.files.recipe_files FOLDER [KIND …]
 
 Every run is a fork of this process, so that PyTorch and transformers are loaded once. The parent
 process computes nothing with tensors. The table is printed as JSON, one fault in each line.
@@ -18,7 +18,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ import torch._dynamo  # otherwise the first optimizer step loads it in every for
 from tests.algos.experiment.kill_points import load_packages
 from tests.algos.runs import metrics
 from tests.algos.trainer.kill_points import dying
+from tests.faults.files.damages import DAMAGES
+from tests.faults.outcomes import REFUSED, SAME, UNUSED, Outcome
 from visenv import cli
 from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
 
@@ -45,71 +47,24 @@ WORDS = [
 """A recipe with a warm-up of two steps and three steps of RL; a checkpoint after each step."""
 
 KINDS = {
-    "recipe": "recipe.json",
-    "results": "results.json",
-    "model: weights": "model/model.safetensors",
-    "model: configuration": "model/config.json",
-    "model: tokenizer": "model/tokenizer.json",
-    "model: checksums": "model/checksums.json",
-    "warm-up: weights": "warm-up/checkpoints/step_000002/policy/model.safetensors",
-    "warm-up: metrics": "warm-up/metrics.jsonl",
-    "checkpoint: state": "rl/checkpoints/step_000002/state.json",
-    "checkpoint: weights": "rl/checkpoints/step_000002/policy/model.safetensors",
-    "checkpoint: tokenizer": "rl/checkpoints/step_000002/policy/tokenizer.json",
-    "checkpoint: optimizer": "rl/checkpoints/step_000002/optimizer/shard_00000_of_00001.pt",
-    "checkpoint: metrics": "rl/checkpoints/step_000002/logs/metrics.jsonl",
-    "earlier checkpoint: weights": "rl/checkpoints/step_000001/policy/model.safetensors",
-    "metrics": "rl/metrics.jsonl",
-    "evaluations": "rl/evaluations.jsonl",
-    "journal: settings": "rl/journal/run.json",
-    "journal: episodes": "rl/journal/step_000002/episodes_0.jsonl",
-    "journal: selection": "rl/journal/step_000002/kept_0_of_1.json",
-    "journal: image": "rl/journal/step_000002/images/*.png",
-    "reference: weights": "rl/reference/step_000000/model.safetensors",
-    "best weights": "rl/best/step_*/model.safetensors",
-    "score of the best weights": "rl/best/step_*/score.json",
-    "saved episodes": "rl/episodes/step_000002.jsonl",
-    "image of saved episodes": "rl/episodes/images/*.png",
+    "recipe.json": "recipe.json",
+    "results.json": "results.json",
+    "model/model.safetensors": "model/model.safetensors",
+    "model/config.json": "model/config.json",
+    "model/tokenizer.json": "model/tokenizer.json",
+    "model/checksums.json": "model/checksums.json",
+    "weights of the warm-up": "warm-up/checkpoints/step_000002/policy/model.safetensors",
+    "last checkpoint of the warm-up": "warm-up/checkpoints/step_000002",
+    "metrics of the warm-up": "warm-up/metrics.jsonl",
+    "model.safetensors of a checkpoint": "rl/checkpoints/step_000002/policy/model.safetensors",
+    "tokenizer.json of a checkpoint": "rl/checkpoints/step_000002/policy/tokenizer.json",
+    "model.safetensors of the reference": "rl/reference/step_000000/model.safetensors",
     "episodes of an evaluation": "evaluation/after-warm-up/*.jsonl",
-    "TensorBoard": "rl/tensorboard/events.*",
+    "file of TensorBoard": "rl/tensorboard/events.*",
 }
-"""Each kind of file of a run that was interrupted in its third step of RL."""
+"""Each kind of file of a run that was killed in the update of its third step of RL."""
 
-
-def _half(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def _flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-DAMAGES: dict[str, Callable[[Path], None]] = {
-    "empty": lambda path: os.truncate(path, 0),
-    "half": _half,
-    "one bit": _flipped,
-    "deleted": Path.unlink,
-}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Describes what happened when a damaged run was resumed.
-
-    Attributes:
-        kind: The kind of the file, one of `KINDS`.
-        damage: One of `DAMAGES`.
-        result: ``"same result"``, ``"refused"`` (one sentence that names the file), or what is
-            wrong: ``"traceback"``, ``"no name"``, ``"other result"``.
-        said: The sentence of the error, or of the warning.
-    """
-
-    kind: str
-    damage: str
-    result: str
-    said: str
+ONLY_READ_BY_PEOPLE = {"episodes of an evaluation", "file of TensorBoard"}
 
 
 def words(runs: Path, *more: str) -> list[str]:
@@ -194,23 +149,31 @@ def outcomes(
             shutil.rmtree(runs, ignore_errors=True)
             shutil.copytree(source, runs)
             path = max((runs / "job").glob(KINDS[kind]))
-            apply(path)
+            if path.is_dir():
+                if damage != "deleted":
+                    continue
+                shutil.rmtree(path)
+            else:
+                apply(path)
             status, output = resume(runs)
-            yield Outcome(kind, damage, *_judged(status, output, path, runs, straight))
+            result, said = _judged(status, output, path, runs, straight)
+            if result == SAME and kind in ONLY_READ_BY_PEOPLE:
+                result = UNUSED
+            yield Outcome(kind, damage, result, said)
 
 
 def _judged(
     status: int, output: str, path: Path, runs: Path, straight: dict[str, Any]
 ) -> tuple[str, str]:
+    """Return the result and the last sentence of a resumed run."""
     said = [line for line in output.splitlines() if line.startswith(("visenv: ", "Warning: "))]
     last = (said[-1] if said else "").replace(str(runs), "runs")
     if "Traceback" in output:
         return "traceback", output.splitlines()[-1]
     if status == 0:
-        same = result_of(runs) == straight
-        return ("same result" if same else "other result"), last
+        return (SAME if result_of(runs) == straight else "other result"), last
     named = path.name in last or path.parent.name in last
-    return ("refused" if named else "no name"), last or output[-300:]
+    return (REFUSED if named else "file not named"), last or output[-300:]
 
 
 def main(folder: Path, kinds: list[str]) -> None:
