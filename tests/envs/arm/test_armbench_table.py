@@ -94,7 +94,7 @@ def test_suite_command_plays_all_tracks_and_prints_the_average(
     [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]
     assert [column["score"][0] for column in table["columns"]] == [0.5, 0.0, 0.5]
     assert table["average"][0] == pytest.approx(1 / 3)
-    assert [column["played"] for column in table["columns"]] == [2, 1, 2]
+    assert [column["episodes"] for column in table["columns"]] == [2, 1, 2]
     assert [len(column["left_out"]) for column in table["columns"]] == [2, 1, 1]
     assert page in capsys.readouterr().out
     doc = read_episodes(tmp_path / "out" / "doc" / "episodes.jsonl")

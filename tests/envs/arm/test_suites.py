@@ -40,7 +40,7 @@ def test_table_4_is_played_from_the_files_of_vlmevalkit(tmp_path: Path) -> None:
     names = ["MMMU", "MathVista", "MathVision", "MathVerse", "WeMath", "LogicVista", "Avg."]
     assert scores == dict.fromkeys(names, 1.0)
     [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]
-    assert [column["played"] for column in table["columns"]] == [1, 1, 1, 1, 3, 1]
+    assert [column["episodes"] for column in table["columns"]] == [1, 1, 1, 1, 3, 1]
 
 
 def test_table_3_is_played_from_the_published_layouts(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_table_command_prints_each_policy_with_and_without_vision(
     assert rows["oracle"]["average"][0] == 1.0  # the oracle knows the goal, also without vision
     assert rows["oracle, no_vision"]["average"][0] == 1.0
     assert rows[direct]["average"][0] == rows[f"{direct}, no_vision"]["average"][0] == 0.0
-    assert {column["played"] for row in table["rows"] for column in row["columns"]} == {4}
+    assert {column["episodes"] for row in table["rows"] for column in row["columns"]} == {4}
     page = (tmp_path / "suite.md").read_text()
     assert "| success, % | base | visual_appearance | Avg. |" in page
     assert page in capsys.readouterr().out
@@ -99,6 +99,6 @@ def test_defaults_of_a_suite_can_be_changed(tmp_path: Path) -> None:
     words = ["suite", NAME, "--episodes", "1", "--repeats", "1", "--temperature", "0"]
     assert main([*words, "--option", "preset=tiny", "--out", str(tmp_path)]) == 0
     [oracle, _] = json.loads((tmp_path / "suite.json").read_text())["rows"]
-    assert [column["played"] for column in oracle["columns"]] == [1, 1]
+    assert [column["episodes"] for column in oracle["columns"]] == [1, 1]
     run = json.loads((tmp_path / "base" / "run.json").read_text())
     assert run["settings"]["temperature"] == 0

@@ -408,8 +408,8 @@ def judged(answer: str) -> float:
 
 
 def test_judge_of_0_7_or_more_pays_half() -> None:
-    answers = ("cat", "kitty", "feline", "lion", "dog")
-    assert [judged(answer) for answer in answers] == [1.0, 0.5, 0.5, 0.0, 0.0]
+    answers = ("cat", "kitty", "feline", "two keys", "lion", "dog")
+    assert [judged(answer) for answer in answers] == [1.0, 0.5, 0.5, 0.5, 0.0, 0.0]
 
 
 def test_answer_is_one_line_of_the_prompt_of_the_judge() -> None:
@@ -418,7 +418,7 @@ def test_answer_is_one_line_of_the_prompt_of_the_judge() -> None:
     assert f'Answer: "{"x" * 1000}"\n' in written[-1].plain()
 
 
-@pytest.mark.parametrize("answer", ["ratio", "html", "nothing", "two keys", "above"])
+@pytest.mark.parametrize("answer", ["ratio", "html", "nothing", "above"])
 def test_judge_that_cannot_be_read_fails_after_three_tries(answer: str) -> None:
     with pytest.raises(ServiceError, match="3 tries"):
         judged(answer)

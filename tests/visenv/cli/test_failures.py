@@ -59,7 +59,8 @@ def unjudged() -> Env:
 
 def judge_of_some(request: Any) -> dict[str, str]:
     """Reply unreadably to every answer that is an odd number."""
-    answer = int(request.messages[-1].plain().partition("Answer of the student: ")[2].split()[0])
+    prompt = request.messages[-1].plain()
+    answer = int(json.loads(prompt.partition("as one JSON string: ")[2].partition("\n")[0]))
     return {"text": "I would say so." if answer % 2 else '{"score": 1, "why": "equal"}'}
 
 

@@ -89,11 +89,10 @@ class OpenAIBackend(ScorerBackend):
         if request.stop:
             body["stop"] = list(request.stop)
         choice = (await self._endpoint.complete(self._body(body))).choices[0]
-        text = choice.message.content
-        if not (text or "").strip() and choice.finish_reason != "length":
-            text = choice.message.thought or text  # the server took the whole reply for reasoning
-        elif not (text or "").strip() and choice.message.thought:
-            text = None
+        text, thought = choice.message.content, choice.message.thought
+        if thought and not (text or "").strip():
+            # The server took the whole reply for reasoning, unless the reply was cut in it.
+            text = None if choice.finish_reason == "length" else thought
         if text is None:
             raise RefusedError(
                 f"{self._model} sent no text (finish reason {choice.finish_reason!r}). If the "

@@ -117,6 +117,7 @@ class HabitatSimulation(HouseSimulation):
             "met": [index for index, each in enumerate(met) if each and not before[index]],
             "conditions": len(met),
             "success": self.succeeded,
+            "swept": self.sweep.update(self.state),
         }
 
     def read(self, facts: Mapping[str, Any]) -> HouseState:

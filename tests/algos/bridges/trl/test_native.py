@@ -160,7 +160,8 @@ def test_thoughts_that_trl_kept_back_count() -> None:
     assert _reward(environment, completion) == pytest.approx(0.3 / 2 + 0.7 + 0.5)
     completion = _play_oracle(environment, 0)
     completion[-1]["content"] = "<answer>Overall Judgment: Answer 99 is better</answer>"
-    assert _reward(environment, completion) == 0.4  # wrong: 0.3 for format, 0.1 for call
+    # Wrong: 0.3 for the format, and -0.5 for evidence that precedes a wrong one of two verdicts.
+    assert _reward(environment, completion) == pytest.approx(0.3 - 0.5)
 
 
 def test_rollout_that_trl_cut_off_has_no_reward_and_the_next_starts_a_new_episode() -> None:

@@ -351,7 +351,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
         problems = ("one row is missing",)
 
     rows = Rows([clean()] * 12)
-    monkeypatch.setattr(coding, "open_data", lambda text: rows)
+    monkeypatch.setattr(coding, "open_data", lambda text, schema: rows)
     first = make_coding(data="textvqa:x", seed=4).unwrapped
     second = make_coding(data="textvqa:x", seed=4).unwrapped
     other = make_coding(data="textvqa:x", seed=5).unwrapped

@@ -22,6 +22,7 @@ from visenv.envs.embodied.world.render.apart import RenderProcess, render_proces
 from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 from visenv.errors import ServiceError
+from visenv.simulators import opengl
 
 pytestmark = pytest.mark.component("mujoco", "osmesa")
 
@@ -30,10 +31,20 @@ SIDE = 96
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    flag = SimpleNamespace(value=True)
+    """Return flags for CUDA and the backend, which only the choice of the child sees.
+
+    This process may have imported MuJoCo with its real backend.
+    """
+    flag = SimpleNamespace(value=True, backend="egl")
     torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: flag.value))
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr("visenv.simulators.opengl.choose_backend", lambda: "egl")
+
+    def draws_apart() -> bool:
+        with monkeypatch.context() as patch:
+            patch.setattr(opengl, "choose_backend", lambda: flag.backend)
+            return opengl.draws_apart()
+
+    monkeypatch.setattr("visenv.envs.embodied.world.render.renderer.draws_apart", draws_apart)
     yield flag
     render_process().close()
 
@@ -131,7 +142,7 @@ def test_child_is_not_used_without_cuda_or_with_another_backend(
         cuda.value = False
         HouseRenderer(state.house).frame(state, SIDE)
         cuda.value = True
-        patch.setattr("visenv.simulators.opengl.choose_backend", lambda: "osmesa")
+        cuda.backend = "osmesa"
         HouseRenderer(state.house).frame(state, SIDE)
 
 
