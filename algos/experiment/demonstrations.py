@@ -51,7 +51,11 @@ def find_demonstrations(
         RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`.
     """
     told = phase.demonstrations
-    found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
+    found = [
+        policy.encode(episode)
+        for file in told.files
+        for episode in read_episodes(file, required=True)
+    ]
     if told.episodes:
         found += _of_oracle(policy, recipe, phase)
     if told.samples_of:

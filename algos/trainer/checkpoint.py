@@ -238,10 +238,12 @@ def save_weights(policy: TrainablePolicy[Any], folder: Path) -> None:
 
 
 def copy_logs(logs: Sequence[Path], folder: Path) -> None:
-    """Copy files of metrics to a new folder, with their checksums."""
+    """Sync files of metrics, and copy them to a new folder, with their checksums."""
     folder.mkdir()
     for log in logs:
         if log.exists():
+            with disk_errors(log):
+                sync(log)
             with disk_errors(folder / log.name):
                 (folder / log.name).write_bytes(log.read_bytes())
     write_checksums(folder)

@@ -36,7 +36,7 @@ from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
 from .reference import ReferencePolicy
-from .resume import logs_of, prepare_folder
+from .resume import logs_of, prepare_folder, require_folder
 from .sync import WeightSync
 from .update import Updater
 
@@ -334,6 +334,8 @@ class TrainingLoop:
     def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
         """Save the episodes and the checkpoint if they are due; both are after the last step."""
         saving, last = self._config.saving, self.step == self._config.steps
+        if self._processes.first:
+            require_folder(self._folder)
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)
             if self._processes.first:
@@ -348,6 +350,8 @@ class TrainingLoop:
             self._save()
 
     def _save(self) -> Path:
+        if self._processes.first:
+            require_folder(self._folder)
         path = self._checkpoints.save(self.step, logs_of(self._folder))
         if self._reference is not None:
             self._reference.saved(self.step)

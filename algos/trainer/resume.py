@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
 from visenv.checksums import check_checksums
+from visenv.disk import disk_error
 from visenv.errors import RunError
 from visenv.policy import TrainablePolicy
 
@@ -13,6 +15,18 @@ from .checkpoint import LOGS
 from .config import TrainerConfig
 from .disk_space import check_space
 from .metrics_log import EVALUATIONS, METRICS, require_rows, restore_rows
+
+
+def require_folder(folder: Path) -> None:
+    """Check that the folder of a phase has not been moved or deleted since the phase started.
+
+    Code that writes creates missing folders, so the run would continue in a new, incomplete folder.
+
+    Raises:
+        DiskError: If the folder does not contain the metrics of the phase.
+    """
+    if not (folder / METRICS).exists():
+        raise disk_error(folder / METRICS, errno.ENOENT)
 
 
 def logs_of(folder: Path) -> list[Path]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from visenv.decoding.files import open_regular, read_lines
+from visenv.decoding.files import read_lines
 from visenv.decoding.json_text import read_json
 from visenv.disk import disk_errors, sync
 from visenv.errors import DataError, EpisodeError, FileRefusedError
@@ -19,9 +18,7 @@ from visenv.types import Episode, Image
 from .decode import BROKEN, ImageFolder, decode
 from .encode import episode_to_json
 from .fields import TIMES
-
-_PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
-"""The last chunk of every PNG file."""
+from .png_files import is_whole_png
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
@@ -75,7 +72,7 @@ def append_episode(path: str | Path, episode: Episode) -> None:
 
 
 def read_episodes(
-    path: str | Path, *, messages: bool = True, check_pixels: bool = True
+    path: str | Path, *, messages: bool = True, check_pixels: bool = True, required: bool = False
 ) -> Iterator[Episode]:
     """Read the episodes of a file, one at a time.
 
@@ -86,15 +83,21 @@ def read_episodes(
         check_pixels: Whether the pixels of each image are compared with the hash in the episode. If
             False, no image is opened: a changed file is not noticed, and a missing or broken file
             raises `ImageError` when its pixels or size are read.
+        required: Whether a file without episodes is an error.
 
     Raises:
         DataError: If a line is broken or violates an invariant, or with `check_pixels` if one of
-            its images is missing; the message contains the file and the line number.
+            its images is missing; the message contains the file and the line number. With
+            `required`, if the file is empty.
     """
+    count = 0
     for line in read_episode_lines(path, messages=messages, check_pixels=check_pixels):
         if line.episode is None:
             raise DataError(line.problem)
         yield line.episode
+        count += 1
+    if required and not count:
+        raise DataError(f"{path} contains no episodes: it is empty.")
 
 
 class EpisodeLine(NamedTuple):
@@ -185,21 +188,10 @@ def _all_images(episode: Episode) -> Iterator[Image]:
 
 def _write_image(path: Path, image: Image) -> None:
     check_no_link(path)
-    if _is_complete(path):
+    if is_whole_png(path):
         return
     with replacing(path) as partial:
         partial.write_bytes(image.png())
-
-
-def _is_complete(path: Path) -> bool:
-    """Return whether a PNG file exists and has its end, which a power cut can remove."""
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - len(_PNG_END)))
-            return file.read() == _PNG_END
-    except FileNotFoundError:
-        return False
 
 
 def _drop_messages(record: dict[str, Any]) -> None:

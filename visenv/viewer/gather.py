@@ -17,6 +17,7 @@ from visenv.decoding.files import MOST_LINE_BYTES, read_lines
 from visenv.decoding.json_text import read_json
 from visenv.episodes import read_episode_lines
 from visenv.episodes.decode import BROKEN
+from visenv.episodes.png_files import is_whole_png
 from visenv.errors import DataError
 from visenv.terminal import printable
 from visenv.types import Episode
@@ -112,12 +113,13 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
     Args:
         folder: The run's folder.
         page_folder: The folder of the page, to which the paths of images are relative.
-        problems: A text is appended for each file and each episode that cannot be read.
+        problems: A text is appended for each file, each episode and each image that cannot be read.
     """
     for saved_in, path in episode_files(folder).items():
         beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
         images = quote(os.fsencode(beside))  # a name may contain special characters
         of_file = Problems(problems, path)
+        checked: set[str] = set()
         try:
             for line in read_episode_lines(path, check_pixels=False):
                 if line.episode is None:
@@ -126,6 +128,7 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
                 try:
                     # Half a surrogate pair in a file name cannot be part of a link.
                     yield _saved(line.episode, images, printable(saved_in), line.number - 1)
+                    _check_images(line.episode, path.parent / "images", checked, of_file)
                 except _UNSHOWN as error:  # an image is missing, or a free value has another form
                     known = isinstance(error, DataError)
                     reason = str(error) if known else f"it cannot be shown: {error!r:.500}"
@@ -137,6 +140,20 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
 def _saved(episode: Episode, images: str, saved_in: str, line: int) -> SavedEpisode:
     record = episode_record(episode, images)
     return SavedEpisode(record, index_row(episode), searched_text(episode), saved_in, line)
+
+
+def _check_images(episode: Episode, folder: Path, checked: set[str], problems: Problems) -> None:
+    """Append a problem for each image of an episode that is damaged; check each image once."""
+    for image in (*episode.images, *episode.hidden_frames):
+        if image.sha256 in checked:
+            continue
+        checked.add(image.sha256)
+        path = folder / f"{image.sha256}.png"
+        try:
+            if not is_whole_png(path):
+                problems.add(f"{path} is damaged: it is not a complete PNG file.")
+        except OSError as error:
+            problems.add(f"{path} cannot be read: {error}")
 
 
 def _results(folder: Path, problems: list[str]) -> tuple[list[dict[str, Any]], dict[str, float]]:

@@ -96,7 +96,7 @@ def test_run_is_extended_by_more_steps(
     same = policy.weights() == straight.weights()
     assert same == (schedule == "constant")
     assert ("may differ" in said) == (schedule == "cosine")
-    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").open()]
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
 
 
