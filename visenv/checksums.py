@@ -1,11 +1,12 @@
-"""Writes the checksums of a folder of weights, and finds files that have changed since then.
+"""Writes the checksums of folders and of JSON files, and finds what has changed since then.
 
 ::
 
     checksums.json      {"config.json": "<SHA-256>", "model.safetensors": "<SHA-256>", …}
 
 A disk, a transfer or a power cut can change or truncate a file of weights. Libraries load many such
-files without an error, so a run would continue with other weights.
+files without an error, so a run would continue with other weights. A file of JSON contains the
+checksum of its other fields as ``sha256`` (`sealed`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from visenv.decoding.files import open_regular
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
@@ -22,6 +24,9 @@ from visenv.files import is_relative, write_text
 
 CHECKSUMS = "checksums.json"
 """The file of the checksums in a folder of weights."""
+
+SEAL = "sha256"
+"""The field with the checksum of the other fields of a JSON file."""
 
 _BLOCK = 2**20
 
@@ -33,6 +38,21 @@ def checksum(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON-like object with the checksum of its other fields as ``sha256``."""
+    fields = {name: value for name, value in content.items() if name != SEAL}
+    text = json.dumps(json.loads(json.dumps(fields)), sort_keys=True)
+    return {**fields, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def is_damaged(content: Mapping[str, Any]) -> bool:
+    """Return whether an object that `sealed` returned has changed since then.
+
+    An object without a checksum, which an earlier version wrote, counts as unchanged.
+    """
+    return SEAL in content and content[SEAL] != sealed(content)[SEAL]
 
 
 def files_below(folder: Path) -> list[str]:

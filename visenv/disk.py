@@ -20,6 +20,7 @@ _DISK_ERRORS = frozenset(
     for name in (
         *("ENOSPC", "EDQUOT", "EIO", "EROFS", "EFBIG", "ENODEV", "ENXIO", "ESTALE", "ENOLCK"),
         *("EMFILE", "ENFILE", "ENOENT", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENAMETOOLONG"),
+        *("EOPNOTSUPP", "ENOSYS"),
     )
     if hasattr(errno, name)
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,9 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from visenv.checksums import sealed
 from visenv.decoding.json_text import read_json_at
-from visenv.disk import sync
-from visenv.errors import RunError
+from visenv.disk import disk_errors, sync
+from visenv.errors import DiskError, RunError
 from visenv.files import write_text
 from visenv.terminal import rich_text
 
@@ -21,6 +23,11 @@ from ..trainer.distributed import is_first
 from ..trainer.lock import locked
 from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
 from .recipe import Recipe
+
+_NO_LINKS = (
+    "The runs of a sweep share phases by symbolic links, and the file system may have none: use a "
+    "folder on another one with --runs."
+)
 
 
 @contextmanager
@@ -63,7 +70,7 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     for path in [*shared.glob("model"), *(shared / name for name in phases)]:
         target = folder / path.name
         if not target.exists():
-            target.symlink_to(os.path.relpath(path, folder))
+            _link(target, os.path.relpath(path, folder))
     if (folder / "results.json").exists():
         return
     kept = read_json_at(shared / "results.json")
@@ -71,7 +78,17 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):
         kept[what] = {name: kept[what][name] for name in phases}
-    write_text(folder / "results.json", json.dumps(kept, indent=2) + "\n")
+    write_text(folder / "results.json", json.dumps(sealed(kept), indent=2) + "\n")
+
+
+def _link(path: Path, target: str) -> None:
+    try:
+        with disk_errors(path):
+            path.symlink_to(target)
+    except DiskError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        raise error.with_advice(_NO_LINKS) from error
 
 
 def check_folder(recipe: Recipe) -> list[str]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from rich.table import Table
 
+from visenv.checksums import is_damaged, sealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import write_episodes
-from visenv.errors import RunError
+from visenv.errors import DataError, RunError
 from visenv.files import output_folder, write_text
 from visenv.policy import Policy
 from visenv.rollout import MakeEnv
@@ -80,7 +81,9 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            kept: dict[str, Any] = read_json_at(path) if path.exists() else {}
+            kept: dict[str, Any] = dict(read_json_at(path)) if path.exists() else {}
+            if is_damaged(kept):
+                raise DataError("it is damaged: its fields differ from its checksum")
             self.scores: dict[str, Scores] = {
                 label: {
                     env: {way: HeldOutScore(**score) for way, score in ways.items()}
@@ -92,7 +95,10 @@ class Results:
             self.seconds: dict[str, float] = dict(kept.get("seconds", {}))
             self.sampling_seconds: dict[str, float] = dict(kept.get("sampling_seconds", {}))
         except WRONG_VALUES as error:
-            raise RunError(f"{path} holds no results of a run: {error}") from error
+            raise RunError(
+                f"{path} cannot be read: {error}. Restore it, or delete it to measure the scores "
+                "again."
+            ) from error
 
     def add(self, label: str, scores: Scores) -> None:
         """Save the scores of a label."""
@@ -166,7 +172,7 @@ class Results:
             "seconds": self.seconds,
             "sampling_seconds": self.sampling_seconds,
         }
-        write_text(self._path, json.dumps(kept, indent=2) + "\n")
+        write_text(self._path, json.dumps(sealed(kept), indent=2) + "\n")
 
 
 def _is_after(label: str, phase: str) -> bool:

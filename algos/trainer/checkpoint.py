@@ -16,7 +16,6 @@ resumed with another number of processes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -24,9 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from visenv.checksums import (
+    SEAL,
     checksums_of,
     files_below,
     first_problem,
+    is_damaged,
+    sealed,
     write_checksums,
 )
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
@@ -249,13 +251,6 @@ def copy_logs(logs: Sequence[Path], folder: Path) -> None:
     write_checksums(folder)
 
 
-def sealed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of `STATE` with a checksum of its other fields."""
-    content = {name: value for name, value in state.items() if name != "sha256"}
-    text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
-    return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-
-
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """Return the content of the file `STATE` of a checkpoint.
 
@@ -265,9 +260,9 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     """
     path = checkpoint / STATE
     state = dict(read_json_at(path))
-    if "sha256" not in state or "files" not in state:
+    if SEAL not in state or "files" not in state:
         raise DataError(f"{path} has no checksums: it is damaged, or an earlier version wrote it")
-    if state["sha256"] != sealed(state)["sha256"]:
+    if is_damaged(state):
         raise DataError(f"{path} is damaged: its fields differ from its checksum")
     return state
 

@@ -28,6 +28,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from visenv.checksums import is_damaged, sealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import append_episode, read_episode_lines
 from visenv.errors import RunError
@@ -175,7 +176,7 @@ class EpisodeJournal:
     def _write(self, path: Path, episode: Episode) -> None:
         if episode.status == "aborted":
             return
-        append_episode(output_folder(path.parent) / path.name, episode)
+        append_episode(output_folder(path.parent) / path.name, episode, checksum=True)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._sync(path)
 
@@ -185,7 +186,7 @@ class EpisodeJournal:
         path = self._decision(step)
         output_folder(path.parent)
         self._sync(self._episodes(step))
-        write_text(path, json.dumps(told))
+        write_text(path, json.dumps(sealed(told)))
 
     # ------------------------------------------------------------------ files
 
@@ -235,7 +236,9 @@ def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEnt
     if not path.exists():
         return JournalEntries(episodes, None)
     try:
-        told = read_json_at(path)
+        told = dict(read_json_at(path))
+        if is_damaged(told):
+            return JournalEntries(episodes, None)
         kept: list[Group] = [
             [episodes[number, member] for number, member in group] for group in told["groups"]
         ]

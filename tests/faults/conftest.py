@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +25,18 @@ def record_fault(request: pytest.FixtureRequest) -> Callable[[Outcome], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Append the table of this process to the file that the environment names."""
+    """Write the table to the file that the environment names; a worker sends its outcomes."""
     found = session.config.stash.get(OUTCOMES, [])
     path = os.environ.get("VISENV_FAULTS")
-    if found and path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(table(found) + "\n")
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["faults"] = [asdict(each) for each in found]
+    elif found and path:
+        Path(path).write_text(table(found), encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add the outcomes of a worker that has ended."""
+    found = getattr(node, "workeroutput", {}).get("faults", [])
+    outcomes = node.config.stash.setdefault(OUTCOMES, [])
+    outcomes.extend(Outcome(**each) for each in found)

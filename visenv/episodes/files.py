@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,9 @@ from .decode import BROKEN, ImageFolder, decode
 from .encode import episode_to_json
 from .fields import TIMES
 from .png_files import is_whole_png
+
+_CHECKSUM = re.compile(rb',"crc32":"[0-9a-f]{8}"\}')
+_CHECKSUM_LENGTH = 20
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
@@ -50,7 +55,7 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
             sync(each)
 
 
-def append_episode(path: str | Path, episode: Episode) -> None:
+def append_episode(path: str | Path, episode: Episode, *, checksum: bool = False) -> None:
     """Append an episode to a file, which is created if it does not exist.
 
     Images are written before the line that refers to them. A process that is killed while it writes
@@ -59,16 +64,20 @@ def append_episode(path: str | Path, episode: Episode) -> None:
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
         episode: The episode to add.
+        checksum: Whether the line ends with a field ``crc32``, the checksum of the text before it.
+            Reading compares it.
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
         DiskError: If the disk is full or fails.
     """
     path = Path(path)
-    line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
+    line = _line(episode).encode("utf-8", "surrogatepass")
+    if checksum:
+        line = line[:-1] + _checksum(line[:-1])
     save_images(path.parent / "images", _all_images(episode))
     with open_output(path, "ab", buffering=0) as file:
-        append(file, path, line)
+        append(file, path, line + b"\n")
 
 
 def read_episodes(
@@ -135,6 +144,7 @@ def read_episode_lines(
     images = ImageFolder(path.parent / "images", WeakValueDictionary(), check_pixels)
     for number, line in enumerate(_lines(path), start=1):
         try:
+            _check_line(line.rstrip())
             record = read_json(line.decode("utf-8", "surrogatepass"))
             if not messages:
                 _drop_messages(record)
@@ -179,6 +189,18 @@ def _line(episode: Episode) -> str:
     except TypeError as error:
         name = f"{episode.env_id} {episode.sample_id} (seed {episode.seed})"
         raise EpisodeError(f"The episode {name} cannot be written as JSON: {error}.") from error
+
+
+def _checksum(text: bytes) -> bytes:
+    """Return the end of a line with the checksum of the text before it."""
+    return b',"crc32":"%08x"}' % zlib.crc32(text)
+
+
+def _check_line(line: bytes) -> None:
+    """Raise `DataError` if a line ends with a checksum that differs from its text."""
+    text, end = line[:-_CHECKSUM_LENGTH], line[-_CHECKSUM_LENGTH:]
+    if _CHECKSUM.fullmatch(end) and end != _checksum(text):
+        raise DataError("its text differs from its checksum, so it is damaged")
 
 
 def _all_images(episode: Episode) -> Iterator[Image]:

@@ -144,8 +144,8 @@ class RunFolder:
         if not path.exists():
             if self.episodes_file.stat().st_size:
                 raise RunError(
-                    f"{self.episodes_file} contains the episodes of an earlier run; choose another "
-                    "folder with --out, or remove that file."
+                    f"{self.episodes_file} contains the episodes of an earlier run, whose settings "
+                    f"{path} are missing; choose another folder with --out, or remove that file."
                 )
             return []
         found = read_run(self.folder)

@@ -11,8 +11,8 @@ import pytest
 from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
-from visenv.algos.trainer.checkpoint import sealed
 from visenv.algos.trainer.journal import EpisodeJournal
+from visenv.checksums import sealed
 from visenv.errors import RunError, UnknownNameError
 
 CONFIG = TrainerConfig(

@@ -14,7 +14,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.experiment.results import Results
 from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
-from visenv.algos.trainer.checkpoint import sealed
+from visenv.checksums import sealed
 from visenv.errors import RunError
 
 pytestmark = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,10 +74,13 @@ def ext4(folder: Path, image: Path | None = None) -> Iterator[Path]:
         _unmount(mount)
 
 
+def remount(disk: Path, mode: str) -> None:
+    """Make a disk read-only (``"ro"``) or writable again (``"rw"``)."""
+    assert not _mount("-o", f"remount,{mode}", str(disk))
+
+
 def fill(disk: Path, left: int) -> Path:
     """Fill a disk except for some bytes, and return the file that fills it."""
-    import os
-
     found = os.statvfs(disk)
     path = disk / "filler"
     with path.open("wb") as file:

@@ -15,7 +15,8 @@ import torch
 from typing_extensions import override
 
 from tests.algos import toy
-from tests.faults.disk.small_disks import fill, memory_disk
+from tests.faults.disk.small_disks import fill, memory_disk, remount
+from tests.faults.outcomes import ENDED, SAME, Outcome
 from tests.faults.runs import config, results, train
 from visenv.algos.trainer import Callback, TrainerState
 from visenv.algos.trainer.disk_space import added_checkpoints, checkpoint_bytes
@@ -106,13 +107,17 @@ def test_tensors_on_a_full_disk_name_the_file(tmp_path: Path) -> None:
     ids=["one", "each"],
 )
 def test_run_on_a_full_disk_names_the_file_and_resumes(
-    tmp_path: Path, straight: Straight, pages: int | range
+    tmp_path: Path,
+    straight: Straight,
+    pages: int | range,
+    record_fault: Callable[[Outcome], None],
 ) -> None:
     with memory_disk(tmp_path / "disk", size="4m") as disk:
         failed = set()
         for left in [pages] if isinstance(pages, int) else pages:
             filler = fill(disk, left * 4096)
             folder = disk / f"run-{left}"
+            fault = Outcome("full disk", f"{4 * left} KB are free", SAME)
             try:
                 train(folder)
             except (DiskError, RunError) as error:
@@ -120,10 +125,12 @@ def test_run_on_a_full_disk_names_the_file_and_resumes(
                 assert str(disk) in said
                 failed.add(Path(said.split(" cannot be written", maxsplit=1)[0]).name)
                 assert "No space left" in said or "are free in the file system" in said
+                fault = fault.ended(ENDED)
             else:
                 assert left > 12
             filler.unlink()
             assert_resumes(folder, straight)
+            record_fault(fault)
             shutil.rmtree(folder)
         assert failed
 
@@ -134,8 +141,16 @@ def test_disk_without_inodes_is_explained(tmp_path: Path, straight: Straight) ->
             train(disk / "run")
         for path in disk.glob("run/episodes/*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        free = os.statvfs(disk).f_favail
-        assert free > 0
+        assert os.statvfs(disk).f_favail > 0
+
+
+def test_start_on_a_read_only_disk_names_the_folder(tmp_path: Path, straight: Straight) -> None:
+    with memory_disk(tmp_path / "disk", size="4m") as disk:
+        remount(disk, "ro")
+        with pytest.raises(DiskError, match=r"disk/run.* cannot be written: Read-only file system"):
+            train(disk / "run")
+        remount(disk, "rw")
+        assert_resumes(disk / "run", straight)
 
 
 # -------------------------------------------------------------------------------- injected faults
@@ -153,14 +168,24 @@ class At(Callback):
             self._work(state.folder)
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-@pytest.mark.parametrize("call", [40])
+@pytest.mark.parametrize(
+    ("number", "call"),
+    [
+        (errno.EIO, 40),
+        *(
+            pytest.param(number, call, marks=pytest.mark.soak)
+            for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+            for call in (1, 20, 39, 60)
+        ),
+    ],
+)
 def test_failed_sync_names_the_file_and_the_run_resumes(
     tmp_path: Path,
     straight: Straight,
     monkeypatch: pytest.MonkeyPatch,
     number: int,
     call: int,
+    record_fault: Callable[[Outcome], None],
 ) -> None:
     calls = 0
     original = os.fsync
@@ -178,6 +203,7 @@ def test_failed_sync_names_the_file_and_the_run_resumes(
         with pytest.raises(DiskError, match=rf"{folder}.* cannot be written: .*--resume"):
             train(folder)
     assert_resumes(folder, straight)
+    record_fault(Outcome(f"sync of a file, {errno.errorcode[number]}", f"call {call}", ENDED))
 
 
 def test_folder_that_vanishes_ends_the_run_with_its_name(tmp_path: Path) -> None:

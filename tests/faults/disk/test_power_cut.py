@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from typing_extensions import override
 
 from tests.faults.disk.small_disks import ext4, image_problem
+from tests.faults.outcomes import SAME, Outcome
 from tests.faults.runs import results, train
 from visenv.algos.trainer import Callback, TrainerState
 from visenv.files import write_text
@@ -50,7 +52,9 @@ class Cuts(Callback):
         self._cut(f"after checkpoint {state.step}")
 
 
-def test_run_continues_after_a_power_cut_at_any_moment(tmp_path: Path) -> None:
+def test_run_continues_after_a_power_cut_at_any_moment(
+    tmp_path: Path, record_fault: Callable[[Outcome], None]
+) -> None:
     straight = results(tmp_path / "straight", train(tmp_path / "straight"))
     (tmp_path / "disk").mkdir()
     (tmp_path / "cuts").mkdir()
@@ -72,6 +76,7 @@ def test_run_continues_after_a_power_cut_at_any_moment(tmp_path: Path) -> None:
                 assert steps == [*range(1, int(words[-1]) + 1)], image.stem
             policy = train(folder, resume=folder.exists())
             assert results(folder, policy) == straight, image.stem
+        record_fault(Outcome("ext4 disk", f"power cut {image.stem}", SAME))
 
 
 def test_file_is_on_the_disk_when_it_has_its_name(tmp_path: Path) -> None:

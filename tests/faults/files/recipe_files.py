@@ -18,7 +18,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from tests.algos.experiment.kill_points import load_packages
 from tests.algos.runs import metrics
 from tests.algos.trainer.kill_points import dying
 from tests.faults.files.damages import DAMAGES
-from tests.faults.outcomes import REFUSED, SAME, UNUSED, Outcome
+from tests.faults.files.reports import problems
+from tests.faults.outcomes import NOT_NOTICED, REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
 from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
 
@@ -45,6 +47,8 @@ WORDS = [
     "--evaluation.episodes", "1", "--evaluation.max-tokens", "8", "--evaluation.every", "1",
 ]  # fmt: skip
 """A recipe with a warm-up of two steps and three steps of RL; a checkpoint after each step."""
+
+PHASES = ("warm-up", "rl")
 
 KINDS = {
     "recipe.json": "recipe.json",
@@ -65,6 +69,16 @@ KINDS = {
 """Each kind of file of a run that was killed in the update of its third step of RL."""
 
 ONLY_READ_BY_PEOPLE = {"episodes of an evaluation", "file of TensorBoard"}
+
+FINISHED = {
+    "recipe.json": "recipe.json",
+    "results.json": "results.json",
+    "metrics.jsonl": "rl/metrics.jsonl",
+    "episodes of a step": "rl/episodes/step_000002.jsonl",
+    "image of a step": "rl/episodes/images/*.png",
+    "last weights": "rl/checkpoints/step_000003/policy/model.safetensors",
+}
+"""Some files of a finished run, which `visenv view` and the same command with ``--resume`` read."""
 
 
 def words(runs: Path, *more: str) -> list[str]:
@@ -114,22 +128,65 @@ def result_of(runs: Path) -> dict[str, Any]:
     """Return all results of a run that must not depend on an interruption."""
     job = runs / "job"
     scores = json.loads((job / "results.json").read_text())
+    newest = {phase: max((job / phase / "checkpoints").glob("step_*")) for phase in PHASES}
     weights = {
-        path.parent.name: path.read_bytes()
-        for path in job.glob("*/checkpoints/step_*/policy/*.safetensors")
+        phase: (path / "policy/model.safetensors").read_bytes() for phase, path in newest.items()
     }
     evaluations = [json.loads(line) for line in _lines(job / "rl" / "evaluations.jsonl")]
     return {
         "scores": scores["scores"],
         "steps": scores["steps"],
-        "weights": weights[max(weights)],
-        "metrics": [metrics(job / phase) for phase in ("warm-up", "rl")],
+        "weights": weights,
+        "metrics": [metrics(job / phase) for phase in PHASES],
         "evaluations": evaluations,
     }
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
+
+
+def view(runs: Path) -> tuple[int, str]:
+    """Write the report of a run by its command; return the exit status and its problems."""
+    job = runs / "job"
+    status = in_fork(lambda: cli.main(["view", str(job), "--no-open"]), runs / "log.txt")
+    said = (runs / "log.txt").read_text()
+    return status, said if status or "Traceback" in said else problems(job)
+
+
+def finished_outcomes(folder: Path, straight: Path, expected: dict[str, Any]) -> Iterator[Outcome]:
+    """Yield the outcome of each damage of each kind of file of a finished run.
+
+    Args:
+        folder: A folder for copies of the run.
+        straight: The folder of the run.
+        expected: Its result.
+    """
+    for kind, name in FINISHED.items():
+        for damage, apply in DAMAGES.items():
+            for command in ("view", "resume"):
+                runs, path = _damaged(folder, straight, name, apply)
+                fault = Outcome(f"{kind} of a finished run", f"{damage} ({command})", "")
+                if command == "resume":
+                    status, output = resume(runs)
+                    result, said = _judged(status, output, path, runs, expected)
+                    yield replace(fault, result=result, said=said)
+                    continue
+                status, said = view(runs)
+                result = SHOWN if str(path) in said else NOT_NOTICED
+                yield replace(fault, result="traceback" if "Traceback" in said else result)
+
+
+def _damaged(
+    folder: Path, source: Path, name: str, apply: Callable[[Path], None]
+) -> tuple[Path, Path]:
+    """Return a copy of the runs in which a file is damaged, and the path of the file."""
+    runs = folder / "copy"
+    shutil.rmtree(runs, ignore_errors=True)
+    shutil.copytree(source, runs)
+    path = max((runs / "job").glob(name))
+    apply(path)
+    return runs, path
 
 
 def outcomes(
@@ -145,16 +202,11 @@ def outcomes(
     """
     for kind in kinds:
         for damage, apply in DAMAGES.items():
-            runs = folder / "copy"
-            shutil.rmtree(runs, ignore_errors=True)
-            shutil.copytree(source, runs)
-            path = max((runs / "job").glob(KINDS[kind]))
-            if path.is_dir():
-                if damage != "deleted":
-                    continue
-                shutil.rmtree(path)
-            else:
-                apply(path)
+            is_folder = "." not in KINDS[kind]
+            if is_folder and damage != "deleted":
+                continue
+            how = shutil.rmtree if is_folder else apply
+            runs, path = _damaged(folder, source, KINDS[kind], how)
             status, output = resume(runs)
             result, said = _judged(status, output, path, runs, straight)
             if result == SAME and kind in ONLY_READ_BY_PEOPLE:
@@ -190,7 +242,10 @@ def main(folder: Path, kinds: list[str]) -> None:
     status, output = resume(shutil.copytree(folder / "interrupted", folder / "undamaged"))
     assert status == 0, output
     assert result_of(folder / "undamaged") == expected
-    for outcome in outcomes(folder, kinds, expected, folder / "interrupted"):
+    for outcome in chain(
+        outcomes(folder, kinds, expected, folder / "interrupted"),
+        finished_outcomes(folder, straight, expected),
+    ):
         print(json.dumps(asdict(outcome)), flush=True)
 
 

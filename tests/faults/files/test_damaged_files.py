@@ -114,6 +114,7 @@ def outcome_of(
 FEW = [
     ("state of a checkpoint", "half of the file", REFUSED),
     ("weights of a checkpoint", "one bit", REFUSED),
+    ("state of a checkpoint", "another digit", REFUSED),
     ("optimizer of a checkpoint", "one bit", REFUSED),
     ("optimizer of a checkpoint", "deleted", REFUSED),
     ("weights of the reference", "one bit", REFUSED),
@@ -123,6 +124,8 @@ FEW = [
     ("evaluations.jsonl", "half of the file", SAME),
     ("settings of the journal", "empty", REFUSED),
     ("selection of the journal", "empty", SAME),
+    ("selection of the journal", "another digit", SAME),
+    ("episodes of the journal", "another digit", SAME),
     ("image of the journal", "empty", SAME),
 ]
 
@@ -167,6 +170,18 @@ def test_restored_metrics_are_reported_with_the_first_step(
     assert (
         "metrics.jsonl had no row, or a damaged one, of 1 of 3 steps (the first is step 2)" in said
     )
+
+
+def test_changed_digit_of_the_results_of_a_recipe_is_an_error(tmp_path: Path) -> None:
+    from visenv.algos.experiment.results import Results
+    from visenv.errors import RunError
+
+    path = tmp_path / "results.json"
+    Results(path).finish("rl", 7, 1.5)
+    assert Results(path).steps == {"rl": 7}
+    path.write_text(path.read_text().replace('"rl": 7', '"rl": 8'))
+    with pytest.raises(RunError, match=r"results\.json cannot be read: it is damaged: its fields"):
+        Results(path)
 
 
 def test_gap_in_the_metrics_of_a_checkpoint_is_an_error(runs: Runs, tmp_path: Path) -> None:

@@ -1,92 +1,133 @@
-"""Tests damaged files of finished runs: with view, rescore, and the same command again."""
+"""Tests damaged files of a finished rollout: with view, rescore, and the same command again."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.faults.files.damages import DAMAGES
+from tests.faults.files.reports import problems
+from tests.faults.outcomes import GOOD, REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
 
 KINDS = {
-    "settings of a rollout": "run.json",
-    "episodes of a rollout": "episodes.jsonl",
-    "image of a rollout": "images/*.png",
+    "run.json": "run.json",
+    "episodes.jsonl": "episodes.jsonl",
+    "image of an episode": "images/*.png",
 }
 """Each kind of file of a finished rollout."""
 
 COMMANDS = ("view", "rescore", "rollout")
 
-ROLLOUT = ["rollout", "ArmIF-v0", "--groups", "2"]
-IMAGES = ["rollout", "ZoomVQA-v0", "--option", "preset=tiny", "--groups", "2"]
+ROLLOUT = ("rollout", "ZoomVQA-v0", "--option", "preset=tiny", "--groups", "2", "--out")
+
+NOT_READ = {
+    ("view", "run.json", "deleted"),  # nothing says that there was such a file
+    *(("rescore", "run.json", damage) for damage in DAMAGES),
+    *(("rollout", "image of an episode", damage) for damage in DAMAGES),  # the run has ended
+    ("rollout", "episodes.jsonl", "one bit"),  # in a message, which a finished run does not read
+}
+"""Commands that do not read a file, with its kind and its damage."""
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rollout") / "run"
-    assert cli.main([*IMAGES, "--out", str(folder)]) == 0
+    assert cli.main([*ROLLOUT, str(folder)]) == 0
     return folder
 
 
-def run(command: str, folder: Path) -> int:
-    """Run a command on the folder of a rollout, and return the exit status."""
+def call(command: str, folder: Path) -> int:
+    """Call a command with the folder of a rollout, and return the exit status."""
     if command == "view":
         return cli.main(["view", str(folder), "--no-open"])
     if command == "rescore":
         return cli.main(["rescore", str(folder / "episodes.jsonl")])
-    return cli.main([*IMAGES, "--out", str(folder)])
+    return cli.main([*ROLLOUT, str(folder)])
 
 
-def said_of(
-    command: str, kind: str, damage: str, source: Path, folder: Path, capsys: object
-) -> tuple[int, str, Path]:
-    """Damage a file of a copy, run a command, and return its status, its output and the file."""
-    shutil.copytree(source, folder)
-    path = max(folder.glob(KINDS[kind]))
-    DAMAGES[damage](path)
-    capsys.readouterr()  # type: ignore[attr-defined]
-    status = run(command, folder)
-    output = capsys.readouterr()  # type: ignore[attr-defined]
-    return status, output.out + output.err, path
+def rewards(folder: Path) -> dict[tuple[int, int], float]:
+    """Return the rewards of the episodes of a folder, by group and member."""
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    return {(each["group"], each["member"]): each["reward"] for each in map(json.loads, lines)}
 
 
-def problems_of(folder: Path) -> str:
-    """Return the problems that the report of a folder lists."""
-    return (folder / "report.html").read_text()
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_names_a_damaged_file_of_a_finished_rollout(
+def outcome_of(
     command: str,
     kind: str,
     damage: str,
+    source: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Outcome:
+    """Damage a file of a copy of a rollout, call a command, and return what happened."""
+    shutil.copytree(source, folder)
+    path = max(folder.glob(KINDS[kind]))
+    DAMAGES[damage](path)
+    damaged = path.read_bytes() if path.exists() else None
+    capsys.readouterr()
+    status = call(command, folder)
+    said = "".join(capsys.readouterr())
+    fault = Outcome(f"{kind} of a finished rollout", f"{damage} ({command})", "", said[-300:])
+    if "Traceback" in said:
+        return fault.ended("traceback")
+    if status:
+        names = (str(path), f"{folder.name} holds no")
+        return fault.ended(REFUSED if any(name in said for name in names) else "file not named")
+    if command == "view" and str(path) in problems(folder):
+        return fault.ended(SHOWN)
+    if command == "rollout" and rewards(folder) != rewards(source):
+        return fault.ended("other result")
+    if command == "rescore" and "equal: 2" not in said:
+        return fault.ended("other result")
+    still = path.read_bytes() if path.exists() else None
+    return fault.ended(UNUSED if still == damaged else SAME)
+
+
+FEW = [
+    ("view", "run.json", "half of the file", SHOWN),
+    ("view", "episodes.jsonl", "half of the file", SHOWN),
+    ("view", "episodes.jsonl", "empty", REFUSED),
+    ("view", "image of an episode", "one bit", SHOWN),
+    ("view", "image of an episode", "empty", SHOWN),
+    ("rescore", "episodes.jsonl", "empty", REFUSED),
+    ("rescore", "image of an episode", "one bit", REFUSED),
+    ("rollout", "run.json", "deleted", REFUSED),
+    ("rollout", "episodes.jsonl", "half of the file", SAME),
+]
+
+
+@pytest.mark.parametrize(("command", "kind", "damage", "result"), FEW)
+def test_damaged_file_of_a_finished_rollout_is_named_or_written_again(
+    command: str,
+    kind: str,
+    damage: str,
+    result: str,
     finished: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, said, path = said_of(command, kind, damage, finished, tmp_path / "run", capsys)
-    assert "Traceback" not in said
-    if status:
-        assert path.name in said or path.parent.name in said
-        return
-    if command == "view":
-        # A report shows what can be read, and lists the rest.
-        page = problems_of(tmp_path / "run")
-        assert path.name in page or damage in ("one bit", "deleted", "empty")
-    elif command == "rescore":
-        assert kind == "settings of a rollout" or "equal: 2" not in said or damage == "one bit"
-    else:
-        before = {
-            (each["group"], each["member"]): each["reward"]
-            for each in map(json.loads, (finished / "episodes.jsonl").open())
-        }
-        after = {
-            (each["group"], each["member"]): each["reward"]
-            for each in map(json.loads, (tmp_path / "run/episodes.jsonl").open())
-        }
-        assert after == before
+    outcome = outcome_of(command, kind, damage, finished, tmp_path / "run", capsys)
+    assert outcome.result == result, outcome
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_damaged_file_of_a_finished_rollout_is_used_silently(
+    kind: str,
+    finished: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    record_fault: Callable[[Outcome], None],
+) -> None:
+    for command in COMMANDS:
+        for damage in DAMAGES:
+            folder = tmp_path / f"{command} {damage}"
+            outcome = outcome_of(command, kind, damage, finished, folder, capsys)
+            record_fault(outcome)
+            assert outcome.result in GOOD, outcome
+            assert (outcome.result == UNUSED) == ((command, kind, damage) in NOT_READ), outcome

@@ -13,7 +13,7 @@ from typing_extensions import override
 from tests.faults.runs import results, train
 from tests.programs import run_python
 from visenv.algos.trainer import Callback, TrainerState
-from visenv.algos.trainer.checkpoint import sealed
+from visenv.checksums import sealed
 from visenv.errors import RunError
 
 pytestmark = pytest.mark.component("torch")
