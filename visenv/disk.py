@@ -138,11 +138,11 @@ def _number(error: Exception) -> int:
 
 def _is_about(error: Exception, path: Path) -> bool:
     """Return whether an error is about a path, a file in it, or its temporary file."""
-    name = getattr(error, "filename", None)
-    if not isinstance(name, str | bytes | os.PathLike):
-        return True
-    named = Path(os.fsdecode(name))
-    return named == path or named.parent == path.parent or path in named.parents
+    given = (getattr(error, name, None) for name in ("filename", "filename2"))
+    named = [Path(os.fsdecode(each)) for each in given if isinstance(each, str | bytes | Path)]
+    return not named or any(
+        each == path or each.parent == path.parent or path in each.parents for each in named
+    )
 
 
 def _existing(path: Path) -> Path:

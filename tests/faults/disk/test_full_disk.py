@@ -238,6 +238,22 @@ def test_file_system_without_locks_is_named(
         pass
 
 
+def test_file_system_without_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from visenv.algos.experiment.folder import link_shared
+
+    def failing(path: Path, target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", target, None, str(path))
+
+    shared = tmp_path / "shared"
+    (shared / "warm-up").mkdir(parents=True)
+    monkeypatch.setattr(Path, "symlink_to", failing)
+    said = r"run/warm-up cannot be written: Operation not permitted.* symbolic links.* --runs"
+    with pytest.raises(DiskError, match=said):
+        link_shared(shared, tmp_path / "run", ["warm-up"])
+
+
 # -------------------------------------------------------------------------------- space, trackers
 
 

@@ -23,7 +23,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch._dynamo  # otherwise the first optimizer step loads it in every fork
 
 from tests.algos.experiment.kill_points import load_packages
@@ -34,6 +33,7 @@ from tests.faults.files.reports import problems
 from tests.faults.outcomes import NOT_NOTICED, REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
 from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
+from visenv.algos.trainer.update import Updater
 
 WORDS = [
     "--name", "job", "--no-controls", "--model.options.threads", "1",
@@ -110,7 +110,7 @@ def interrupted(runs: Path) -> int:
     """Start a run that is killed in the update of its third step of RL."""
 
     def work() -> None:
-        dying(torch.optim.AdamW, "step", 2 + 3)()
+        dying(Updater, "update", 2 + 3)()
         start(runs)
 
     runs.mkdir()

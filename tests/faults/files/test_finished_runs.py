@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.faults.files.damages import DAMAGES
 from tests.faults.files.reports import problems
 from tests.faults.outcomes import GOOD, REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
+from visenv.episodes import read_episodes
 
 KINDS = {
     "run.json": "run.json",
@@ -52,8 +52,8 @@ def call(command: str, folder: Path) -> int:
 
 def rewards(folder: Path) -> dict[tuple[int, int], float]:
     """Return the rewards of the episodes of a folder, by group and member."""
-    lines = (folder / "episodes.jsonl").read_text().splitlines()
-    return {(each["group"], each["member"]): each["reward"] for each in map(json.loads, lines)}
+    episodes = read_episodes(folder / "episodes.jsonl", messages=False)
+    return {(each.group, each.member): each.reward for each in episodes}
 
 
 def outcome_of(
