@@ -19,7 +19,7 @@ from typing import Any
 
 from visenv.decoding.files import open_regular
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
-from visenv.errors import RunError
+from visenv.errors import DataError, RunError
 from visenv.files import is_relative, write_text
 
 CHECKSUMS = "checksums.json"
@@ -45,6 +45,17 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in content.items() if name != SEAL}
     text = json.dumps(json.loads(json.dumps(fields)), sort_keys=True)
     return {**fields, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def unsealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an object that `sealed` returned, without the checksum.
+
+    Raises:
+        DataError: If the fields have changed since then.
+    """
+    if is_damaged(content):
+        raise DataError("it is damaged: its fields differ from its checksum")
+    return {name: value for name, value in content.items() if name != SEAL}
 
 
 def is_damaged(content: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.errors import RunError
 from visenv.files import write_text
@@ -21,7 +22,7 @@ RECIPE_FILE = "recipe.json"
 
 def write_recipe(recipe: Recipe) -> None:
     """Write the settings of a run to its folder."""
-    write_text(recipe.folder / RECIPE_FILE, json.dumps(_settings(recipe), indent=2) + "\n")
+    write_text(recipe.folder / RECIPE_FILE, json.dumps(sealed(_settings(recipe)), indent=2) + "\n")
 
 
 def changes_of(recipe: Recipe) -> list[str]:
@@ -127,7 +128,7 @@ def _saved_settings(recipe: Recipe) -> dict[str, Any]:
     if not path.exists():
         raise RunError(f"There is no run {recipe.folder} to resume.")
     try:
-        saved = with_new_names(read_json_at(path))
+        saved = with_new_names(unsealed(dict(read_json_at(path))))
         if not all(isinstance(phase["steps"], int) for phase in saved["phases"].values()):
             raise TypeError("a phase has no steps")
     except WRONG_VALUES as error:

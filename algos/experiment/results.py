@@ -10,10 +10,10 @@ from typing import Any
 
 from rich.table import Table
 
-from visenv.checksums import is_damaged, sealed
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import write_episodes
-from visenv.errors import DataError, RunError
+from visenv.errors import RunError
 from visenv.files import output_folder, write_text
 from visenv.policy import Policy
 from visenv.rollout import MakeEnv
@@ -81,9 +81,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            kept: dict[str, Any] = dict(read_json_at(path)) if path.exists() else {}
-            if is_damaged(kept):
-                raise DataError("it is damaged: its fields differ from its checksum")
+            kept = unsealed(dict(read_json_at(path))) if path.exists() else {}
             self.scores: dict[str, Scores] = {
                 label: {
                     env: {way: HeldOutScore(**score) for way, score in ways.items()}

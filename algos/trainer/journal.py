@@ -28,7 +28,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from visenv.checksums import is_damaged, sealed
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import append_episode, read_episode_lines
 from visenv.errors import RunError
@@ -104,7 +104,7 @@ class EpisodeJournal:
     def _claim(self, run: Mapping[str, Any]) -> None:
         path = self._folder / "run.json"
         if not path.exists():
-            write_text(output_folder(self._folder) / "run.json", json.dumps(run, indent=2))
+            write_text(output_folder(self._folder) / "run.json", json.dumps(sealed(run), indent=2))
             return
         changes = compare(_settings(path), run, CHECKPOINT_SETTINGS)
         if changes.refused:
@@ -114,7 +114,7 @@ class EpisodeJournal:
                 "name to start a new run."
             )
         if changes.allowed:
-            write_text(path, json.dumps(run, indent=2))
+            write_text(path, json.dumps(sealed(run), indent=2))
 
     def read(self, step: int) -> JournalEntries:
         """Return the episodes of a step from all processes, and the groups that it keeps.
@@ -223,7 +223,7 @@ def _read(path: Path) -> dict[tuple[int, int], Episode]:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        return with_new_names(read_json_at(path))
+        return with_new_names(unsealed(dict(read_json_at(path))))
     except WRONG_VALUES as error:
         raise RunError(
             f"{path} is not the record of a run: {error}. Delete the folder {path.parent} to play "
@@ -236,9 +236,7 @@ def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEnt
     if not path.exists():
         return JournalEntries(episodes, None)
     try:
-        told = dict(read_json_at(path))
-        if is_damaged(told):
-            return JournalEntries(episodes, None)
+        told = unsealed(dict(read_json_at(path)))
         kept: list[Group] = [
             [episodes[number, member] for number, member in group] for group in told["groups"]
         ]

@@ -79,7 +79,7 @@ def read_metrics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def restore_rows(path: Path, copy: Path | None, step: int) -> str:
     """Restore the rows of a file of metrics that a checkpoint contains, if they differ.
 
-    Lines that cannot be read, and rows of steps after the checkpoint, are then removed.
+    Lines that cannot be read, and all rows that are not in the copy, are then removed.
 
     Args:
         path: The file.
@@ -100,7 +100,8 @@ def restore_rows(path: Path, copy: Path | None, step: int) -> str:
     lost = [number for number, line in saved.items() if found.get(number) != line]
     if not lost and not is_damaged:
         return ""
-    kept = {number: line for number, line in found.items() if number <= step} | saved
+    # The number of a row can be what is damaged, so no row is kept that the copy does not have.
+    kept = saved if lost else {number: line for number, line in found.items() if number <= step}
     write_text(path, "".join(kept[number] for number in sorted(kept)))
     if not lost:
         return ""

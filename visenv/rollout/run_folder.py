@@ -22,6 +22,7 @@ from typing import IO, Any, Self
 
 from filelock import lock_descriptor
 
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
 from visenv.disk import disk_errors
@@ -132,7 +133,7 @@ class RunFolder:
             **self._details,
             "sessions": [*sessions, provenance()],
         }
-        write_text(self.folder / RUN_FILE, json.dumps(record, indent=2) + "\n")
+        write_text(self.folder / RUN_FILE, json.dumps(sealed(record), indent=2) + "\n")
 
     def _sessions(self) -> list[Any]:
         """Compare the settings, and return the provenance of each earlier process of the run.
@@ -186,7 +187,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_FILE
     try:
-        found = read_json_file(read_regular(path))
+        found = unsealed(dict(read_json_file(read_regular(path))))
         if found["format"] != FORMAT:
             raise RunError(
                 f"{path} has the format {found['format']!r}; this version reads {FORMAT}."

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.checksums import is_damaged
+from visenv.checksums import SEAL, is_damaged
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
@@ -62,9 +62,11 @@ def read_file(path: Path, problems: list[str]) -> Any:
     except (DataError, OSError) as error:
         problems.append(f"{path} cannot be read: {error}")
         return None
-    if isinstance(found, dict) and is_damaged(found):
+    if not isinstance(found, dict):
+        return found
+    if is_damaged(found):
         problems.append(f"{path} is damaged: its fields differ from its checksum")
-    return found
+    return {name: value for name, value in found.items() if name != SEAL}
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Any]:

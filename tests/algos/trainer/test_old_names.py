@@ -12,7 +12,7 @@ from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.algos.trainer.journal import EpisodeJournal
-from visenv.checksums import sealed
+from visenv.checksums import sealed, unsealed
 from visenv.errors import RunError, UnknownNameError
 
 CONFIG = TrainerConfig(
@@ -76,7 +76,7 @@ def test_run_folder_with_old_names_is_resumed(recipe_file: Path, tmp_path: Path)
     recipe = replace(read_recipe(recipe_file), runs=tmp_path, resume=True)
     with claimed(replace(recipe, resume=False)) as folder:
         path = folder / "recipe.json"
-        text = path.read_text(encoding="utf-8")
+        text = json.dumps(unsealed(json.loads(path.read_text(encoding="utf-8"))))
         for new, old in (("optimization", "optimisation"), ("prompts_per_step", "groups")):
             assert f'"{new}"' in text
             text = text.replace(f'"{new}"', f'"{old}"')

@@ -23,8 +23,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import torch._dynamo  # otherwise the first optimizer step loads it in every fork
-
 from tests.algos.experiment.kill_points import load_packages
 from tests.algos.runs import metrics
 from tests.algos.trainer.kill_points import dying

@@ -122,6 +122,7 @@ FEW = [
     ("metrics.jsonl", "deleted", SAME),
     ("metrics.jsonl", "one bit", SAME),
     ("evaluations.jsonl", "half of the file", SAME),
+    ("evaluations.jsonl", "another digit", SAME),
     ("settings of the journal", "empty", REFUSED),
     ("selection of the journal", "empty", SAME),
     ("selection of the journal", "another digit", SAME),
