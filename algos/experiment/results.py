@@ -94,8 +94,8 @@ class Results:
             self.sampling_seconds: dict[str, float] = dict(kept.get("sampling_seconds", {}))
         except WRONG_VALUES as error:
             raise RunError(
-                f"{path} cannot be read: {error}. Restore it, or delete it to measure the scores "
-                "again."
+                f"{path} holds no results of a run: {error}. Restore it, or delete it to measure the "
+                "scores again."
             ) from error
 
     def add(self, label: str, scores: Scores) -> None:

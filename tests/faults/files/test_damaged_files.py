@@ -181,7 +181,7 @@ def test_changed_digit_of_the_results_of_a_recipe_is_an_error(tmp_path: Path) ->
     Results(path).finish("rl", 7, 1.5)
     assert Results(path).steps == {"rl": 7}
     path.write_text(path.read_text().replace('"rl": 7', '"rl": 8'))
-    with pytest.raises(RunError, match=r"results\.json cannot be read: it is damaged: its fields"):
+    with pytest.raises(RunError, match=r"results\.json holds no results of a run: it is damaged"):
         Results(path)
 
 
