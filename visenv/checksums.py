@@ -47,12 +47,14 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, SEAL: hashlib.sha256(text.encode()).hexdigest()}
 
 
-def unsealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def unsealed(content: object) -> dict[str, Any]:
     """Return the fields of an object that `sealed` returned, without the checksum.
 
     Raises:
-        DataError: If the fields have changed since then.
+        DataError: If the fields have changed since then, or the value is no object.
     """
+    if not isinstance(content, Mapping):
+        raise DataError(f"it must contain an object, got {type(content).__name__}")
     if is_damaged(content):
         raise DataError("it is damaged: its fields differ from its checksum")
     return {name: value for name, value in content.items() if name != SEAL}
@@ -102,7 +104,7 @@ def check_checksums(
     if not path.exists() and not required:
         return
     try:
-        found = dict(read_json_at(path))
+        found = unsealed(read_json_at(path))
         expected = found if names is None else {name: found[name] for name in names}
     except WRONG_VALUES as error:
         raise RunError(f"{path} does not contain checksums: {error}") from error

@@ -128,7 +128,7 @@ def _saved_settings(recipe: Recipe) -> dict[str, Any]:
     if not path.exists():
         raise RunError(f"There is no run {recipe.folder} to resume.")
     try:
-        saved = with_new_names(unsealed(dict(read_json_at(path))))
+        saved = with_new_names(unsealed(read_json_at(path)))
         if not all(isinstance(phase["steps"], int) for phase in saved["phases"].values()):
             raise TypeError("a phase has no steps")
     except WRONG_VALUES as error:

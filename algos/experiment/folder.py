@@ -73,7 +73,7 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
             _link(target, os.path.relpath(path, folder))
     if (folder / "results.json").exists():
         return
-    kept = unsealed(dict(read_json_at(shared / "results.json")))
+    kept = unsealed(read_json_at(shared / "results.json"))
     labels = {"before training", *(f"after {name}" for name in phases)}
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):

@@ -81,7 +81,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            kept = unsealed(dict(read_json_at(path))) if path.exists() else {}
+            kept = unsealed(read_json_at(path)) if path.exists() else {}
             self.scores: dict[str, Scores] = {
                 label: {
                     env: {way: HeldOutScore(**score) for way, score in ways.items()}
@@ -94,8 +94,8 @@ class Results:
             self.sampling_seconds: dict[str, float] = dict(kept.get("sampling_seconds", {}))
         except WRONG_VALUES as error:
             raise RunError(
-                f"{path} holds no results of a run: {error}. Restore it, or delete it to measure the "
-                "scores again."
+                f"{path} holds no results of a run: {error}. Restore it, or delete it to measure "
+                "the scores again."
             ) from error
 
     def add(self, label: str, scores: Scores) -> None:

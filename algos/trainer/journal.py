@@ -223,7 +223,7 @@ def _read(path: Path) -> dict[tuple[int, int], Episode]:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        return with_new_names(unsealed(dict(read_json_at(path))))
+        return with_new_names(unsealed(read_json_at(path)))
     except WRONG_VALUES as error:
         raise RunError(
             f"{path} is not the record of a run: {error}. Delete the folder {path.parent} to play "
@@ -236,7 +236,7 @@ def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEnt
     if not path.exists():
         return JournalEntries(episodes, None)
     try:
-        told = unsealed(dict(read_json_at(path)))
+        told = unsealed(read_json_at(path))
         kept: list[Group] = [
             [episodes[number, member] for number, member in group] for group in told["groups"]
         ]

@@ -187,7 +187,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_FILE
     try:
-        found = unsealed(dict(read_json_file(read_regular(path))))
+        found = unsealed(read_json_file(read_regular(path)))
         if found["format"] != FORMAT:
             raise RunError(
                 f"{path} has the format {found['format']!r}; this version reads {FORMAT}."
