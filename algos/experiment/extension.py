@@ -13,7 +13,7 @@ from visenv.errors import RunError
 from visenv.files import write_text
 from visenv.old_names import with_new_names
 
-from ..trainer.changes import RECIPE_SETTINGS, compare, differences
+from ..trainer.changes import RECIPE_SETTINGS, Difference, compare, differences
 from .recipe import Recipe
 from .results import Results
 
@@ -42,6 +42,18 @@ def changes_of(recipe: Recipe) -> list[str]:
     return changes.allowed
 
 
+def check_same_steps(recipe: Recipe) -> None:
+    """Check that no phase of a run, whose phases other runs use, has another number of steps.
+
+    Raises:
+        RunError: If a phase has.
+    """
+    changed = _changed_steps(recipe)
+    if changed:
+        said = "; ".join(map(str, changed.values()))
+        raise RunError(f"{recipe.folder} belongs to several runs, so it cannot change: {said}.")
+
+
 def apply_changes(recipe: Recipe) -> None:
     """Save the new settings of a run, and let its longer phases continue.
 
@@ -51,12 +63,7 @@ def apply_changes(recipe: Recipe) -> None:
         RunError: If another phase has used the weights of a phase that is now longer, or a phase
             has taken more steps than it now has.
     """
-    found = differences(_saved_settings(recipe), _settings(recipe))
-    other_steps = {
-        each.path[1]
-        for each in found
-        if len(each.path) == 3 and (each.path[0], each.path[2]) == ("phases", "steps")
-    }
+    other_steps = _changed_steps(recipe).keys()
     results = Results(recipe.folder / "results.json")
     for name in other_steps & results.steps.keys():
         _check_steps(recipe, name, results.steps[name])
@@ -72,6 +79,15 @@ def is_longer(recipe: Recipe) -> bool:
     """Return whether a phase of the recipe has more steps than in the run that it continues."""
     saved = _saved_settings(recipe)["phases"]
     return any(phase.steps > saved[name]["steps"] for name, phase in recipe.phases.items())
+
+
+def _changed_steps(recipe: Recipe) -> dict[str, Difference]:
+    """Return the phases that have another number of steps than in the run, by name."""
+    return {
+        each.path[1]: each
+        for each in differences(_saved_settings(recipe), _settings(recipe))
+        if len(each.path) == 3 and (each.path[0], each.path[2]) == ("phases", "steps")
+    }
 
 
 def _check_steps(recipe: Recipe, name: str, taken: int) -> None:
