@@ -134,3 +134,13 @@ def test_no_damaged_file_of_a_finished_rollout_is_used_silently(
             is_unnoticed = (command, kind, damage) == ("view", "run.json", "deleted")
             assert (outcome.result == NOT_NOTICED) == is_unnoticed, outcome
             assert (outcome.result == UNUSED) == ((command, kind, damage) in NOT_READ), outcome
+
+
+def test_report_lists_a_finished_phase_without_all_of_its_metrics(tmp_path: Path) -> None:
+    from visenv.viewer import write_report
+
+    (tmp_path / "rl").mkdir()
+    (tmp_path / "rl/metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n{"step": 3, "rew')
+    (tmp_path / "results.json").write_text('{"steps": {"rl": 3, "warm-up": true}}')
+    write_report(tmp_path)
+    assert "rl/metrics.jsonl has no metrics of 2 of 3 steps" in problems(tmp_path)
