@@ -29,6 +29,12 @@ _DISK_ERRORS = frozenset(
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The numbers of the errors of a full disk."""
 
+_TORCH_ERROR = re.compile(r"iostream error|unexpected pos|PytorchStreamWriter failed")
+"""A part of the message of `torch.save` if a write failed, which contains no number."""
+
+_NEARLY_FULL = 2**20
+"""Free bytes of a disk that was probably full when a write failed."""
+
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 """The number of a system error in a message of safetensors or tokenizers."""
 
@@ -47,7 +53,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        number = _number(error)
+        number = _number(error, path)
         if number not in _DISK_ERRORS or isinstance(error, DiskError):
             raise
         if not _is_about(error, path):
@@ -128,10 +134,13 @@ def sync_parents(path: Path, root: Path) -> None:
             return
 
 
-def _number(error: Exception) -> int:
+def _number(error: Exception, path: Path) -> int:
     """Return the number of the system error that an exception reports, or 0."""
     if isinstance(error, OSError):
         return error.errno or 0
+    if _TORCH_ERROR.search(str(error)):
+        free = free_bytes(path)
+        return errno.EIO if free is None or free > _NEARLY_FULL else errno.ENOSPC
     found = _RUST_ERROR.search(str(error))
     return int(found[1]) if found else 0
 

@@ -235,7 +235,8 @@ def step_of(checkpoint: Path) -> int:
 
 def save_weights(policy: TrainablePolicy[Any], folder: Path) -> None:
     """Save a policy to an empty folder, with checksums of its files."""
-    policy.save(folder)
+    with disk_errors(folder):
+        policy.save(folder)
     write_checksums(folder)
 
 

@@ -14,7 +14,7 @@ import torch
 
 from visenv.algorithm import Algorithm
 from visenv.episodes import write_episodes
-from visenv.errors import DiskError, DivergedError, EpisodeError, RunError
+from visenv.errors import DivergedError, EpisodeError, RunError
 from visenv.files import output_folder
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.types import Group
@@ -24,7 +24,6 @@ from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
-from .disk_space import advised
 from .distributed import DistributedContext
 from .divergence import DivergenceCheck
 from .episode_sources import EpisodeSource, OfflineSource, Shard, random_stream, trainable_groups
@@ -188,16 +187,9 @@ class TrainingLoop:
             SamplerError: If the sampler has weights that differ from the trainer's; the step is
                 saved.
             EpisodeError: If a reward is not finite; the step is saved.
-            DiskError: If a file cannot be written. The message names the file and, if the disk is
-                full, the size of a checkpoint.
+            DiskError: If a file cannot be written.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
-        try:
-            self._run()
-        except DiskError as error:
-            raise advised(error, self._policy) from error
-
-    def _run(self) -> None:
         steps = self._config.steps
         try:
             with self._observing() as observers, self._interrupts() as received:

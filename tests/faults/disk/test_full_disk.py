@@ -84,6 +84,14 @@ def test_error_of_a_library_in_rust_is_given_a_name(tmp_path: Path) -> None:
         raise Exception("I/O error: No space left on device (os error 28)")  # noqa: TRY002
 
 
+def test_failed_write_of_torch_is_given_a_name(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DiskError, match=r"weights\.pt cannot be written: Input/output error"),
+        disk_errors(tmp_path / "weights.pt"),
+    ):
+        raise RuntimeError("basic_ios::clear: iostream error")
+
+
 def test_other_errors_are_not_changed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"^no space left$"), disk_errors(tmp_path / "file"):
         raise OSError("no space left")
