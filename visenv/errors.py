@@ -15,6 +15,7 @@
     ├── ToolError                           a tool rejects a call; the policy reads the text
     ├── ServiceError                        a judge, tool server or simulator failed
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
+    ├── DiskError (OSError)                 a file cannot be written; names it and the free space
     ├── RunError                            a run folder or a checkpoint cannot be used
     └── DivergedError                       a loss or a gradient is not a finite number
         └── SamplerError                    sampler and trainer disagree about sampled tokens
@@ -28,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 import gymnasium.error
 from typing_extensions import override
@@ -145,6 +147,40 @@ class FileRefusedError(DataError, OSError):
 
     @override
     def __reduce__(self) -> tuple[type[FileRefusedError], tuple[str, str]]:
+        return (type(self), self._arguments)
+
+
+class DiskError(VisenvError, OSError):
+    """Raised when a file cannot be written, for example because the disk is full.
+
+    Args:
+        path: The file.
+        number: The number of the system error.
+        reason: The reason, which ends the sentence about the file.
+
+    Attributes:
+        errno: The number of the system error.
+        strerror: The reason, as for other errors of the system.
+    """
+
+    def __init__(self, path: Path | str, number: int, reason: str) -> None:
+        self._message = f"{path} cannot be written: {reason}"
+        super().__init__(self._message)
+        self._arguments = (str(path), number, reason)
+        self.errno = number
+        self.strerror = reason
+
+    @override
+    def __str__(self) -> str:
+        return printable_lines(self._message)  # OSError.__str__ would begin with the number
+
+    def with_advice(self, advice: str) -> DiskError:
+        """Return the same error with a sentence that is added to its message."""
+        path, number, reason = self._arguments
+        return DiskError(path, number, f"{reason} {advice}")
+
+    @override
+    def __reduce__(self) -> tuple[type[DiskError], tuple[str, int, str]]:
         return (type(self), self._arguments)
 
 

@@ -2,7 +2,8 @@
 
 A folder that somebody else sent can contain links under the names that visenv writes, and its files
 can name any path. Code that writes uses `replacing`, `open_output` and `output_folder`. Code that
-reads a name in a file uses `file_inside` or `image_name`.
+reads a name in a file uses `file_inside` or `image_name`. If a disk is full or fails, the error
+names the file (`visenv.disk`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from visenv.disk import disk_errors, sync
 from visenv.errors import ConfigurationError, DataError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -28,34 +30,69 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if the block ends without an error.
 
     The temporary file exists already, has a random name, and is in the folder of `path`. If the
     block raises, `path` remains unchanged and the temporary file is deleted. Each call uses its own
     temporary file, so that two processes can write the same file.
 
+    Args:
+        path: The file.
+        durable: Whether the file is on the disk at the end of the block, also after a power cut.
+
     Raises:
         ConfigurationError: If `path` is a link.
+        DiskError: If the disk is full or fails.
     """
     check_no_link(path)
     partial = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(8)}")
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with disk_errors(path):
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            yield partial
+            if durable:
+                sync(partial)
+            partial.replace(path)
+            if durable:
+                sync(path.parent)
+        finally:
+            with suppress(OSError):  # of a disk that has failed
+                partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, UTF-8, which replaces an old one only when it is complete.
+    """Write a text file, UTF-8, which replaces an old one only when it is complete and on the disk.
 
     Raises:
         ConfigurationError: If `path` is a link.
+        DiskError: If the disk is full or fails.
     """
-    with replacing(path) as partial:
+    with replacing(path, durable=True) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def append(file: IO[bytes], path: Path, content: bytes) -> None:
+    """Append to a file completely or, if the disk is full, not at all.
+
+    Args:
+        file: The file, which `open_output` opened with ``mode="ab"`` and ``buffering=0``.
+        path: Its path.
+        content: The bytes to append.
+
+    Raises:
+        DiskError: If the disk is full or fails.
+    """
+    with disk_errors(path):
+        start = file.tell()
+        try:
+            written = file.write(content)
+            while written < len(content):
+                written += file.write(content[written:])
+        except OSError:
+            with suppress(OSError):
+                file.truncate(start)
+            raise
 
 
 def open_output(path: Path, mode: str, **options: Any) -> IO[Any]:
@@ -68,9 +105,11 @@ def open_output(path: Path, mode: str, **options: Any) -> IO[Any]:
 
     Raises:
         ConfigurationError: If `path` is a link, or is not a regular file.
+        DiskError: If the file cannot be opened.
     """
     check_no_link(path)
-    file = open(path, mode, opener=_open_without_links, **options)  # noqa: SIM115
+    with disk_errors(path):
+        file = open(path, mode, opener=_open_without_links, **options)  # noqa: SIM115
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
@@ -85,9 +124,11 @@ def output_folder(folder: Path) -> Path:
 
     Raises:
         ConfigurationError: If the folder is a link.
+        DiskError: If the folder cannot be created.
     """
     check_no_link(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -96,10 +137,12 @@ def empty_folder(folder: Path) -> Path:
 
     Raises:
         ConfigurationError: If the folder is a link.
+        DiskError: If the folder cannot be created.
     """
     check_no_link(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    with disk_errors(folder):
+        folder.mkdir(parents=True)
     return folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -15,10 +16,12 @@ import gymnasium as gym
 
 from visenv import old_names
 from visenv.algorithm import Algorithm
+from visenv.checksums import write_checksums
 from visenv.credentials import check_no_credentials, variable_of
 from visenv.data.hub_snapshot import pinned
 from visenv.data.open import data_set_name
 from visenv.data.source import Source
+from visenv.disk import disk_errors, sync, sync_tree
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.options import split_place
@@ -173,16 +176,25 @@ def find_model(
         ConfigurationError: If the name is an old name of a tiny model.
         UnknownNameError: If the name is like that of a tiny model, and no folder has it.
         RunError: If every episode is aborted.
+        DiskError: If the disk is full or fails.
     """
     check_model_name(name)
     if name not in MODELS:
         return name
     if not folder.exists():
-        # The final name is complete.
+        # The final name is complete and on the disk.
         partial = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
         more = {} if episodes is None else {"episodes": episodes}
-        load("model", name)(partial, make_mixture(), seed=seed, **more)
-        partial.rename(folder)
+        try:
+            with disk_errors(partial):
+                load("model", name)(partial, make_mixture(), seed=seed, **more)
+            write_checksums(partial)
+            sync_tree(partial)
+            partial.rename(folder)
+        except OSError:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        sync(folder.parent)
     return folder
 
 

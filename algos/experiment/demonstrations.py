@@ -52,7 +52,11 @@ def find_demonstrations(
             the same reward and `top_share` is below 1.
     """
     told = phase.demonstrations
-    found = [policy.encode(episode) for file in told.files for episode in read_episodes(file)]
+    found = [
+        policy.encode(episode)
+        for file in told.files
+        for episode in read_episodes(file, required=True)
+    ]
     if told.episodes:
         found += _of_player(policy, recipe, phase)
     if told.samples_of:

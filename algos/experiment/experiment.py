@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from visenv.checksums import CHECKSUMS
 from visenv.errors import RunError
 from visenv.lasting_output import lasting_output
 from visenv.makers import make_algorithm
@@ -19,10 +20,12 @@ from visenv.types import Episode
 from visenv.viewer import write_report
 
 from ..trainer import Trainer
+from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
-from ..trainer.metrics import read_metrics
+from ..trainer.metrics_log import read_metrics
+from ..trainer.resume import restore_logs
 from ..trainer.spread import spread_warnings
 from . import parts
 from .before_after import link_change
@@ -149,6 +152,8 @@ class Experiment:
         """Train a phase, or load its weights if it has ended."""
         if name in self.results.steps:
             self.policy.load_weights(self._weights(name))
+            for warning in self.processes.in_first(lambda: self._restore_logs(name)):
+                self.console.print(rich_text(warning))
             return
         demonstrations = self._demonstrations(name, phase) if phase.is_sft else []
         steps = self._steps(name, phase)
@@ -162,6 +167,11 @@ class Experiment:
                 trainer.train(parts.training_mixture(self.recipe, phase))
         seconds = seconds_of(trainer.folder) if self.processes.first else 0.0
         self.results.finish(name, trainer.step, self.processes.broadcast(seconds))
+
+    def _restore_logs(self, phase: str) -> list[str]:
+        """Restore the metrics of a finished phase from its last checkpoint."""
+        last = self._last_checkpoint(phase)
+        return restore_logs(self.folder / phase, last, self.results.steps[phase])
 
     def _make_trainer(
         self, name: str, phase: Phase, steps: int, sampler: EnginePolicy[Any] | None
@@ -216,10 +226,22 @@ class Experiment:
         return max(1, round(left / a_step))
 
     def _weights(self, phase: str) -> Path:
-        newest = max((self.folder / phase / "checkpoints").glob("step_*"), default=None)
-        if newest is None:
-            raise RunError(f"The phase {phase} of {self.folder} has no checkpoint.")
-        return newest / "policy"
+        """Return the folder of the weights after the last step of a finished phase.
+
+        Raises:
+            RunError: If the run has no checkpoint after this step.
+        """
+        last = self._last_checkpoint(phase)
+        if not (last / "policy" / CHECKSUMS).exists():
+            raise RunError(
+                f"The phase {phase} of {self.folder} ended after {self.results.steps[phase]} steps,"
+                f" but its checkpoint {last} is missing or incomplete. Restore it, or start a new "
+                "run."
+            )
+        return last / "policy"
+
+    def _last_checkpoint(self, phase: str) -> Path:
+        return checkpoint_at(self.folder / phase / "checkpoints", self.results.steps[phase])
 
     # ------------------------------------------------------------------ evaluation
 

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
-from visenv.decoding.json_text import WRONG_VALUES, read_json_at
-from visenv.errors import RunError
+from rich.console import Console
+
+from visenv.checksums import sealed, unsealed
+from visenv.decoding.json_text import read_json_at
+from visenv.disk import disk_errors, sync
+from visenv.errors import DiskError, RunError
 from visenv.files import write_text
-from visenv.old_names import with_new_names
+from visenv.terminal import rich_text
 
 from ..trainer.distributed import is_first
-from ..trainer.identity import differences
 from ..trainer.lock import locked
+from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
 from .recipe import Recipe
+
+_NO_LINKS = (
+    "The runs of a sweep share phases by symbolic links, and the file system may have none: use a "
+    "folder on another one with --runs."
+)
 
 
 @contextmanager
 def claimed(recipe: Recipe) -> Iterator[Path]:
-    """Lock the folder of the run, and remove it if the run could not start."""
+    """Lock the folder of the run, and remove it if the run could not start.
+
+    The settings of a run that is resumed are replaced by those of the recipe, if they may change.
+    """
     folder = recipe.folder
     if not is_first():
         yield folder
         return
     is_new = not folder.exists()
     with locked(folder):
-        check_folder(recipe)  # again, now that no other process can write
-        if not (folder / "recipe.json").exists():
-            write_text(folder / "recipe.json", _as_json(recipe))
+        changes = check_folder(recipe)  # again, now that no other process can write
+        if not (folder / RECIPE_FILE).exists():
+            write_recipe(recipe)
+            for parent in (folder.parent, folder.parent.parent):
+                sync(parent)
+        elif changes:
+            apply_changes(recipe)
+            for change in changes:
+                Console().print(rich_text(f"Changed setting: {change}"))
         try:
             yield folder
         except Exception:
@@ -53,72 +70,43 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     for path in [*shared.glob("model"), *(shared / name for name in phases)]:
         target = folder / path.name
         if not target.exists():
-            target.symlink_to(os.path.relpath(path, folder))
+            _link(target, os.path.relpath(path, folder))
     if (folder / "results.json").exists():
         return
-    kept = read_json_at(shared / "results.json")
+    kept = unsealed(read_json_at(shared / "results.json"))
     labels = {"before training", *(f"after {name}" for name in phases)}
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):
         kept[what] = {name: kept[what][name] for name in phases}
-    write_text(folder / "results.json", json.dumps(kept, indent=2) + "\n")
+    write_text(folder / "results.json", json.dumps(sealed(kept), indent=2) + "\n")
 
 
-def check_folder(recipe: Recipe) -> None:
+def _link(path: Path, target: str) -> None:
+    try:
+        with disk_errors(path):
+            path.symlink_to(target)
+    except DiskError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        raise error.with_advice(_NO_LINKS) from error
+
+
+def check_folder(recipe: Recipe) -> list[str]:
     """Check that the folder is free, or that it contains this recipe and the run is resumed.
+
+    Returns:
+        A sentence about each setting of the run that has changed and may change.
 
     Raises:
         RunError: If neither is the case.
     """
     if not is_first():
-        return
-    folder, path = recipe.folder, recipe.folder / "recipe.json"
-    if not recipe.resume:
-        if folder.exists() and any(each.name != "run.lock" for each in folder.iterdir()):
-            raise RunError(
-                f"{folder} exists already. Continue it with --resume, or choose another --name."
-            )
-        return
-    if not path.exists():
-        raise RunError(f"There is no run {folder} to resume.")
-    try:
-        before = with_new_names(read_json_at(path))
-    except WRONG_VALUES as error:
-        raise RunError(f"{path} is not the recipe of a run: {error}") from error
-    now = json.loads(_as_json(recipe))
-    if changes := differences(_with_new_fields(before, now, recipe), now):
-        raise RunError(f"{folder} was started with other settings: {'; '.join(changes)}.")
-
-
-def _with_new_fields(saved: Mapping[str, Any], now: Mapping[str, Any], told: Any) -> dict[str, Any]:
-    """Return saved settings with the fields that only the current version of visenv has.
-
-    A field is added if it has its default value, so that a run of an earlier version continues.
-
-    Args:
-        saved: The settings that the run has saved, or a table of them.
-        now: The current settings, JSON-like, or the same table of them.
-        told: The dataclass, or the mapping of names, of which `now` contains the values.
-    """
-    known = told if isinstance(told, Mapping) else vars(told)
-    completed = dict(saved)
-    for name, value in now.items():
-        inner = known[name]
-        if name not in saved:
-            if is_dataclass(told) and inner == _default(told, name):
-                completed[name] = value
-        elif isinstance(saved[name], Mapping) and isinstance(value, Mapping):
-            completed[name] = _with_new_fields(saved[name], value, inner)
-    return completed
-
-
-def _default(told: Any, name: str) -> Any:
-    (found,) = [each for each in fields(told) if each.name == name]
-    return found.default if found.default_factory is MISSING else found.default_factory()
-
-
-def _as_json(recipe: Recipe) -> str:
-    told = asdict(recipe)
-    for changing in ("resume", "runs", "name"):
-        del told[changing]
-    return json.dumps(told, indent=2, default=str) + "\n"
+        return []
+    folder = recipe.folder
+    if recipe.resume:
+        return changes_of(recipe)
+    if folder.exists() and any(each.name != "run.lock" for each in folder.iterdir()):
+        raise RunError(
+            f"{folder} exists already. Continue it with --resume, or choose another --name."
+        )
+    return []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from visenv.files import replacing
 
 from ..trainer.evaluation import Scores
-from ..trainer.metrics import read_metrics
+from ..trainer.metrics_log import read_metrics
 from .recipe import Recipe
 from .results import Results
 

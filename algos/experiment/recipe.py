@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,18 @@ ExecutorName = Literal["inline", "threads", "processes", "ray"]
 def is_folder_name(name: str) -> bool:
     """Return whether a name is the name of a folder and not a path."""
     return name not in ("", ".", "..") and Path(name).name == name
+
+
+def _check_differ_in_every_case(names: Iterable[str]) -> None:
+    """Check that names also differ on a file system that ignores the case of letters."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise ConfigurationError(
+                f"The names {name!r} and {other!r} are the same folder on some file systems: "
+                "rename one of them."
+            )
 
 
 @dataclass(frozen=True)
@@ -163,6 +176,8 @@ class Recipe:
         for name in (self.name, *self.environments, *self.phases):
             if not is_folder_name(name):
                 raise ConfigurationError(f"A name must be a plain folder name, got {name!r}.")
+        for names in (self.environments, self.phases):
+            _check_differ_in_every_case(names)
         self._check_environments()
         self._check_phases()
 

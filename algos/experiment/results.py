@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
@@ -83,7 +84,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            kept: dict[str, Any] = read_json_at(path) if path.exists() else {}
+            kept = unsealed(read_json_at(path)) if path.exists() else {}
             self.scores: dict[str, Scores] = {
                 label: {
                     env: {way: HeldOutScore(**score) for way, score in ways.items()}
@@ -95,7 +96,10 @@ class Results:
             self.seconds: dict[str, float] = dict(kept.get("seconds", {}))
             self.sampling_seconds: dict[str, float] = dict(kept.get("sampling_seconds", {}))
         except WRONG_VALUES as error:
-            raise RunError(f"{path} holds no results of a run: {error}") from error
+            raise RunError(
+                f"{path} holds no results of a run: {error}. Restore it, or delete it to measure "
+                "the scores again."
+            ) from error
 
     def add(self, label: str, scores: Scores) -> None:
         """Save the scores of a label."""
@@ -106,6 +110,24 @@ class Results:
         """Save the number of steps and the duration of a phase."""
         self.steps[phase] = steps
         self.seconds[phase] = seconds
+        self._save()
+
+    def reopen(self, phases: Collection[str], *, baselines: bool) -> None:
+        """Remove the results of phases that continue.
+
+        Args:
+            phases: The names of the phases.
+            baselines: Whether the scores of the baselines are removed too.
+        """
+        for name in phases:
+            self.steps.pop(name, None)
+            self.seconds.pop(name, None)
+        self.scores = {
+            label: scores
+            for label, scores in self.scores.items()
+            if not any(_is_after(label, name) for name in phases)
+            and not (baselines and label.startswith("baseline "))
+        }
         self._save()
 
     def sampled(self, phase: str, seconds: float) -> None:
@@ -151,7 +173,13 @@ class Results:
             "seconds": self.seconds,
             "sampling_seconds": self.sampling_seconds,
         }
-        write_text(self._path, json.dumps(kept, indent=2) + "\n")
+        write_text(self._path, json.dumps(sealed(kept), indent=2) + "\n")
+
+
+def _is_after(label: str, phase: str) -> bool:
+    """Return whether scores were measured with the weights of a phase."""
+    after = f"after {phase}"
+    return label in (after, f"{phase} (control)") or label.startswith(f"{after}, ")
 
 
 def _cell(ways: Mapping[str, HeldOutScore], name: str) -> str:

@@ -17,8 +17,9 @@ from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNa
 from visenv.files import write_text
 from visenv.terminal import rich_text
 
-from ..trainer.distributed import DistributedContext
+from ..trainer.distributed import DistributedContext, is_first
 from .experiment import SharedPhases, headline_metrics, run_recipe
+from .extension import check_same_steps, is_longer
 from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
@@ -109,7 +110,10 @@ def run_sweep(
     for run in runs:
         check_folder(_resumed(run.recipe))
         if run.arm in shared:
-            check_folder(_resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm])))
+            first = _resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm]))
+            check_folder(first)
+            if first.resume and is_first():
+                check_same_steps(first)
         check_parts(run.recipe)
     processes = DistributedContext(max(phase.timeout for phase in base.phases.values()))
     failed: dict[str, str] = {}
@@ -120,10 +124,10 @@ def run_sweep(
         if not processes.broadcast(is_due):  # other processes may not see the latest files yet
             continue
         try:
-            first = None
+            begun = None
             if run.arm in shared:
-                first = _run_shared(run.recipe, base.folder, shared[run.arm], processes)
-            run_recipe(_resumed(run.recipe), first)
+                begun = _run_shared(run.recipe, base.folder, shared[run.arm], processes)
+            run_recipe(_resumed(run.recipe), begun)
         except (DivergedError, RunError) as error:
             failed[f"{run.arm}, seed {run.recipe.seed}"] = str(error)
     if processes.first:
@@ -205,7 +209,7 @@ def _resumed(recipe: Recipe) -> Recipe:
 
 def _is_done(recipe: Recipe) -> bool:
     """Return whether the run has written its report, which is its last step."""
-    return (recipe.folder / "report.html").exists()
+    return (recipe.folder / "report.html").exists() and not is_longer(recipe)
 
 
 def _minutes(folder: Path) -> float:

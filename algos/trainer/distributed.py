@@ -21,7 +21,7 @@ from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwar
 from torch.distributed import distributed_c10d as c10d
 from typing_extensions import override
 
-from visenv.errors import RunError
+from visenv.errors import RunError, VisenvError
 from visenv.garbage import heavy_imports
 from visenv.private_names import check_private_names
 from visenv.types import Image
@@ -111,6 +111,26 @@ class DistributedContext:
         held = [value if self.rank == source else None]
         self._together(lambda: dist.broadcast_object_list(held, src=source, group=self._group))
         return held[0]  # type: ignore[return-value]
+
+    def in_first(self, work: Callable[[], Value]) -> Value:
+        """Call a function in the first process, and return its value in all processes.
+
+        Raises:
+            VisenvError: In all processes, if the function raises such an error.
+        """
+        if self.count == 1:
+            return work()
+        value: Any = None
+        problem: VisenvError | None = None
+        if self.first:
+            try:
+                value = work()
+            except VisenvError as error:
+                problem = error
+        value, problem = self.broadcast((value, problem))
+        if problem is not None:
+            raise problem
+        return value  # type: ignore[no-any-return]
 
     def wait(self) -> None:
         """Wait until all processes have reached this call."""

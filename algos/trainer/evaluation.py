@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from visenv.checksums import check_checksums
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
 from visenv.evaluation import places
@@ -25,9 +26,9 @@ from visenv.rollout import MakeEnv
 from visenv.types import Episode, Sampling
 
 from .backend import TrainingBackend
-from .checkpoint import publish
+from .checkpoint import publish, save_weights
 from .distributed import DistributedContext
-from .metrics import MetricsLog
+from .metrics_log import EVALUATIONS, MetricsLog
 from .placement import Placement
 
 WAYS = ("greedy", "sampled")
@@ -252,7 +253,7 @@ class Evaluator:
         self._player = player
         self._backend = backend
         self._processes = processes
-        self._log = MetricsLog(folder / "evaluations.jsonl", step) if processes.first else None
+        self._log = MetricsLog(folder / EVALUATIONS, step) if processes.first else None
 
     def due(self, step: int) -> bool:
         """Return whether an evaluation after `step` steps is due and has not been made."""
@@ -306,9 +307,10 @@ class Evaluator:
         with self._backend.reading():
             if self._processes.first:
                 output_folder(self._best)
-                self._policy.save(empty_folder(partial))
+                empty_folder(partial)
                 told = json.dumps({"step": step, "headline": headline})
                 write_text(partial / "score.json", told)
+                save_weights(self._policy, partial)
                 shutil.rmtree(final, ignore_errors=True)
                 publish(partial, final)
                 for path in known:
@@ -319,6 +321,7 @@ class Evaluator:
 
 def _headline_at(path: Path) -> float:
     """Return the value of the headline metric for which weights were kept."""
+    check_checksums(path.parent, required=True, names=[path.name])
     try:
         return float(read_json_at(path)["headline"])
     except WRONG_VALUES as error:

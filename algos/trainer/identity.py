@@ -1,4 +1,4 @@
-"""Collects and compares the settings that determine the result of a run."""
+"""Collects the settings that determine the result of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .config import TrainerConfig
 from .episode_sources import EpisodeSource
 
 Identity = Mapping[str, Any]
-"""JSON-like settings. A checkpoint can continue only a run with the same settings."""
+"""JSON-like settings. A run can be resumed with other settings only as far as `changes` allows."""
 
 
 def identify(
@@ -24,8 +24,6 @@ def identify(
         del told[name]
     for name in ("sleep", "engine_restarts", "episode_retries"):
         del told["rollouts"][name]
-    if config.optimization.schedule == "constant":
-        del told["steps"]  # the first steps do not depend on the number of steps
     given: Any = algorithm
     options = (
         {each.name: getattr(given, each.name) for each in fields(given)}
@@ -38,15 +36,3 @@ def identify(
         "episodes": {"from": type(episode_source).__name__, "in_step": episode_source.size},
         "mixture": None if episode_source.samples is None else episode_source.samples.identity,
     }
-
-
-def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
-    """Return a description of each difference between two nested mappings."""
-    found: list[str] = []
-    for key in dict.fromkeys((*old, *new)):
-        before, after = old.get(key), new.get(key)
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, f"{prefix}{key}.")
-        elif before != after:
-            found.append(f"{prefix}{key} was {before!r} and is {after!r}")
-    return found

@@ -14,6 +14,7 @@ from visenv.types import Group
 
 from .credit import TrainingSegment
 from .distributed import DistributedContext
+from .tensor_files import save_tensors
 
 Scored = Sequence[tuple[TrainingSegment, torch.Tensor]]
 
@@ -45,7 +46,7 @@ def save_step(
     if scored:
         rows = [_row(credited, logprobs) for credited, logprobs in scored]
         with replacing(folder / f"{name}.scores-{processes.rank}.pt") as partial:
-            torch.save(rows, partial)
+            save_tensors(rows, partial)
     return path
 
 

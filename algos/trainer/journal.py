@@ -5,7 +5,8 @@
     journal/run.json                    the settings of the run
     journal/step_000012/
         episodes_0.jsonl, images/       finished episodes of process 0 (`visenv.episodes`)
-        kept_0_of_1.json                written at the end of the step: the selected groups
+        kept_0_of_1.json                written at the end of the step: the selected groups, and the
+                                    metrics and the seconds of playing them
 
 A run that was killed continues from its last checkpoint and repeats the steps after it. Episodes of
 these steps that are in the journal are read and not played again, so no finished episode is lost.
@@ -22,11 +23,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import append_episode, read_episode_lines
 from visenv.errors import RunError
@@ -34,10 +36,13 @@ from visenv.files import check_no_link, open_output, output_folder, write_text
 from visenv.old_names import with_new_names
 from visenv.types import Episode, Group
 
+from .changes import CHECKPOINT_SETTINGS, compare
+
 _SYNC_SECONDS = 1.0
 """Maximum time between two syncs to disk, in seconds.
 
-A power cut loses at most the episodes of this time. A killed process loses no added episode.
+A power cut loses the episodes of this time, and those whose images are not on the disk yet; the
+resumed run plays them again. A killed process loses no added episode.
 """
 
 
@@ -48,10 +53,14 @@ class JournalEntries(NamedTuple):
         episodes: The episodes by group and member.
         kept: The selected groups of the step; None if the selection was not complete, or one of
             their episodes is missing.
+        report: The metrics of playing the step (`EpisodeSource.report`).
+        seconds: The seconds in which the step was played.
     """
 
     episodes: Mapping[tuple[int, int], Episode]
     kept: list[Group] | None
+    report: Mapping[str, float] = {}
+    seconds: float = 0.0
 
 
 class EpisodeJournal:
@@ -95,12 +104,17 @@ class EpisodeJournal:
     def _claim(self, run: Mapping[str, Any]) -> None:
         path = self._folder / "run.json"
         if not path.exists():
-            write_text(output_folder(self._folder) / "run.json", json.dumps(run, indent=2))
-        elif _settings(path) != run:
+            write_text(output_folder(self._folder) / "run.json", json.dumps(sealed(run), indent=2))
+            return
+        changes = compare(_settings(path), run, CHECKPOINT_SETTINGS)
+        if changes.refused:
             raise RunError(
-                f"{self._folder} holds episodes of a run with other settings (see its run.json). "
-                "Use the old settings to continue it, or another name to start a new run."
+                f"{self._folder} holds episodes of a run with other settings: "
+                f"{'; '.join(changes.refused)}. Use the old settings to continue it, or another "
+                "name to start a new run."
             )
+        if changes.allowed:
+            write_text(path, json.dumps(sealed(run), indent=2))
 
     def read(self, step: int) -> JournalEntries:
         """Return the episodes of a step from all processes, and the groups that it keeps.
@@ -112,11 +126,11 @@ class EpisodeJournal:
         episodes: dict[tuple[int, int], Episode] = {}
         for path in sorted(own.parent.glob("episodes_*.jsonl")):
             episodes |= _read(path)
-        kept = _kept(self._decision(step), episodes)
-        if self.exact and kept is None:
+        found = _kept(self._decision(step), episodes)
+        if self.exact and found.kept is None:
             own.unlink(missing_ok=True)
-            episodes = {}
-        return JournalEntries(episodes, kept)
+            return JournalEntries({}, None)
+        return found
 
     def add(self, step: int, episode: Episode) -> Future[None]:
         """Save a finished episode in another thread; aborted episodes are not saved.
@@ -129,14 +143,27 @@ class EpisodeJournal:
         self._pending.setdefault(step, []).append(written)
         return written
 
-    def finish(self, step: int, kept: Mapping[int, Group]) -> Future[None]:
+    def finish(
+        self,
+        step: int,
+        kept: Mapping[int, Group],
+        report: Mapping[str, float] | None = None,
+        seconds: float = 0.0,
+    ) -> Future[None]:
         """Save the numbers and episodes of the selected groups of the step.
+
+        Args:
+            step: The step.
+            kept: The selected groups, by number.
+            report: The metrics of playing the step.
+            seconds: The seconds in which the step was played.
 
         Returns:
             A future that is done when the selection and every episode of the step are on disk.
         """
         keys = [[(number, each.member) for each in group] for number, group in kept.items()]
-        return self._writer.submit(self._decide, step, keys)
+        told = {"groups": keys, "report": dict(report or {}), "seconds": seconds}
+        return self._writer.submit(self._decide, step, told)
 
     def prune(self, step: int) -> None:
         """Remove the first `step` steps, which a checkpoint covers."""
@@ -153,17 +180,17 @@ class EpisodeJournal:
     def _write(self, path: Path, episode: Episode) -> None:
         if episode.status == "aborted":
             return
-        append_episode(output_folder(path.parent) / path.name, episode)
+        append_episode(output_folder(path.parent) / path.name, episode, checksum=True)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._sync(path)
 
-    def _decide(self, step: int, keys: Sequence[Sequence[tuple[int, int]]]) -> None:
+    def _decide(self, step: int, told: Mapping[str, Any]) -> None:
         for written in self._pending.pop(step, ()):
             written.result()
         path = self._decision(step)
         output_folder(path.parent)
-        write_text(path, json.dumps(keys))
         self._sync(self._episodes(step))
+        write_text(path, json.dumps(sealed(told)))
 
     # ------------------------------------------------------------------ files
 
@@ -200,16 +227,24 @@ def _read(path: Path) -> dict[tuple[int, int], Episode]:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        return with_new_names(read_json_at(path))
+        return with_new_names(unsealed(read_json_at(path)))
     except WRONG_VALUES as error:
-        raise RunError(f"{path} is not the record of a run: {error}") from error
+        raise RunError(
+            f"{path} is not the record of a run: {error}. Delete the folder {path.parent} to play "
+            "the steps after the last checkpoint again."
+        ) from error
 
 
-def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> list[Group] | None:
+def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEntries:
+    """Return the entries of a step; without groups if the file cannot be used."""
     if not path.exists():
-        return None
+        return JournalEntries(episodes, None)
     try:
-        keys = read_json_at(path)
-        return [[episodes[number, member] for number, member in group] for group in keys]
+        told = unsealed(read_json_at(path))
+        kept: list[Group] = [
+            [episodes[number, member] for number, member in group] for group in told["groups"]
+        ]
+        report = {str(name): float(value) for name, value in told["report"].items()}
+        return JournalEntries(episodes, kept, report, float(told["seconds"]))
     except WRONG_VALUES:
-        return None
+        return JournalEntries(episodes, None)

@@ -35,6 +35,7 @@ from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
 from .reference import ReferencePolicy
+from .resume import logs_of, prepare_folder, require_folder
 from .sync import WeightSync
 from .update import Updater
 
@@ -89,6 +90,7 @@ class TrainingLoop:
         trackers: Sequence[str] = (),
     ) -> None:
         self.step = 0
+        self._notices: list[str] = []
         self._stage = stage
         self._policy = policy
         self._player = engine or policy
@@ -163,7 +165,10 @@ class TrainingLoop:
         # The first process decides, because it may have written to the folder before others look.
         latest = self._processes.broadcast(self._checkpoints.latest if resume else None)
         if latest is not None:
-            self.step = self._checkpoints.load(latest)
+            self.step, self._notices = self._checkpoints.load(latest)
+        self._notices += self._processes.in_first(
+            lambda: prepare_folder(self._folder, latest, self.step, self._config, self._policy)
+        )
         if self._reference is None or (resume and self._reference.restore(self.step)):
             return
         if self.step:
@@ -182,13 +187,14 @@ class TrainingLoop:
             SamplerError: If the sampler has weights that differ from the trainer's; the step is
                 saved.
             EpisodeError: If a reward is not finite; the step is saved.
+            DiskError: If a file cannot be written.
             KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         steps = self._config.steps
         try:
             with self._observing() as observers, self._interrupts() as received:
                 self._sync.send()
-                observers.begin()
+                observers.begin(self._notices)
                 self._evaluate_due(observers)  # the run may have been killed before an evaluation
                 self._stop_together(received)
                 should_stop = False
@@ -243,10 +249,13 @@ class TrainingLoop:
                 held.enter_context(uninterrupted())
             metrics = self._learn(groups)
             metrics |= reduced(processes.gather(self._episode_source.report()))
-            metrics["seconds/play"] = played - start
+            replayed = self._episode_source.replayed_seconds
+            metrics["seconds/play"] = played - start + replayed
             metrics["seconds/learn"] = time.perf_counter() - played
             self.step += 1
             self._state.step = self.step
+            if replayed:
+                observers.say(f"The episodes of step {self.step} were read from the journal.")
             self._renew_reference()
             observers.step(metrics, groups)
             self._save_due(groups, observers)
@@ -324,6 +333,8 @@ class TrainingLoop:
     def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
         """Save the episodes and the checkpoint if they are due; both are after the last step."""
         saving, last = self._config.saving, self.step == self._config.steps
+        if self._processes.first:
+            require_folder(self._folder)
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)
             if self._processes.first:
@@ -338,7 +349,9 @@ class TrainingLoop:
             self._save()
 
     def _save(self) -> Path:
-        path = self._checkpoints.save(self.step)
+        if self._processes.first:
+            require_folder(self._folder)
+        path = self._checkpoints.save(self.step, logs_of(self._folder))
         if self._reference is not None:
             self._reference.saved(self.step)
         if self._processes.first:

@@ -1,20 +1,14 @@
-"""Computes the metrics of a step, and writes them to a file."""
+"""Computes the metrics of a step."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from visenv.decoding.files import read_lines
-from visenv.decoding.json_text import WRONG_VALUES, read_json
-from visenv.errors import RunError
 from visenv.evaluation.values import tool_metrics
-from visenv.files import check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
 
 
@@ -137,52 +131,3 @@ def _reduce(name: str, values: Sequence[float]) -> float:
     if name in _LARGEST:
         return max(values)
     return float(np.mean(values)) if name in _MEANS else sum(values)
-
-
-class MetricsLog:
-    """Writes a file of metrics with one JSON object in each line.
-
-    Args:
-        path: The file, for example ``metrics.jsonl``.
-        step: The number of steps that were taken; lines of later steps are removed.
-        stage: The name of the phase, which is written in each object; ``""`` writes none.
-
-    Attributes:
-        steps: The steps that the file contains.
-    """
-
-    def __init__(self, path: Path, step: int, stage: str = "") -> None:
-        check_no_link(path)
-        self._stage = {"stage": stage} if stage else {}
-        rows = list(read_metrics(path)) if path.exists() else []
-        kept = [(line, row) for line, row in rows if row["step"] <= step]
-        self.steps = {row["step"] for _, row in kept}
-        write_text(path, "".join(line for line, _ in kept))
-        self._file = open_output(path, "a", encoding="utf-8")
-
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write the metrics of one step, counted from 1."""
-        self._file.write(json.dumps({**self._stage, "step": step, **metrics}) + "\n")
-        self._file.flush()
-        self.steps.add(step)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-def read_metrics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the complete lines of a file of metrics, each with its object.
-
-    A run that was killed may leave an incomplete last line.
-
-    Raises:
-        RunError: If the file cannot be read, or a line contains no metrics.
-    """
-    try:
-        for line in read_lines(path):
-            if line.endswith(b"\n"):
-                row = read_json(line)
-                yield line.decode("utf-8"), {**row, "step": int(row["step"])}
-    except (OSError, *WRONG_VALUES) as error:
-        raise RunError(f"{path} does not contain the metrics of a run: {error}") from error

@@ -12,7 +12,7 @@ from .callbacks import Callback, TrainerState
 from .display import Display
 from .distributed import DistributedContext
 from .evaluation import EvaluationResult
-from .metrics import MetricsLog
+from .metrics_log import METRICS, MetricsLog
 from .spread import FIRST_STEPS, spread_warnings
 from .trackers import Trackers
 
@@ -49,10 +49,10 @@ class Observers:
         self._stage = stage
         first, folder, step = processes.first, state.folder, state.step
         self._display = Display(label, state.steps, step, episodes, shown=first)
-        self._log = MetricsLog(folder / "metrics.jsonl", step, stage) if first else None
+        self._log = MetricsLog(folder / METRICS, step, stage) if first else None
         self._open = ExitStack()
         try:
-            self._trackers = Trackers(trackers if first else (), folder, step)
+            self._trackers = Trackers(trackers if first else (), folder, step, self._display.say)
         except BaseException:
             if self._log is not None:
                 self._log.close()
@@ -73,10 +73,20 @@ class Observers:
     ) -> None:
         self._open.close()
 
-    def begin(self) -> None:
-        """Notify that the run starts or is resumed."""
+    def begin(self, notices: Sequence[str] = ()) -> None:
+        """Notify that the run starts or is resumed.
+
+        Args:
+            notices: Sentences about a run that is resumed, which are printed.
+        """
+        for notice in notices:
+            self.say(notice)
         for callback in self._callbacks:
             callback.on_train_begin(self._state)
+
+    def say(self, text: str) -> None:
+        """Print a sentence."""
+        self._display.say(text)
 
     def episode(self, episode: Episode) -> None:
         """Notify that an episode of the current step has ended."""

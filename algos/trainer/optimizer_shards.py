@@ -23,6 +23,8 @@ import torch
 from visenv.errors import ConfigurationError, RunError
 from visenv.files import output_folder
 
+from .tensor_files import save_tensors
+
 _WEIGHTS = "weights"
 """The key of the float32 weights among the values of a parameter."""
 
@@ -65,11 +67,12 @@ def save_shard(
     Raises:
         ConfigurationError: If the optimizer state contains a tensor that is neither a number nor
             has one value for each weight.
+        DiskError: If the disk is full or fails.
     """
     output_folder(folder)
     parameters = {slot.name: _entry(slot, optimizer.state.get(slot.master, {})) for slot in slots}
     shard = {"step": optimizer.param_groups[0].get("step"), "parameters": parameters}
-    torch.save(shard, folder / f"shard_{rank:05d}_of_{count:05d}.pt")
+    save_tensors(shard, folder / f"shard_{rank:05d}_of_{count:05d}.pt")
 
 
 def load_shards(

@@ -11,11 +11,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from visenv.checksums import check_checksums
 from visenv.files import empty_folder, output_folder
 from visenv.policy import TrainablePolicy
 
 from .backend import TrainingBackend
-from .checkpoint import publish
+from .checkpoint import publish, save_weights, step_of
 from .distributed import DistributedContext
 
 
@@ -64,10 +65,14 @@ class ReferencePolicy:
 
         Returns:
             Whether the folder contains such a reference.
+
+        Raises:
+            RunError: If a file of the reference is damaged.
         """
-        kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
+        kept = [path for path in sorted(self._folder.glob("step_*")) if step_of(path) <= step]
         if not kept:
             return False
+        self._processes.in_first(lambda: check_checksums(kept[-1], required=True))
         self._keep_only(kept[-1])
         self.policy.load_weights(kept[-1])
         return True
@@ -84,14 +89,14 @@ class ReferencePolicy:
             partial = self._folder / f".{final.name}"
             output_folder(self._folder)
             shutil.rmtree(final, ignore_errors=True)
-            policy.save(empty_folder(partial))
+            save_weights(policy, empty_folder(partial))
             publish(partial, final)
         self._processes.wait()
         return final
 
     def saved(self, step: int) -> None:
         """Delete the references that are not needed after the checkpoint of step `step`."""
-        kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
+        kept = [path for path in sorted(self._folder.glob("step_*")) if step_of(path) <= step]
         self._keep_only(kept[-1])
 
     def _keep_only(self, keep: Path) -> None:
@@ -101,7 +106,3 @@ class ReferencePolicy:
                 if path != keep:
                     shutil.rmtree(path)
         self._processes.wait()
-
-
-def _step(path: Path) -> int:
-    return int(path.name.removeprefix("step_"))

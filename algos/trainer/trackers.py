@@ -1,8 +1,13 @@
-"""Logs to TensorBoard, Weights & Biases, Trackio and MLflow by the trackers of accelerate."""
+"""Logs to TensorBoard, Weights & Biases, Trackio and MLflow by the trackers of accelerate.
+
+A tracker that fails during a run is reported once and receives no more values. It does not end the
+run, because ``metrics.jsonl`` contains all metrics.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -26,6 +31,7 @@ from visenv.files import check_no_links_in, write_text
 from visenv.private_names import check_private_names
 from visenv.types import Episode, Pixels, all_images
 
+from .metrics_log import METRICS
 from .private_names import TRACKER_NAMES
 
 PROJECT = "visenv"
@@ -35,6 +41,12 @@ _IMAGE_HEIGHT = 192
 """Height of the images of example episodes, in pixels."""
 
 _MOST_ID_BYTES = 1000
+
+_ID = re.compile(r"[\w-]+")
+"""The form of the id of a run."""
+
+_TENSORBOARD_THREAD = "tensorboard.summary.writer.event_file_writer"
+"""The module of the thread that writes TensorBoard's file."""
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.(\d+)\.")
 """The beginning of the name of a file of TensorBoard, with the time in seconds."""
@@ -70,9 +82,8 @@ def _trackio(folder: Path, step: int) -> GeneralTracker:
 
 
 def _mlflow(folder: Path, step: int) -> GeneralTracker:
-    known = folder / "mlflow_run_id"
-    if known.exists():
-        return MLflowTracker(PROJECT, run_id=read_text(known, _MOST_ID_BYTES))
+    if known := _saved_id(folder / "mlflow_run_id"):
+        return MLflowTracker(PROJECT, run_id=known)
     return MLflowTracker(PROJECT, run_name=_run_name(folder))
 
 
@@ -110,21 +121,40 @@ class Trackers:
         names: Keys of `TRACKERS`.
         folder: The folder of the run; TensorBoard writes to its folder ``tensorboard/``.
         step: The number of steps that were taken; TensorBoard drops values of later steps.
+        say: A function that prints a sentence about a tracker that failed.
     """
 
-    def __init__(self, names: Sequence[str], folder: Path, step: int) -> None:
+    def __init__(
+        self, names: Sequence[str], folder: Path, step: int, say: Callable[[str], None] = print
+    ) -> None:
         PartialState()  # accelerate's trackers ask it whether they are in the main process
-        self._trackers = [TRACKERS[name](folder, step) for name in names]
-        for tracker in self._trackers:
+        self._say = say
+        self._trackers: dict[str, GeneralTracker] = {}
+        self._hook = threading.excepthook
+        threading.excepthook = self._thread_failed
+        try:
+            for name in names:
+                self._start(name, folder, step)
+        except BaseException:
+            threading.excepthook = self._hook
+            raise
+
+    def _start(self, name: str, folder: Path, step: int) -> None:
+        tracker = TRACKERS[name](folder, step)
+        try:
             tracker.start()
-            if isinstance(tracker, MLflowTracker):
-                identity = tracker.tracker.info.run_id
-                write_text(folder / "mlflow_run_id", identity)
+        except OSError as error:
+            if name != "tensorboard":  # the others fail because of their account or server
+                raise
+            self._failed(name, error)
+            return
+        self._trackers[name] = tracker
+        if isinstance(tracker, MLflowTracker):
+            write_text(folder / "mlflow_run_id", tracker.tracker.info.run_id)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Send the metrics of a step, counted from 1."""
-        for tracker in self._trackers:
-            tracker.log(dict(metrics), step=step)
+        self._each(lambda tracker: tracker.log(dict(metrics), step=step))
 
     def log_example(self, step: int, name: str, episode: Episode) -> None:
         """Send one episode: its transcript and its images.
@@ -135,13 +165,34 @@ class Trackers:
             episode: The episode.
         """
         text, picture = transcript(episode), image_strip(episode)
-        for tracker in self._trackers:
-            _log_example(tracker, step, name, text, picture)
+        self._each(lambda tracker: _log_example(tracker, step, name, text, picture))
 
     def close(self) -> None:
         """Close all trackers."""
-        for tracker in self._trackers:
-            tracker.finish()
+        try:
+            self._each(lambda tracker: tracker.finish())
+        finally:
+            threading.excepthook = self._hook
+
+    def _each(self, send: Callable[[GeneralTracker], object]) -> None:
+        """Call a function for each tracker, and leave out those that fail."""
+        for name, tracker in list(self._trackers.items()):
+            try:
+                send(tracker)
+            except Exception as error:  # noqa: BLE001 - packages of others raise any type
+                del self._trackers[name]
+                self._failed(name, error)
+
+    def _failed(self, name: str, error: Exception) -> None:
+        self._say(
+            f"Warning: the tracker {name} failed and receives no more values of this run "
+            f"({type(error).__name__}: {error}). {METRICS} contains all metrics."
+        )
+
+    def _thread_failed(self, failed: threading.ExceptHookArgs) -> None:
+        """Hide the traceback of TensorBoard's thread, whose error the next call raises."""
+        if type(failed.thread).__module__ != _TENSORBOARD_THREAD:
+            self._hook(failed)
 
 
 def _log_example(
@@ -171,9 +222,20 @@ def _run_name(folder: Path) -> str:
 def _run_id(folder: Path) -> str:
     """Return the id of the run, which is drawn once and saved in its folder."""
     path = folder / "tracker_id"
-    if not path.exists():
+    if not _saved_id(path):
         write_text(path, uuid4().hex)
-    return read_text(path, _MOST_ID_BYTES)
+    return _saved_id(path)
+
+
+def _saved_id(path: Path) -> str:
+    """Return the id in a file; ``""`` if there is no file, or it is empty or damaged."""
+    if not path.exists():
+        return ""
+    try:
+        found = read_text(path, _MOST_ID_BYTES).strip()
+    except UnicodeDecodeError:
+        return ""
+    return found if _ID.fullmatch(found) else ""
 
 
 # ---------------------------------------------------------------------- example episodes

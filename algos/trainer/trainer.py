@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.algorithm import Algorithm
-from visenv.errors import ConfigurationError, RunError
+from visenv.errors import ConfigurationError, DiskError, RunError
 from visenv.lasting_output import lasting_output
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.rollout import Collector, Env, Executor, Mixture
@@ -16,6 +16,7 @@ from visenv.types import Episode, Sampling
 
 from .callbacks import Callback
 from .config import TrainerConfig
+from .disk_space import advised
 from .distributed import DistributedContext, is_first
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
@@ -123,6 +124,8 @@ class Trainer:
             DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
                 is saved.
             EpisodeError: If a reward is not finite; the step is saved.
+            DiskError: If a file cannot be written. The message names the file and, if the disk is
+                full, the free space and the size of a checkpoint.
             KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         rollouts = self.config.rollouts
@@ -176,6 +179,8 @@ class Trainer:
                 run uses the folder.
             DivergedError: If a loss or gradient is not finite, or the gradient norm jumps; the step
                 is saved.
+            DiskError: If a file cannot be written. The message names the file and, if the disk is
+                full, the free space and the size of a checkpoint.
             KeyboardInterrupt: After Ctrl-C or a stop signal, with a checkpoint written.
         """
         self._run(lambda share, _: OfflineSource(episodes, batch_size, self.config.seed, share))
@@ -188,7 +193,10 @@ class Trainer:
                 held.enter_context(locked(self.folder))
                 # Another process may have trained in the folder after this trainer was created.
                 _check_folder(self.folder, self._resume)
-            self._run_loop(make_episode_source)
+            try:
+                self._run_loop(make_episode_source)
+            except DiskError as error:
+                raise advised(error, self.policy) from error
 
     def _run_loop(self, make_episode_source: MakeEpisodeSource) -> None:
         processes = DistributedContext(self.config.timeout)

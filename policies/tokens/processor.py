@@ -17,6 +17,7 @@ from transformers import ProcessorMixin
 from transformers.utils.import_utils import is_torchvision_available
 
 from visenv.decoding.files import check_folder
+from visenv.disk import disk_errors
 from visenv.errors import PolicyError
 from visenv.pretrained import load_pretrained
 
@@ -51,7 +52,16 @@ def load_processor(name: str) -> Any:
 
 
 def save_processor(processor: Any, folder: Path) -> None:
-    """Save a processor such that stock `AutoProcessor` can load the folder."""
+    """Save a processor such that stock `AutoProcessor` can load the folder.
+
+    Raises:
+        DiskError: If the disk is full or fails.
+    """
+    with disk_errors(folder):
+        _save_processor(processor, folder)
+
+
+def _save_processor(processor: Any, folder: Path) -> None:
     processor.save_pretrained(folder)
     file = folder / "processor_config.json"
     config = json.loads(file.read_text())

@@ -9,8 +9,11 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError, safe_open
 
+from visenv.checksums import check_checksums
 from visenv.decoding.files import check_folder
+from visenv.disk import disk_errors
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.files import check_no_links_in, output_folder
 from visenv.garbage import heavy_imports
@@ -38,12 +41,13 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         sharded: Whether each process has a shard of every weight, also during loading.
 
     Raises:
-        RunError: If there is no readable checkpoint.
+        RunError: If there is no readable checkpoint, or a file differs from its checksum.
         PolicyError: If the architecture is not supported, or the model has no vision.
         ConfigurationError: If transformers lacks a private name that is used for this architecture.
     """
     try:
         check_folder(name)
+        check_checksums(Path(name))
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
             _check_architecture(name, load_pretrained(transformers.AutoConfig, name))
             model: Any = load_pretrained(
@@ -54,12 +58,24 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
             )
     except ConfigurationError:  # a ValueError that is not about the checkpoint
         raise
-    except (OSError, ValueError) as error:
-        raise RunError(f"There is no model to load at {name}: {error}") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        broken = _broken_weights(Path(name))
+        raise RunError(f"There is no model to load at {name}: {broken or error}") from error
     # Set after loading: while it loads a model, transformers searches for the package of an
     # implementation that it considers to be flash attention.
     model.model.visual.config._attn_implementation = WINDOWS  # noqa: SLF001
     return model
+
+
+def _broken_weights(folder: Path) -> str:
+    """Return a sentence about the first file of weights that cannot be opened, or ``""``."""
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt"):
+                pass
+        except (OSError, SafetensorError) as error:
+            return f"{path} is damaged ({error})."
+    return ""
 
 
 def _check_architecture(name: str, config: Any) -> None:
@@ -183,14 +199,16 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
 
     Raises:
         ConfigurationError: If the folder is or contains a link.
+        DiskError: If the disk is full or fails.
     """
     check_no_links_in(output_folder(folder))
     adapted = bool(lora.layers(model))
     weights = dict(named_weights(model, no_gather, merge=merge)) if adapted else None
-    with _quiet():
+    with _quiet(), disk_errors(folder):
         model.save_pretrained(folder, state_dict=weights)
     if adapted and merge:
-        lora.save_adapters(model, folder / ADAPTER)
+        with disk_errors(folder / ADAPTER):
+            lora.save_adapters(model, folder / ADAPTER)
 
 
 def frozen(model: Any) -> Any:

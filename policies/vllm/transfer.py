@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import torch
 from safetensors.torch import save_file
 
+from visenv.disk import disk_errors, free_bytes
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.private_names import check_private_names
 
@@ -28,6 +29,11 @@ from .private_names import SENDER_NAMES
 from .weights import WeightUpdate
 
 KINDS = ("auto", "direct", "ipc", "nccl", "folder")
+
+_MEMORY = Path("/dev/shm")
+
+_ROOM = 1 << 20
+"""Bytes of a file of weights besides the weights."""
 
 EXECUTOR = "visenv.policies.vllm.executor.InProcessExecutor"
 
@@ -246,14 +252,24 @@ class FolderTransfer:
 
     def send(self, delivery: WeightUpdate) -> None:
         """Write the weights; let the server read them if they are complete."""
-        memory = Path("/dev/shm")
-        place = self._folder or (memory if memory.is_dir() else None)
+        weights = {name: weight.cpu().contiguous() for name, weight in delivery}
+        place = self._folder or _memory_folder(sum(each.nbytes for each in weights.values()))
         with tempfile.TemporaryDirectory(prefix="visenv-weights-", dir=place) as folder:
-            weights = {name: weight.cpu().contiguous() for name, weight in delivery}
             if not delivery.problem():
                 _unshare(weights)
-                save_file(weights, Path(folder) / "model.safetensors")
+                path = Path(folder) / "model.safetensors"
+                with disk_errors(path):
+                    save_file(weights, path)
                 self._call("reload_weights", {"weights_path": folder})
+
+
+def _memory_folder(size: int) -> Path | None:
+    """Return a folder in memory with space for some bytes, or None.
+
+    In a container it may have only 64 MB.
+    """
+    free = free_bytes(_MEMORY) if _MEMORY.is_dir() else None
+    return _MEMORY if free is not None and free > size + _ROOM else None
 
 
 def _unshare(weights: dict[str, torch.Tensor]) -> None:

@@ -216,7 +216,7 @@ class EvaluateCommand:
                     run.add(episode)
                 episodes.append(episode.without_messages())
 
-            saved = read_episodes(self.env, messages=run is not None)
+            saved = read_episodes(self.env, messages=run is not None, required=True)
             for_each(saved, judged, keep, self.concurrency)
         return episodes
 
@@ -227,7 +227,11 @@ class EvaluateCommand:
         from visenv.rollout.run_folder import EPISODES_FILE
 
         one, other = (
-            list(read_episodes(path / EPISODES_FILE if path.is_dir() else path, messages=False))
+            list(
+                read_episodes(
+                    path / EPISODES_FILE if path.is_dir() else path, messages=False, required=True
+                )
+            )
             for path in (first, second)
         )
         print(printable(f"A: {first}"), printable(f"B: {second}"), sep="\n")

@@ -59,7 +59,7 @@ class RescoreCommand:
         counts: Counter[str] = Counter()
         rescored: list[Episode] = []
         failures: list[str] = []
-        for episode in read_episodes(self.file):
+        for episode in read_episodes(self.file, required=True):
             new = rescorer.rescore(episode)
             counts[_outcome(episode, new)] += 1
             if episode.failure is not None:

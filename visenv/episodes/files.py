@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,19 +12,24 @@ from weakref import WeakValueDictionary
 
 from visenv.decoding.files import read_lines
 from visenv.decoding.json_text import read_json
+from visenv.disk import disk_errors, sync
 from visenv.errors import DataError, EpisodeError, FileRefusedError
-from visenv.files import check_no_link, open_output, output_folder, replacing
+from visenv.files import append, check_no_link, open_output, output_folder, replacing
 from visenv.types import Episode, Image
 
 from .decode import BROKEN, ImageFolder, decode
 from .encode import episode_to_json
 from .fields import TIMES
+from .png_files import is_whole_png
+
+_CHECKSUM = re.compile(rb',"crc32":"[0-9a-f]{8}"\}')
+_CHECKSUM_LENGTH = 20
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Write a file of episodes and the images that do not exist yet; replace an old file.
 
-    The file appears under its name only when it is complete.
+    The file appears under its name only when it and its images are complete and on the disk.
 
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
@@ -30,22 +37,25 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
+        DiskError: If the disk is full or fails.
     """
     path = Path(path)
     images = path.parent / "images"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(path) as partial,
+    saved: set[Path] = set()
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, durable=True) as partial:
         # Half of a surrogate pair is written and read back as it is, because Python encodes each
         # code point separately.
-        partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file,
-    ):
-        for episode in episodes:
-            file.write(_line(episode) + "\n")
-            save_images(images, _all_images(episode))
+        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            for episode in episodes:
+                file.write(_line(episode) + "\n")
+                saved.update(save_images(images, _all_images(episode)))
+        for each in (*sorted(saved), *({images} if saved else ())):
+            sync(each)
 
 
-def append_episode(path: str | Path, episode: Episode) -> None:
+def append_episode(path: str | Path, episode: Episode, *, checksum: bool = False) -> None:
     """Append an episode to a file, which is created if it does not exist.
 
     Images are written before the line that refers to them. A process that is killed while it writes
@@ -54,27 +64,24 @@ def append_episode(path: str | Path, episode: Episode) -> None:
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
         episode: The episode to add.
+        checksum: Whether the line ends with a field ``crc32``, the checksum of the text before it.
+            Reading compares it.
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
-        OSError: If the disk is full.
+        DiskError: If the disk is full or fails.
     """
     path = Path(path)
-    line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
+    line = _line(episode).encode("utf-8", "surrogatepass")
+    if checksum:
+        line = line[:-1] + _checksum(line[:-1])
     save_images(path.parent / "images", _all_images(episode))
     with open_output(path, "ab", buffering=0) as file:
-        start = file.tell()
-        try:
-            written = file.write(line)
-            while written < len(line):
-                written += file.write(line[written:])
-        except OSError:
-            file.truncate(start)
-            raise
+        append(file, path, line + b"\n")
 
 
 def read_episodes(
-    path: str | Path, *, messages: bool = True, check_pixels: bool = True
+    path: str | Path, *, messages: bool = True, check_pixels: bool = True, required: bool = False
 ) -> Iterator[Episode]:
     """Read the episodes of a file, one at a time.
 
@@ -85,15 +92,21 @@ def read_episodes(
         check_pixels: Whether the pixels of each image are compared with the hash in the episode. If
             False, no image is opened: a changed file is not noticed, and a missing or broken file
             raises `ImageError` when its pixels or size are read.
+        required: Whether a file without episodes is an error.
 
     Raises:
         DataError: If a line is broken or violates an invariant, or with `check_pixels` if one of
-            its images is missing; the message contains the file and the line number.
+            its images is missing; the message contains the file and the line number. With
+            `required`, if the file is empty.
     """
+    count = 0
     for line in read_episode_lines(path, messages=messages, check_pixels=check_pixels):
         if line.episode is None:
             raise DataError(line.problem)
         yield line.episode
+        count += 1
+    if required and not count:
+        raise DataError(f"{path} contains no episodes: it is empty.")
 
 
 class EpisodeLine(NamedTuple):
@@ -131,6 +144,7 @@ def read_episode_lines(
     images = ImageFolder(path.parent / "images", WeakValueDictionary(), check_pixels)
     for number, line in enumerate(_lines(path), start=1):
         try:
+            _check_line(line.rstrip())
             record = read_json(line.decode("utf-8", "surrogatepass"))
             if not messages:
                 _drop_messages(record)
@@ -155,6 +169,7 @@ def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
 
     Raises:
         ConfigurationError: If the folder or one of the files is a link.
+        DiskError: If the disk is full or fails.
     """
     output_folder(folder)
     paths: list[Path] = []
@@ -176,6 +191,18 @@ def _line(episode: Episode) -> str:
         raise EpisodeError(f"The episode {name} cannot be written as JSON: {error}.") from error
 
 
+def _checksum(text: bytes) -> bytes:
+    """Return the end of a line with the checksum of the text before it."""
+    return b',"crc32":"%08x"}' % zlib.crc32(text)
+
+
+def _check_line(line: bytes) -> None:
+    """Raise `DataError` if a line ends with a checksum that differs from its text."""
+    text, end = line[:-_CHECKSUM_LENGTH], line[-_CHECKSUM_LENGTH:]
+    if _CHECKSUM.fullmatch(end) and end != _checksum(text):
+        raise DataError("its text differs from its checksum, so it is damaged")
+
+
 def _all_images(episode: Episode) -> Iterator[Image]:
     yield from episode.images
     yield from episode.hidden_frames
@@ -183,7 +210,7 @@ def _all_images(episode: Episode) -> Iterator[Image]:
 
 def _write_image(path: Path, image: Image) -> None:
     check_no_link(path)
-    if path.exists():
+    if is_whole_png(path):
         return
     with replacing(path) as partial:
         partial.write_bytes(image.png())

@@ -24,8 +24,10 @@ from typing import IO, Any, Self
 
 from filelock import lock_descriptor
 
+from visenv.checksums import sealed, unsealed
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
+from visenv.disk import disk_errors
 from visenv.episodes import append_episode, read_episodes
 from visenv.errors import DataError, RunError
 from visenv.files import open_output, output_folder, replacing, write_text
@@ -62,6 +64,7 @@ class RunFolder:
             episodes of an unknown run, or if another process uses the folder.
         ConfigurationError: On entering: if the folder or one of its files is a link.
         DataError: On entering: if a saved episode cannot be read.
+        DiskError: On entering: if the folder cannot be written or locked.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class RunFolder:
 
         Raises:
             EpisodeError: If a field that must be JSON-like has another value.
-            OSError: If the disk is full.
+            DiskError: If the disk is full or fails.
         """
         append_episode(self.episodes_file, episode)
         self.known[episode.group, episode.member] = episode.without_messages()
@@ -152,7 +155,8 @@ class RunFolder:
         file = self._file = open_output(self.episodes_file, "a+b")
         # The system releases the lock when the process is killed. `forget_aborted` of another
         # process may have replaced the file since it was opened.
-        locked = lock_descriptor(file.fileno(), blocking=False)
+        with disk_errors(self.episodes_file):
+            locked = lock_descriptor(file.fileno(), blocking=False)
         if not (locked and os.path.samestat(os.fstat(file.fileno()), self.episodes_file.stat())):
             self._made.clear()
             raise RunError(f"Another process writes to {self.folder}. Wait until it has ended.")
@@ -171,7 +175,7 @@ class RunFolder:
             **self._details,
             "sessions": [*self._earlier, {**provenance(), **facts}],
         }
-        write_text(self.folder / RUN_FILE, json.dumps(record, indent=2) + "\n")
+        write_text(self.folder / RUN_FILE, json.dumps(sealed(record), indent=2) + "\n")
 
     def _sessions(self) -> list[Any]:
         """Compare the settings, and return the provenance of each earlier process of the run.
@@ -183,8 +187,8 @@ class RunFolder:
         if not path.exists():
             if self.episodes_file.stat().st_size:
                 raise RunError(
-                    f"{self.episodes_file} contains the episodes of an earlier run; choose another "
-                    "folder with --out, or remove that file."
+                    f"{self.episodes_file} contains the episodes of an earlier run, whose settings "
+                    f"{path} are missing; choose another folder with --out, or remove that file."
                 )
             return []
         found = read_run(self.folder)
@@ -225,7 +229,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_FILE
     try:
-        found = read_json_file(read_regular(path))
+        found = unsealed(read_json_file(read_regular(path)))
         if found["format"] != FORMAT:
             raise RunError(
                 f"{path} has the format {found['format']!r}; this version reads {FORMAT}."

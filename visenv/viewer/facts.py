@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from visenv.checksums import SEAL, is_damaged
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
@@ -57,10 +58,15 @@ def read_file(path: Path, problems: list[str]) -> Any:
     if not path.exists():
         return None
     try:
-        return read_json_file(read_regular(path))
+        found = read_json_file(read_regular(path))
     except (DataError, OSError) as error:
         problems.append(f"{path} cannot be read: {error}")
         return None
+    if not isinstance(found, dict):
+        return found
+    if is_damaged(found):
+        problems.append(f"{path} is damaged: its fields differ from its checksum")
+    return {name: value for name, value in found.items() if name != SEAL}
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from visenv.decoding.files import MOST_LINE_BYTES, read_lines
 from visenv.decoding.json_text import read_json
 from visenv.episodes import read_episode_lines
 from visenv.episodes.decode import BROKEN
+from visenv.episodes.png_files import is_whole_png
 from visenv.errors import DataError
 from visenv.terminal import printable
 from visenv.types import Episode
@@ -88,10 +89,12 @@ def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
         numbers); ``results`` (rows of a table, `_results`); ``seconds`` by phase.
     """
     results, seconds = _results(folder, problems)
+    metrics = list(_metrics(folder, list(seconds), problems))
+    _check_steps(folder, metrics, problems)
     return {
         "name": printable(folder.resolve().name),
         "facts": run_facts(folder, problems),
-        "metrics": list(_metrics(folder, list(seconds), problems)),
+        "metrics": metrics,
         "results": results,
         "seconds": seconds,
     }
@@ -112,12 +115,13 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
     Args:
         folder: The run's folder.
         page_folder: The folder of the page, to which the paths of images are relative.
-        problems: A text is appended for each file and each episode that cannot be read.
+        problems: A text is appended for each file, each episode and each image that cannot be read.
     """
     for saved_in, path in episode_files(folder).items():
         beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
         images = quote(os.fsencode(beside))  # a name may contain special characters
         of_file = Problems(problems, path)
+        checked: set[str] = set()
         try:
             for line in read_episode_lines(path, check_pixels=False):
                 if line.episode is None:
@@ -126,6 +130,7 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
                 try:
                     # Half a surrogate pair in a file name cannot be part of a link.
                     yield _saved(line.episode, images, printable(saved_in), line.number - 1)
+                    _check_images(line.episode, path.parent / "images", checked, of_file)
                 except _UNSHOWN as error:  # an image is missing, or a free value has another form
                     known = isinstance(error, DataError)
                     reason = str(error) if known else f"it cannot be shown: {error!r:.500}"
@@ -137,6 +142,20 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
 def _saved(episode: Episode, images: str, saved_in: str, line: int) -> SavedEpisode:
     record = episode_record(episode, images)
     return SavedEpisode(record, index_row(episode), searched_text(episode), saved_in, line)
+
+
+def _check_images(episode: Episode, folder: Path, checked: set[str], problems: Problems) -> None:
+    """Append a problem for each image of an episode that is damaged; check each image once."""
+    for image in (*episode.images, *episode.hidden_frames):
+        if image.sha256 in checked:
+            continue
+        checked.add(image.sha256)
+        path = folder / f"{image.sha256}.png"
+        try:
+            if not is_whole_png(path):
+                problems.add(f"{path} is damaged: it is not a complete PNG file.")
+        except OSError as error:
+            problems.add(f"{path} cannot be read: {error}")
 
 
 def _results(folder: Path, problems: list[str]) -> tuple[list[dict[str, Any]], dict[str, float]]:
@@ -209,6 +228,20 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
                         of_file.add(f"{path}, line {number}: {error}")
         except OSError as error:
             of_file.add(f"{path} cannot be read: {error}")
+
+
+def _check_steps(folder: Path, metrics: list[dict[str, Any]], problems: list[str]) -> None:
+    """Append a problem for each finished phase whose metrics lack steps."""
+    results = read_file(folder / "results.json", [])  # its problems are listed already
+    steps = results.get("steps") if isinstance(results, dict) else None
+    for name, count in steps.items() if isinstance(steps, dict) else ():
+        if not isinstance(count, int) or isinstance(count, bool):
+            continue
+        found = {row.get("step") for row in metrics if row["phase"] == name}
+        there = sum(isinstance(step, int) and 1 <= step <= count for step in found)
+        if there < count:
+            path = folder / name / "metrics.jsonl"
+            problems.append(f"{path} has no metrics of {count - there} of {count} steps")
 
 
 def _numbers(row: Any) -> dict[str, Any]:

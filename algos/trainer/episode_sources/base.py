@@ -54,11 +54,14 @@ class EpisodeSource(ABC):
         samples: The samples of the groups; None if no episodes are played.
         journal: The journal, which saves finished episodes for a run that is killed and resumed;
             None saves none. It is set before the first step.
+        replayed_seconds: The seconds in which an earlier process played the latest step; 0 if the
+            step was not read completely from an exact journal.
     """
 
     size: int
     samples: SampleOrder | None = None
     journal: EpisodeJournal | None = None
+    replayed_seconds: float = 0.0
 
     @abstractmethod
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.types import Episode, Group
 
-from ..journal import EpisodeJournal
+from ..journal import EpisodeJournal, JournalEntries
 from .base import OnEpisode, Shard, without_aborted
 from .samples import SampleOrder
 from .selection import MOST_UNREADABLE, GroupSelector, SelectionConfig
@@ -47,8 +48,10 @@ class StepPlayer:
         journal: The journal, which saves finished episodes; None saves none.
         counts: Counts since the last report: ``groups`` that were played, ``zero_std`` groups that
             were replaced because all their rewards are equal, ``unreadable`` groups that were
-            replaced because their row cannot be read, and episodes that were ``replayed`` from the
-            journal.
+            replaced because their row cannot be read, and episodes that were ``replayed`` from a
+            journal that is not exact.
+        replayed_seconds: The seconds in which an earlier process played the latest step; 0 if the
+            step was not read from the journal.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class StepPlayer:
         self.collector = collector
         self.journal: EpisodeJournal | None = None
         self.counts: Counter[str] = Counter()
+        self.replayed_seconds = 0.0
+        self._played: dict[str, float] = {}  # the report of the latest step, if it is exact
         self._groups = groups
         self._size = size
         self._samples = samples
@@ -82,13 +87,13 @@ class StepPlayer:
             wanted: The number of groups to keep; by default the share of this process.
         """
         known: Known = {}
+        self.replayed_seconds = 0.0
+        began = time.perf_counter()
         if self.journal is not None:
-            known, kept = self.journal.read(step)
-            if kept is not None and not first:
-                for episode in (each for group in kept for each in group):
-                    self._replay(episode, on_episode)
-                most_spare = self._selection.spare_groups + MOST_UNREADABLE
-                return SelectedGroups(kept, len(self._own) + most_spare)
+            saved = self.journal.read(step)
+            known = saved.episodes
+            if saved.kept is not None and not first:
+                return self._replay_step(saved, saved.kept, on_episode)
         choice = GroupSelector(len(self._own) if wanted is None else wanted, self._selection, first)
         await self._choose(choice, step, known, on_episode)
         groups = choice.kept()
@@ -97,7 +102,10 @@ class StepPlayer:
         )
         if self.journal is not None and not first:
             numbered = {self._number(index): group for index, group in groups.items()}
-            await asyncio.wrap_future(self.journal.finish(step, numbered))
+            if self.journal.exact:
+                self._played = self._measured()
+            seconds = time.perf_counter() - began
+            await asyncio.wrap_future(self.journal.finish(step, numbered, self._played, seconds))
         return SelectedGroups(list(groups.values()), choice.begun)
 
     async def _choose(
@@ -158,8 +166,27 @@ class StepPlayer:
         on_episode(episode)
         return episode
 
+    def _replay_step(
+        self, saved: JournalEntries, kept: list[Group], on_episode: OnEpisode
+    ) -> SelectedGroups:
+        """Return the groups of a step that an earlier process played."""
+        for episode in (each for group in kept for each in group):
+            self._replay(episode, on_episode)
+        if self.journal is not None and self.journal.exact:
+            # The metrics of the resumed run do not depend on when it was interrupted.
+            del self.counts["replayed"]
+            self._played = dict(saved.report)
+            self.replayed_seconds = saved.seconds
+        most_spare = self._selection.spare_groups + MOST_UNREADABLE
+        return SelectedGroups(kept, len(self._own) + most_spare)
+
     def report(self) -> dict[str, float]:
         """Return the metrics and counts since the last report, by ``rollout/`` names."""
+        report = self._measured() | self._played
+        self._played = {}
+        return report
+
+    def _measured(self) -> dict[str, float]:
         measured = self.collector.stats.take() | {k: float(v) for k, v in self.counts.items()}
         self.counts.clear()
         return {f"rollout/{name}": value for name, value in measured.items()}

@@ -51,7 +51,9 @@ class RolloutSource(EpisodeSource):
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         self._policy.train_mode(False)
         self._player.journal = self.journal
-        return run_here(self._player.play(step, on_episode)).groups
+        groups = run_here(self._player.play(step, on_episode)).groups
+        self.replayed_seconds = self._player.replayed_seconds
+        return groups
 
     @override
     def report(self) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from visenv.errors import RunError
 from visenv.rollout import Mixture
 from visenv.seeding import seeds
 from visenv.types import Episode, Group
@@ -123,14 +124,34 @@ class SampleOrder:
         with self._lock:
             return {
                 "rows": dict(self._before(step)),
+                "counts": self._counts(),
                 "rates": {str(number): dict(self._rates[number]) for number in known},
             }
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Restore the state after `step` steps, which `state` returned."""
+        """Restore the state after `step` steps, which `state` returned.
+
+        Raises:
+            LookupError: If the state has no pass rate of an environment, or none of this step.
+            RunError: If an environment has another number of rows than before.
+        """
+        for env, count in self._counts().items():
+            if state["counts"][env] != count:
+                raise RunError(
+                    f"The data of {env!r} had {state['counts'][env]} rows when the run was stopped,"
+                    f" and have {count}. Restore the data, or start a new run."
+                )
+        rates = {int(number): dict(each) for number, each in state["rates"].items()}
+        for env in self._mixture.make_envs:
+            float(rates[step][env])
         self._steps.clear()
         self._rows_before = {step: Counter(state["rows"])}
-        self._rates = {int(number): rates for number, rates in state["rates"].items()}
+        self._rates = {**rates}
+
+    def _counts(self) -> dict[str, int | None]:
+        """Return the number of rows of each environment; None if its data are procedural."""
+        tasks = self._rows.tasks
+        return {env: None if told.rows is None else len(told.rows) for env, told in tasks.items()}
 
     # ------------------------------------------------------------------ one step
 

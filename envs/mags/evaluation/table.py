@@ -94,7 +94,7 @@ class PaperTable:
         for name, file in self._files().items():
             extractor = Scorer.parse(self.extractor or self.judge) if name in self.extract else None
             scorer = AnswerScorer(Scorer.parse(self.judge), extractor)
-            judged = run_here(score_all(scorer, read_episodes(file, messages=False)))
+            judged = run_here(score_all(scorer, read_episodes(file, messages=False, required=True)))
             results[name] = by_cell(judged.scores)
             judged_any = judged_any or judged.judged > 0
             counts = f"{judged.judged} judged, {judged.failed} failed"

@@ -44,11 +44,21 @@ def test_journal_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path
     written = journal(tmp_path)
     for episode in episodes:
         written.add(4, episode).result()
-    read, kept = journal(tmp_path).read(4)
+    read, kept, *_ = journal(tmp_path).read(4)
     assert (read, kept) == (by_place(episodes), None)  # with identical log-probabilities and images
-    assert journal(tmp_path).read(5) == ({}, None)
+    assert journal(tmp_path).read(5)[:2] == ({}, None)
     written.finish(4, {2: episodes[4:6], 0: episodes[0:1]}).result()
     assert journal(tmp_path).read(4).kept == [episodes[4:6], episodes[0:1]]
+
+
+def test_journal_returns_the_metrics_and_the_time_of_a_step(
+    episodes: list[Episode], tmp_path: Path
+) -> None:
+    written = journal(tmp_path)
+    written.add(0, episodes[0]).result()
+    written.finish(0, {0: episodes[:1]}, {"rollout/groups": 3.0}, seconds=7.5).result()
+    read = journal(tmp_path).read(0)
+    assert (read.report, read.seconds) == ({"rollout/groups": 3.0}, 7.5)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -93,7 +103,7 @@ def test_unreadable_line_counts_as_not_finished(
     else:
         (folder / "kept_0_of_1.json").write_text("[[[0, 9]]]")
         lost = -1
-    read, kept = journal(tmp_path).read(0)
+    read, kept, *_ = journal(tmp_path).read(0)
     assert read == by_place([each for each in episodes if each.group != lost])
     assert (kept is None) == (damage == "no kept" or lost == 0)
 
@@ -106,7 +116,7 @@ def test_aborted_episodes_are_tried_again(episodes: list[Episode], tmp_path: Pat
     written.add(0, aborted).result()
     written.add(0, episodes[1]).result()
     written.finish(0, {0: [aborted, episodes[1]]}).result()
-    assert journal(tmp_path).read(0) == (by_place(episodes[1:2]), None)
+    assert journal(tmp_path).read(0)[:2] == (by_place(episodes[1:2]), None)
 
 
 def test_step_of_batched_sampling_is_read_completely_or_not_at_all(
@@ -114,11 +124,14 @@ def test_step_of_batched_sampling_is_read_completely_or_not_at_all(
 ) -> None:
     written = journal(tmp_path, exact=True)
     written.add(0, episodes[0]).result()
-    assert journal(tmp_path, exact=True).read(0) == ({}, None)
-    assert journal(tmp_path).read(0) == ({}, None)  # removed, so that it does not mix with new ones
+    assert journal(tmp_path, exact=True).read(0)[:2] == ({}, None)
+    assert journal(tmp_path).read(0)[:2] == (
+        {},
+        None,
+    )  # removed, so that it does not mix with new ones
     written.add(0, episodes[0]).result()
     written.finish(0, {0: episodes[:1]}).result()
-    assert journal(tmp_path, exact=True).read(0) == (by_place(episodes[:1]), [episodes[:1]])
+    assert journal(tmp_path, exact=True).read(0)[:2] == (by_place(episodes[:1]), [episodes[:1]])
 
 
 def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: Path) -> None:
@@ -127,10 +140,10 @@ def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: P
         written.add(0, episodes[rank]).result()
         written.finish(0, {0: [episodes[rank]]}).result()
     for rank in range(2):
-        read, kept = journal(tmp_path, rank=rank, count=2).read(0)
+        read, kept, *_ = journal(tmp_path, rank=rank, count=2).read(0)
         assert (read, kept) == (by_place(episodes[:2]), [[episodes[rank]]])
     # A run with another number of processes selects again, from the episodes of all old processes.
-    assert journal(tmp_path).read(0) == (by_place(episodes[:2]), None)
+    assert journal(tmp_path).read(0)[:2] == (by_place(episodes[:2]), None)
 
 
 def test_journal_of_steps_in_a_checkpoint_is_removed(

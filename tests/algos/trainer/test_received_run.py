@@ -14,6 +14,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.experiment.results import Results
 from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
+from visenv.checksums import sealed
 from visenv.errors import RunError
 
 pytestmark = [
@@ -42,15 +43,27 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [STATE, "journal/run.json", "metrics.jsonl"])
+@pytest.mark.parametrize("name", [STATE, "journal/run.json"])
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: repr(content[:4]))
 def test_damaged_settings_are_an_error(
     name: str, content: bytes, sent: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(sent, tmp_path / "run")
-    (folder / name).write_bytes(content + b"\n")  # a line of metrics is complete
+    (folder / name).write_bytes(content)
     with pytest.raises(RunError, match=name.partition("/")[0]):
         train(folder, 2)
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=lambda content: repr(content[:4]))
+def test_damaged_metrics_are_restored(
+    content: bytes, sent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(sent, tmp_path / "run")
+    before = (sent / "metrics.jsonl").read_text()
+    (folder / "metrics.jsonl").write_bytes(content + b"\n")  # a complete line
+    train(folder, 2)
+    assert (folder / "metrics.jsonl").read_text().startswith(before)
+    assert "of 1 of 1 steps" in capsys.readouterr().err
 
 
 def changes(name: str, *values: Any) -> list[dict[str, Any]]:
@@ -74,6 +87,9 @@ def test_checkpoint_with_other_values_is_an_error(
     folder = shutil.copytree(sent, tmp_path / "run")
     state = json.loads((folder / STATE).read_text()) | change
     (folder / STATE).write_text(json.dumps(state))
+    with pytest.raises(RunError, match="its fields differ from its checksum"):
+        train(folder, 2)
+    (folder / STATE).write_text(json.dumps(sealed(state)))  # whoever made it wrote a checksum, too
     with pytest.raises(RunError, match="checkpoint"):
         train(folder, 2)
 

@@ -19,6 +19,7 @@ from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
 from visenv.algos.trainer.episode_sources.samples import DECAY, SampleOrder
 from visenv.env import EpisodeLimits
+from visenv.errors import RunError
 from visenv.grammar import KeyValueGrammar
 from visenv.rollout import Mixture
 from visenv.testing.toy import Adder, Sums
@@ -147,6 +148,14 @@ def test_order_continues_from_a_checkpoint(ahead: int) -> None:
         assert [resumed.choose(step, n) for n in range(GROUPS)] == expected
         for samples in (straight, resumed):
             observe(samples, step, {"e0": 0.5, "e1": 0.75})
+
+
+def test_data_with_another_number_of_rows_are_refused() -> None:
+    state = json.loads(json.dumps(order([5, None]).state(0)))
+    with pytest.raises(
+        RunError, match="data of 'e0' had 5 rows when the run was stopped, and have 6"
+    ):
+        order([6, None]).restore(0, state)
 
 
 @pytest.mark.component("torch", "tensorboard")

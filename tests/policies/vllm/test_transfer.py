@@ -238,3 +238,22 @@ def test_control_sends_the_calls_of_vllms_sender(monkeypatch: pytest.MonkeyPatch
         ("/update_weights", {"update_info": {"names": ["b"]}}, 0),
         ("/finish_weight_update", 0),
     ]
+
+
+class Sent(list[Any]):
+    """Stands in for the weights that a trainer sends."""
+
+    def problem(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("free", [10_000, 1 << 30])
+def test_weights_are_written_to_memory_only_if_they_fit(
+    free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[str] = []
+    monkeypatch.setattr(transfer, "free_bytes", lambda path: free)
+    control = transfer.FolderTransfer(lambda _, given: folders.append(given["weights_path"]), None)
+    sent: Any = Sent([("weight", torch.zeros(1000))])
+    control.send(sent)
+    assert folders[0].startswith("/dev/shm/") == (free > 10_000 and Path("/dev/shm").is_dir())
