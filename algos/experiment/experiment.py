@@ -335,7 +335,9 @@ class Experiment:
                 self._evaluation_folder(label) / f"{env}.jsonl"
                 for label in (before, label_after(self.recipe, last))
             ]
-            link = link_change(self.folder, files[0], files[1])
+            # The episodes of phases that runs share are in the folder of another run.
+            shared = not all(file.exists() for file in files)
+            link = None if shared else link_change(self.folder, files[0], files[1])
             if link is not None:
                 told = f"{env}, {before} and after {last}: {link}"
                 self.console.print(rich_text(told), soft_wrap=True)

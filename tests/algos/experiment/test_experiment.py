@@ -116,9 +116,11 @@ def test_run_of_an_earlier_version_lacks_new_fields_and_resumes(
     shutil.copytree(finished / "job", tmp_path / "job")
     path = tmp_path / "job" / "recipe.json"
     saved = json.loads(path.read_text())
+    del saved["sha256"]  # of the fields of this version
     del saved["phases"]["warm-up"]["demonstrations"]["top_share"]  # has its default value
     path.write_text(json.dumps(saved))
     train(tmp_path, "--resume")
+    assert "top_share" in path.read_text()
     del saved["model"]["tokenizer_episodes"]  # has another value than the default
     path.write_text(json.dumps(saved))
     with pytest.raises(RunError, match=r"model\.tokenizer_episodes was None and is 16"):
