@@ -177,7 +177,14 @@ function memberTurns(episodes, places, labels, reference, again) {
   const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, rewardText(episodes[member].outcome, episodes[member].reward)),
     member === reference ? make("small", {}, "reference") : button("compare with this", () => again(member), { class: "quiet" })));
   const cells = Array.from({ length: longest }, (_, turn) => episodes.map((episode, member) => memberTurn(episode, turn, member === reference ? null : episodes[reference]))).flat();
-  return make("div", { class: "side-by-side wide", style: `--members: ${places.length}` }, ...heads, ...cells);
+  return make("div", { class: "side-by-side wide", style: `--members: ${places.length}` }, ...heads, ...memberLooks(episodes), ...cells);
+}
+
+/** Return a cell for each member with the first images, on which its crops and points are drawn; none if nothing is drawn. */
+function memberLooks(episodes) {
+  const looks = episodes.map(({ turns, marks }) => (turns[0]?.messages ?? []).flatMap(({ parts }) => parts)
+    .filter((part) => part.image && marks.some((mark) => mark.image === part.name)).map((part) => picture(part, marks)));
+  return looks.some((pictures) => pictures.length) ? looks.map((pictures) => make("div", { class: "member-look" }, ...pictures)) : [];
 }
 
 function memberTurn(episode, place, reference) {

@@ -145,7 +145,8 @@ def test_curves_unfold(run: Page) -> None:
 
 
 def test_filters_by_outcome(run: Page, run_folder: Path) -> None:
-    files = sorted(run_folder.glob("*/episodes/*.jsonl")) + sorted(run_folder.glob("eval*/*.jsonl"))
+    files = sorted(run_folder.glob("*/episodes/*.jsonl"))
+    files += sorted(run_folder.glob("evaluation/*/*.jsonl"))
     episodes = [episode for path in files for episode in played(path)]
     done = [episode for episode in episodes if episode.status == "terminated"]
     right = sum(episode.metrics["accuracy"] >= 0.5 for episode in done)
@@ -666,6 +667,11 @@ def test_runs_are_compared_sample_by_sample(
         ["vqa", "0", "1", "+1"],
     ]
     assert "Equal for both episodes: outcome = right" in page.locator(".members").inner_text()
+    # The crop of each episode is drawn on its image: [10, 20, 50, 40].
+    crops = page.locator(".member-look rect").evaluate_all(
+        "all => all.map(each => [...'x,y,width,height'.split(',')].map(x => each.getAttribute(x)))"
+    )
+    assert crops == [["10", "20", "40", "20"]] * 2
     first = page.locator(".opening summary").inner_text()
     assert first == "First messages (the same for both episodes)"
     visit(page, "#/episode/episodes/2")  # a link of the report before the comparison
