@@ -18,7 +18,14 @@ import numpy as np
 from typing_extensions import override
 
 from visenv import background
-from visenv.data.source import Source, check_declared_truth, check_source, check_truth, draw
+from visenv.data.source import (
+    Source,
+    check_declared_truth,
+    check_sample,
+    check_source,
+    check_truth,
+    draw,
+)
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
@@ -307,6 +314,7 @@ class VisEnv(gym.Env[Observation, str]):
         self._leave_episode()
         held_out = is_held_out(self._np_random_seed)
         self.sample = draw(self.source, self.np_random, options or {}, held_out)
+        check_sample(self.sample, self.source)
         check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
         self.log = EventLog()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
@@ -30,6 +31,12 @@ USUAL_NAMES: Mapping[str, Sequence[str]] = {
     "verdict": ("verdict", "label"),
 }
 """The usual names of each column, in the order in which they are tried; case is ignored."""
+
+_PICTURES = ("image", "images", "picture", "img")
+"""Usual names of images; a column of paths may name the same image again."""
+
+_NUMBERED = re.compile(rf"(?:{'|'.join(_PICTURES)})[ _-]?(\d{{1,3}})", re.IGNORECASE)
+"""Columns of several images of a row, such as those of MMMU: ``image_1``, ``image_2``."""
 
 ALIASES: Mapping[str, str] = {"images": "image", "answers": "answer"}
 """Other names of the same option."""
@@ -100,7 +107,9 @@ def find_columns(
                 if column not in known:
                     raise UnknownNameError(f"column of {_names(present)}", column, known)
         else:
-            usual = _usual(name, known, {column for taken in found.values() for column in taken})
+            used = {column for columns in found.values() for column in columns}
+            free = [column for column in known if column not in used]
+            usual = _images(free, present) if name == "image" else _usual(name, free)
             if usual:
                 found[name] = usual
                 recognized.append(name)
@@ -117,14 +126,31 @@ def find_columns(
     return Columns(found, recognized)
 
 
-def _usual(name: str, known: Sequence[str], taken: set[str]) -> tuple[str, ...]:
-    """Return the column with a usual name that no other column of the task uses."""
-    free = {column.casefold(): column for column in reversed(known) if column not in taken}
+def _images(free: Sequence[str], present: Mapping[Path, Sequence[str]]) -> tuple[str, ...]:
+    """Return the columns with images: one with a usual name, and the numbered ones.
+
+    Raises:
+        DataError: If there are two with usual names, because the images of one would be left out.
+    """
+    named = [column for column in free if column.casefold() in _PICTURES]
+    if len(named) > 1:
+        raise DataError(
+            f"{_names(present)} has several columns of images: {', '.join(named)}. Name those to "
+            f"show: rows:FILE?image={named[0]}, or image={','.join(named)}."
+        )
+    numbers = {column: int(found[1]) for column in free if (found := _NUMBERED.fullmatch(column))}
+    numbered = sorted(numbers, key=numbers.__getitem__)
+    return (*(named or ([] if numbered else _usual("image", free))), *numbered)
+
+
+def _usual(name: str, free: Sequence[str]) -> tuple[str, ...]:
+    """Return the column with a usual name, of those that no other column of the task uses."""
+    folded = {column.casefold(): column for column in reversed(free)}
     for usual in USUAL_NAMES[name]:
-        if usual in free:
-            return (free[usual],)
-    if name == "options" and {"A", "B"} <= set(known):
-        letters = [letter for letter in ascii_uppercase if letter in known]
+        if usual in folded:
+            return (folded[usual],)
+    if name == "options" and {"A", "B"} <= set(free):
+        letters = [letter for letter in ascii_uppercase if letter in free]
         return tuple(letters[: _first_gap(letters)])
     return ()
 

@@ -93,6 +93,19 @@ def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str
         raise _unfit(type(source).__name__, declared, accepted, reader)
 
 
+def check_sample(sample: object, source: object) -> None:
+    """Check that a source returned a sample.
+
+    Raises:
+        ConfigurationError: If it returned something else.
+    """
+    if not isinstance(sample, Sample):
+        raise ConfigurationError(
+            f"The data source {type(source).__name__} must return Sample objects "
+            f"(visenv.types.Sample), got {sample!r:.80}."
+        )
+
+
 def check_truth(sample: Sample, accepted: tuple[type, ...], reader: str) -> None:
     """Check that the ground truth of a sample is of a type that its reader accepts.
 

@@ -21,6 +21,7 @@ from visenv.errors import ConfigurationError, DataError
 from visenv.rewards.terms import as_float
 from visenv.rewards.wrapper import RewardWrapper
 from visenv.rollout.advice import Advisor
+from visenv.rollout.arguments import check_env
 from visenv.sandbox.account import sandbox_waits
 from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
 from visenv.wrappers import changes_steps, check_wrappers, layers
@@ -43,11 +44,12 @@ class EnvAdapter:
         env: The environment with its wrappers.
 
     Raises:
-        ConfigurationError: If a wrapper changes observations: a policy reads messages only, so such
-            a wrapper has no effect.
+        ConfigurationError: If it is no environment, or if a wrapper changes observations: a policy
+            reads messages only, so such a wrapper has no effect.
     """
 
     def __init__(self, env: Env, defer_all: bool = False) -> None:
+        check_env(env)
         check_wrappers(env)
         self.env = env
         self._defer_all = defer_all

@@ -7,6 +7,7 @@ import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.policy import Policy
+from visenv.types import Reply
 
 
 def check_make_env(make_env: object) -> None:
@@ -53,6 +54,19 @@ def check_policy(policy: object) -> None:
         raise ConfigurationError(
             f"policy must have the methods open and respond, as a visenv.Policy, got "
             f"{policy!r:.80}."
+        )
+
+
+def check_reply(reply: object, policy: object) -> None:
+    """Check that a policy returned a reply.
+
+    Raises:
+        ConfigurationError: If it returned something else.
+    """
+    if not isinstance(reply, Reply):
+        raise ConfigurationError(
+            f"respond() of the policy {type(policy).__name__} must return a visenv.Reply, got "
+            f"{reply!r:.80}."
         )
 
 

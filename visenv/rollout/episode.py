@@ -12,7 +12,7 @@ import numpy as np
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError, VisenvError
 from visenv.policy import Policy
 from visenv.rollout.adapter import Env, EnvAdapter
-from visenv.rollout.arguments import check_env, check_policy, check_seed
+from visenv.rollout.arguments import check_env, check_policy, check_reply, check_seed
 from visenv.rollout.executor import EnvFailedError, EnvSlot, InlineSlot
 from visenv.rollout.stats import RolloutStats
 from visenv.types import (
@@ -187,6 +187,7 @@ class _Player:
             asked = time.perf_counter()
             with self._stats.sampling:
                 reply = await policy.respond(session, request, self._sampling)
+                check_reply(reply, policy)
             replied = time.perf_counter()
             self._stats.sampled(len(reply.token_ids))
             with self._stats.stepping:

@@ -141,6 +141,52 @@ def test_several_image_columns(tmp_path: Path) -> None:
     assert [[color_of(image) for image in each.images] for each in source] == [[BLUE, RED], [BLUE]]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["image", "image_2"],
+        ["image_1", "image_2", "image_3"],
+        ["Image0", "Image1"],
+        ["img-1", "img-2"],
+        [f"image_{number}" for number in range(1, 12)],  # in the order of numbers, not of texts
+    ],
+)
+def test_numbered_columns_are_all_images_of_a_row(tmp_path: Path, columns: list[str]) -> None:
+    row: dict[str, Any] = {"question": "q", "answer": "a", "image_count": 2, "image_note": "x"}
+    for number, name in reversed(list(enumerate(columns))):
+        color = (20 * number, 10, 200)
+        PIL.Image.new("RGB", (4, 4), color).save(tmp_path / f"{number}.png")
+        row[name] = f"{number}.png"
+    (tmp_path / "my.jsonl").write_text(json.dumps(row))
+    (sample,) = open_rows(tmp_path / "my.jsonl")
+    assert [color_of(each)[0] for each in sample.images] == [20 * n for n in range(len(columns))]
+
+
+def test_empty_cells_of_numbered_columns_are_no_images(tmp_path: Path) -> None:
+    photo(tmp_path / "a.png")
+    row = {"question": "q", "answer": "a", "image_1": "a.png", "image_2": None}
+    (tmp_path / "my.jsonl").write_text(json.dumps(row))
+    (sample,) = open_rows(tmp_path / "my.jsonl")
+    assert len(sample.images) == 1
+
+
+def test_two_columns_of_images_must_be_named(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        photo(tmp_path / name)
+    row = {"question": "q", "answer": "a", "image": "a.png", "images": ["a.png", "b.png"]}
+    (tmp_path / "my.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match=r"several columns of images: image, images.*image=image"):
+        open_rows(tmp_path / "my.jsonl")
+    (sample,) = open_rows(f"{tmp_path / 'my.jsonl'}?image=images")
+    assert len(sample.images) == 2
+    # A column of paths names the same image again.
+    (tmp_path / "path.jsonl").write_text(
+        json.dumps({"question": "q", "answer": "a", "image": "a.png", "image_path": "a.png"})
+    )
+    (sample,) = open_rows(tmp_path / "path.jsonl")
+    assert len(sample.images) == 1
+
+
 def test_files_in_another_folder(tmp_path: Path) -> None:
     inside = photo(tmp_path / "elsewhere" / "photos" / "0.png")
     path = write_lines(tmp_path / "my.jsonl", [row(), row(image=str(inside))])

@@ -14,6 +14,7 @@ from visenv import background
 from visenv.env import EpisodeLimits, Observation
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
+from visenv.policies.oracle import OraclePolicy
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
@@ -126,6 +127,41 @@ def test_episode_needs_a_spec_with_a_seed(spec: Any, problem: str) -> None:
     collector = Collector(toy.make, Scripted(ADD))
     with pytest.raises(ConfigurationError, match=problem):
         collector.episodes([spec])
+    collector.close()
+
+
+def test_function_that_makes_no_environment_is_refused() -> None:
+    collector = Collector(lambda: None, Scripted(ADD))  # type: ignore[arg-type,return-value]
+    with pytest.raises(ConfigurationError, match=r"must be an environment of gym\.make, got None"):
+        collector.groups([0])
+
+
+def test_policy_that_returns_no_reply_is_named() -> None:
+    class Silent(OraclePolicy):
+        @override
+        async def respond(self, *_: Any) -> Any:
+            return "<answer>3</answer>"
+
+    collector = Collector(toy.make, Silent(), retries=1)
+    with pytest.raises(ConfigurationError, match=r"policy Silent must return a visenv\.Reply, got"):
+        collector.groups([0])
+    collector.close()
+
+
+def test_source_that_returns_no_sample_is_named() -> None:
+    class Dicts:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Any:
+            return {"question": "Add."}
+
+    def make() -> Any:
+        return toy.Adder(source=Dicts(), grammar=KeyValueGrammar(), limits=EpisodeLimits(2))
+
+    collector = Collector(make, Scripted(ADD), retries=1)
+    with pytest.raises(ConfigurationError, match="source Dicts must return Sample objects"):
+        collector.groups([0])
     collector.close()
 
 
