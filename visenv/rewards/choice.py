@@ -66,7 +66,7 @@ _CUE = re.compile(
     r"|right (?:option|one|letter|response)|(?:go|opt|opted|vote|settle|settled|decide|decided) for"
     r"|(?:settle|settled|settling|decide|decided) on|(?:go|going|went|stick|sticking) with|vote"
     r"|stick to|bet on|(?:this|that|which|it) means|am (?:choosing|picking|selecting)|confirms"
-    r"|leads (?:me |us )?to|arrive at|money is on|give me|respond|final(?=\s?$)"
+    r"|leads (?:me |us )?to|arrive at|money (?:is )?on|give me|respond|final(?=\s?$)"
     r"|prefer|favou?r|lean(?:s|ing)?(?: to(?:wards?)?)?|inclined to|points? to|match(?:es)?|fits"
     r"|gives|mak(?:es|ing)|corresponds to|consistent with|supports|leaving|remains|must be)\b"
     r"|[=-]>|[→⇒]"

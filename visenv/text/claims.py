@@ -70,7 +70,8 @@ _CORRECTION = re.compile(
     r"|(?:wait|hold on|scratch that|strike that|oops|i (?:was|am) wrong|i take (?:that|it) back"
     r"|i made (?:a mistake|an error))\b)"
     r"|(?:actually|rather|or better|better said|i mean|i meant|sorry|er+|uh|um|my mistake|update"
-    r"|correct(?:ion|ing)|edit(?:ed)?|erratum|on (?:second thoughts?|reflection)|changed? my mind"
+    r"|correct(?:ion|ing)|edit(?:ed)?|erratum|changed? my mind"
+    r"|on (?:second thoughts?|reflection|closer (?:look|inspection))"
     rf"|make (?:that|it)|now(?=\s(?:{ONE}|i\b|it is\b|the answer\b)))\b){SPACE}"
 )
 _RETRACTION = re.compile(

@@ -22,6 +22,8 @@ _AFTER = f"(?<={MENTION})"
 
 _TRANSLATED: tuple[tuple[str, str], ...] = (
     # Chinese, Japanese and Korean; longer phrases first.
+    (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
+    ("選択肢", " option "),
     (rf"{_AFTER}\s*(?:项|項|选项|選項)", " "),
     (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={MENTION})", " or "),
     (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
@@ -45,10 +47,8 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("(?:认为|認為|觉得|覺得)?(?:应该|應該|应|應)?(?:选择|選擇|选|選)", " i choose "),
     ("认为|認為|觉得|覺得", " think "),
     (r"(?:では|じゃ)(?:なくて?|ない|ありません)|[가이]?\s*아(?:니라|닙니다|니다)", " is not , "),
-    (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
     ("だと思います|だと思う|です|である|입니다|이다|이에요|예요", " ; "),
     (f"{_AFTER}(?:だよ?|よ|吧|哦|啊|呢|了|嘛|번)", " "),
-    ("選択肢", " option "),
     ("、", ", "),
     ("因为|因為|由于|なぜなら", " because "),
     ("但是?", " but "),
@@ -84,6 +84,8 @@ _HELPING = "is|are|was|were|do|does|did|has|have|had|would|could|should|must|mig
 _CANNOT = "(?:can|could|would|am|is) not (?:really )?(?:be able to )?"
 _EVERY = "(?:all|any|anything|everything|everyone|each|every)"
 _SURELY = "(?:absolutely|definitely|certainly|clearly|exactly|of course)"
+_THIS = "(?:it|this|that)"
+_BEGIN = r"(?:\A|(?<=\n))[^\w\n]*"
 _CHOOSING = "(?:picking|choosing|selecting|guessing)"
 _REJECTED = "(?:wrong|incorrect|false|excluded|eliminated|ruled out)"
 _RATE, _BETTER = "(?:judge|consider|rate|rank|find|deem)", "(?:better|best|higher|superior)"
@@ -133,7 +135,7 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
         r"\1 is wrong",
     ),
     (
-        rf"(?:\A|(?<=\n))[^\w\n]*{_CHOOSING} (?:option )?(?={MENTION}{_GAP}(?:\n|\Z))",
+        rf"{_BEGIN}{_CHOOSING} (?:option )?(?={MENTION}(?: over {MENTION})?{_GAP}(?:\n|\Z))",
         "i choose ",
     ),
     (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
@@ -188,6 +190,19 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
         "only",
     ),
     (rf"\b{_EVERY}(?: \w+){{0,3}}? (?:is|are|was|were) {_REJECTED},? {_BUT}\b", "it is only"),
+    (
+        rf"\bnone of (?:the|these|them)(?: \w+)? (?:fits?|works?|match(?:es)?)(?: \w+)?,? {_BUT}\b",
+        "it is only",
+    ),
+    (
+        rf"\b(?:not see how {_THIS} )?(?:can|could) (?:not )?be anything (?:but|other than)\b",
+        "must be",
+    ),
+    (r"\b(?:one|option) (?:that|which) is not (?:wrong|false|incorrect)\b", "correct one"),
+    (r"\b(?:likelier|more likely|more plausible) than\b", "better than"),
+    (rf"\bno to ({MENTION})", r"not \1"),
+    (rf"\byes to ({MENTION})", r"it is \1"),
+    (rf"\bnot so much ({MENTION}) as (?={MENTION})", r"not \1, but "),
     (rf"\bonly ({MENTION}) works\b", r"only \1 is correct"),
     (rf"\bnot (?:only|just|merely) (?={MENTION})", ""),
     # Idioms that leave the claim open.

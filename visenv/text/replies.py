@@ -19,6 +19,7 @@ _BRACES = re.compile(r"[{}]")
 _FENCE = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL | re.IGNORECASE)
 _SPECIAL = re.compile(
     r"<\|[^|<>\s]{1,40}\|>|\A\s*<s>(?![^<]*</s>\s*\S)|</s>\s*\Z|<(?:bos|eos|pad|end)>|<end_of_(?:turn|utterance|text)>"
+    r"|</?(?:ans|choice)>"
 )
 _CHECKED, _UNCHECKED = re.compile(r"\[[xX✓✔]\]\s?"), re.compile(r"\[ \]\s?|☐\s?")
 _LONG_DASH = re.compile(r"\s?[—―]\s?")
