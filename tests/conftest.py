@@ -134,6 +134,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "habitat-lab": _in_simulators("habitat-lab"),
     "huggingface_hub": _distribution("huggingface_hub"),
     "hypothesis": _distribution("hypothesis"),
+    "jinja2": _distribution("jinja2"),
     "libero": _in_simulators("hf-libero", "libero"),
     "mkdocs-material": _distribution("mkdocs-material"),
     "mujoco": lambda: _distribution("mujoco")() or _in_simulators("mujoco")(),

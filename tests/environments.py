@@ -26,6 +26,24 @@ EBHabitat differs from EBAlfred in its skills.
 """
 
 
+NEEDED = {
+    "visenv/MagsZoom-v0": ("torch",),
+    "visenv/House-v0": ("mujoco", "osmesa"),
+    "visenv/EBAlfred-v0": ("mujoco", "osmesa"),
+    "visenv/EBHabitat-v0": ("mujoco", "osmesa"),
+}
+"""The components of extras that ids need, to be made or for frames."""
+
+
+def with_components(cases: Sequence[str], *components: str) -> list[Any]:
+    """Return ids for ``parametrize``, with marks for those of `components` that they need."""
+    return [
+        pytest.param(case, marks=pytest.mark.component(*needed)) if needed else case
+        for case in cases
+        for needed in [[each for each in NEEDED.get(case, ()) if each in components]]
+    ]
+
+
 def few(cases: Sequence[Any], count: int) -> list[Any]:
     """Return the cases of a test for ``parametrize``; all but the first `count` are for `soak`."""
     rest = [

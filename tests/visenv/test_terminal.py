@@ -208,7 +208,13 @@ def test_commands_print_the_texts_of_a_file_as_escapes(
     assert "Traceback" not in printed.err
 
 
-@pytest.mark.parametrize("command", ["view", "inspect", "parquet", "rescore", "eval", "compare"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("view", "inspect", "rescore", "eval", "compare"),
+        pytest.param("parquet", marks=pytest.mark.component("pyarrow")),
+    ],
+)
 def test_commands_print_names_of_folders_as_escapes(
     command: str,
     saved: Callable[[Callable[[Any], object]], Path],

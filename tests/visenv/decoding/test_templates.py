@@ -14,6 +14,7 @@ from visenv.decoding.decoder import DecoderProcess
 from visenv.decoding.templates import render_chat_template
 from visenv.errors import DataError
 
+pytestmark = pytest.mark.component("jinja2")
 ATTACK = pytest.mark.attack("decoders: a chat template cannot end or stop the process")
 
 CONVERSATION: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
-from tests.environments import IDS
+from tests.environments import IDS, with_components
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.evaluation.controls import CONTROLS, NoImage, ShuffledResults, controlled
@@ -104,14 +104,16 @@ def test_control_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str)
     assert terminated or truncated
 
 
-@pytest.mark.parametrize("env_id", ACTING)
+@pytest.mark.parametrize("env_id", with_components(ACTING, "mujoco", "osmesa"))
 def test_oracle_of_a_task_that_needs_actions_gives_up_without_tools(env_id: str) -> None:
     episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["success"] == 0.0
 
 
-@pytest.mark.parametrize("env_id", [name for name in WITH_TOOLS if name not in ACTING])
+@pytest.mark.parametrize(
+    "env_id", with_components([name for name in WITH_TOOLS if name not in ACTING], "torch")
+)
 def test_oracle_answers_without_tools(env_id: str) -> None:
     episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
     assert (episode.status, len(episode.turns)) == ("terminated", 1)

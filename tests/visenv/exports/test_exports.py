@@ -320,7 +320,13 @@ def test_exports_of_a_missing_or_broken_image_keep_its_episode(
     assert "An image is omitted from the export" in caplog.text
 
 
-@pytest.mark.parametrize("write", [write_inspect_logs, write_parquet])
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_inspect_logs,
+        pytest.param(write_parquet, marks=pytest.mark.component("pyarrow")),
+    ],
+)
 @pytest.mark.parametrize("empty_file", [False, True])
 def test_exports_refuse_a_folder_without_episodes(
     tmp_path: Path, write: Any, empty_file: bool
@@ -333,6 +339,7 @@ def test_exports_refuse_a_folder_without_episodes(
     assert list(tmp_path.iterdir()) == before
 
 
+@pytest.mark.component("pyarrow")
 def test_command_exports_both_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [played(0, 1.0)])
     assert main(["export", str(tmp_path), "--to", "inspect"]) == 0

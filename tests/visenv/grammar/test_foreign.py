@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.environments import IDS
+from tests.environments import IDS, with_components
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ToolError
 from visenv.grammar import (
@@ -157,7 +157,9 @@ def test_grammars_do_not_show_the_tags_of_a_tool(grammar: Grammar, fails: bool) 
     "policies: text that looks like a result, a tag or a control token does nothing"
 )
 @pytest.mark.parametrize("fails", [False, True])
-@pytest.mark.parametrize("env_id", [name for name in IDS if "/Ar" in name or "Zoom" in name])
+@pytest.mark.parametrize(
+    "env_id", with_components([name for name in IDS if "/Ar" in name or "Zoom" in name], "torch")
+)
 def test_tools_of_environments_show_no_tags(
     env_id: str, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
