@@ -98,7 +98,7 @@ def measure(folder: Path, executor: str, steps: int) -> Measured:
     words: list[str | Path] = [
         "-m", "visenv", "train", "zoom_tiny", "--name", executor, "--runs", folder, "--no-controls",
         "--executor", executor, "--model.options.threads", "1",
-        "--model.options.vision-cache", str(1 << 23), "--evaluation.episodes", "4",
+        "--model.options.vision_cache", str(1 << 23), "--evaluation.episodes", "4",
         "--phases.warm-up.steps", "20", "--phases.warm-up.demonstrations.episodes", "32",
         "--phases.rl.steps", str(steps), "--phases.rl.rollouts.prompts-per-step", "4",
         "--phases.rl.rollouts.num-generations", "4", "--phases.rl.saving.checkpoint-every", "100",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.faults.processes.catalog import faults
-from tests.programs import run_python
+from tests.programs import ROOT, run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.component("torch")]
 
@@ -38,6 +39,14 @@ def test_catalog_has_many_faults_and_a_few_of_each_kind() -> None:
     every = faults()
     assert len(every) >= 40
     assert {every[label].kind for label in FEW} == set(KINDS)
+
+
+def test_page_of_faults_has_the_numbers_of_the_catalog() -> None:
+    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    every = faults().values()
+    assert f"causes {len(every)} faults" in page
+    for (kind, outcome), count in Counter((each.kind, each.outcome) for each in every).items():
+        assert f"| {kind} | {count} | {outcome} |" in page
 
 
 @pytest.mark.timeout(900)
