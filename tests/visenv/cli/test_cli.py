@@ -96,7 +96,7 @@ sys.exit(main(["train", "--help"]) or 10 * main(["train", "zoom_tiny"]))
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 10
-    assert "usage: visenv train [RECIPE]" in done.stdout
+    assert "usage: visenv train [RECIPE | --env ENVIRONMENT]" in done.stdout
     assert "pip install 'visenv[train]'" in done.stdout
     assert "needs the package 'torch': pip install 'visenv[train]'" in done.stderr
 
