@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from tests.tiny_models import tiny_model
 from visenv.grammar import ParsedTurn, ToolCall
 
 pytestmark = pytest.mark.component("torch", "transformers")
@@ -38,11 +39,10 @@ def test_recipe_trains_on_all_three_ids() -> None:
 @pytest.mark.component("mujoco", "osmesa")
 def test_turns_of_a_group_share_at_least_half_of_their_tokens() -> None:
     """Check eight members of six turns each; every turn repeats the whole prompt."""
-    from visenv.policies.transformers.tiny import tiny_embodied
     from visenv.testing.record import base_of
 
     with TemporaryDirectory() as folder:
-        tokenizer = _tokenizer(tiny_embodied(Path(folder) / "model", 0))
+        tokenizer = _tokenizer(tiny_model(Path(folder) / "model", "visenv/House-v0"))
         env = gym.make("visenv/House-v0", subset="long_horizon", n_shots=4)
         prompts = []
         for member in range(8):
