@@ -39,7 +39,7 @@ def images_of(source: Any) -> dict[str, int]:
     return counts
 
 
-def test_every_data_set_with_images_is_tested() -> None:
+def test_data_sets_with_images_are_all_tested() -> None:
     assert SETS.keys() | WITHOUT_IMAGES == DATA.keys()
     assert not SETS.keys() & WITHOUT_IMAGES
 

@@ -170,7 +170,7 @@ def test_empty_cells_of_numbered_columns_are_no_images(tmp_path: Path) -> None:
     assert len(sample.images) == 1
 
 
-def test_two_columns_of_images_must_be_named(tmp_path: Path) -> None:
+def test_columns_of_images_must_be_named_if_there_are_two(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         photo(tmp_path / name)
     row = {"question": "q", "answer": "a", "image": "a.png", "images": ["a.png", "b.png"]}

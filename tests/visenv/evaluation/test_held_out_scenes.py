@@ -117,7 +117,7 @@ def test_answers_are_as_frequent_in_held_out_scenes(env_id: str, noted: list[obj
         assert abs(count - found["held out"][answer]) < 6 * (2 * count) ** 0.5 + 6
 
 
-def test_an_eighth_of_scenes_is_held_out() -> None:
+def test_division_holds_out_an_eighth_of_scenes() -> None:
     count = sum(is_held_out_scene((place, "red")) for place in range(8_000))
     assert abs(count - 1_000) < 150
 
