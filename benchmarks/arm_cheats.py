@@ -94,7 +94,7 @@ def _strips(number: int) -> list[str]:
     return [crop(2 * width * n, 0, 2 * width * n + width, 1000) for n in range(number)]
 
 
-def _search(judge: JudgingEnv, query: str) -> str:
+def search(judge: JudgingEnv, query: str) -> str:
     """Return a turn that searches in the sample's document."""
     name = judge.truth.document
     return call("doc_page_retrieval_by_query", filename=name, query=query)
@@ -102,7 +102,7 @@ def _search(judge: JudgingEnv, query: str) -> str:
 
 def _ask(judge: JudgingEnv) -> str:
     """Return a turn that searches for the question itself."""
-    return _search(judge, judge.sample.question)
+    return search(judge, judge.sample.question)
 
 
 def _target(judge: JudgingEnv) -> list[str]:
@@ -176,10 +176,10 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             ],
         ),
         Policy("retrieve the cover again and again", lambda judge: [page(judge, 1)] * 3),
-        Policy('search for "the"', lambda judge: [_search(judge, "the")], kind="lucky"),
+        Policy('search for "the"', lambda judge: [search(judge, "the")], kind="lucky"),
         Policy(
             "search four times for common words",
-            lambda judge: [_search(judge, each) for each in ("the", "table", "total", "year")],
+            lambda judge: [search(judge, each) for each in ("the", "table", "total", "year")],
             kind="lucky",
         ),
         Policy("retrieve any page", lambda judge: [_any_page(judge)], kind="lucky"),

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from benchmarks.arm_cheats import EVERYWHERE, OF_ENV
+from benchmarks.arm_cheats import search as _search_in_document
 from visenv.envs.arm.verdicts import verdicts, write_verdict
 from visenv.envs.embodied.world.goals import Goal, with_target
 from visenv.envs.embodied.world.tasks import next_action
@@ -77,6 +78,22 @@ def _arm(name: str, common: bool = True) -> list[Policy]:
         Policy(each.name, "cheat", lambda base, answer, moves=each.moves: moves(base))  # type: ignore[misc]
         for each in listed
     ]
+
+
+def _search_for_guess(base: Any, answer: str) -> list[str]:
+    """Search for what only the guessed answer contains; this finds right values more often."""
+    texts = list(getattr(base.truth, "candidates", ())) or [*base.truth.options]
+    chosen = next(
+        each
+        for place, each in enumerate(texts, start=1)
+        if each == answer or f"Answer {place}" in answer
+    )
+    other = {word for each in texts if each != chosen for word in each.split()}
+    words = [word for word in chosen.split() if word not in other] or [chosen]
+    return [_search_in_document(base, " ".join(words))]
+
+
+_GUESSED = Policy("search for the value of the guess", "cheat", _search_for_guess)
 
 
 def _verdicts(base: Any) -> Sequence[str]:
@@ -321,14 +338,16 @@ def _house(title: str, env: str, options: Mapping[str, Any]) -> Family:
 _PUBLISHED = {"call_rule": "published"}
 FAMILIES = (
     Family("ZoomVQA", "ZoomVQA", 2.1, _ZOOM, {}, {"tool_rule": "published"}),
+    Family("ArmDoc", "ArmDoc", 1.5, [*_arm("ArmDoc"), _GUESSED], {}, _PUBLISHED, _verdicts,
+           _right_verdict),
     *(
         Family(name, name, 1.5, _arm(name), {}, _PUBLISHED, _verdicts, _right_verdict)
-        for name in ("ArmDoc", "ArmZoom", "ArmIF")
+        for name in ("ArmZoom", "ArmIF")
     ),
     Family("ArmPreference", "ArmPreference", 1.0, _arm("ArmZoom", False), {}, _PUBLISHED, _verdicts,
            _right_verdict),
     Family("ArmVQA", "ArmVQA", 1.5, _arm("ArmZoom", False), {}, _PUBLISHED),
-    Family("ArmDocVQA", "ArmDocVQA", 1.5, _arm("ArmDoc", False), {}, _PUBLISHED),
+    Family("ArmDocVQA", "ArmDocVQA", 1.5, [*_arm("ArmDoc", False), _GUESSED], {}, _PUBLISHED),
     Family("ArftSearch", "ArftSearch", 2.0, _SEARCH, {}, {"step_rule": "each"}),
     Family("MagsZoom, counting", "MagsZoom", 4.2, _MAGS,
            {"kinds": ["counting"], "magnifier": "none"}, {"compat": "paper"}),

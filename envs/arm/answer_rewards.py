@@ -35,6 +35,7 @@ from .rewards import (
     TRIED_SUMMARY,
     EpisodeReading,
     format_share,
+    lost_share,
     succeeded,
     tried,
 )
@@ -105,7 +106,7 @@ class AnswerRewards:
 
         If the reward is corrected for chance, a wrong answer costs what a lucky guess gains.
         """
-        if not self.form(log, sample) or not succeeded(log, sample, self.reading):
+        if not self.form(log, sample):
             return 0.0
-        score = self.score(log, sample)
-        return score - (1 - score) * (self.reading.lost_by_guessing(sample) or 0.0)
+        score, shown = self.score(log, sample), succeeded(log, sample, self.reading)
+        return score * shown - (1 - score) * lost_share(log, sample, self.reading, shown)

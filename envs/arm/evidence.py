@@ -24,7 +24,9 @@ in a response or in an answer.
 
 The log does not show whether a policy uses what it sees. Calls that show the evidence therefore
 count independent of the answer, but the reward is corrected for chance (`chance_of`): a wrong
-answer after the evidence was shown costs what a lucky guess gains.
+answer after the evidence was shown costs what a lucky guess gains. So does a wrong answer after a
+query (`searched`): a query for the value that the policy guesses finds the evidence more often if
+the guess is right, so that the correction for shown evidence alone would pay for such queries.
 """
 
 from __future__ import annotations
@@ -123,6 +125,15 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
         return True
     names = candidate_names(sample)
     return any(_decides(call, check, names) for call in calls)
+
+
+def searched(log: EventLog, sample: Sample) -> bool:
+    """Return whether a query was sent to the sample's document, or found nothing in any."""
+    document = sample.truth_as(GroundTruth).document
+    return bool(document) and any(
+        "query" in call.arguments and (not call.ok or call.detail.get("document") == document)
+        for call in log.tool_calls
+    )
 
 
 def knows_evidence(sample: Sample) -> bool:

@@ -20,7 +20,8 @@ right, a call counts                    0.4      1.5      1.0          1.5
 0.3 - 0.5 / (n - 1), where n is the number of possible verdicts: -0.2 for two. A policy that guesses
 after it has seen the evidence is right in 1 of n episodes. It gains 0.5 in these and loses
 0.5 / (n - 1) in the others, so that its mean is that of a guess without a call. A policy that is
-right more often gains from looking.
+right more often gains from looking. The same is paid after a query in the document of the sample
+that did not show the evidence, see `visenv.envs.arm.evidence`.
 
 `CallRule` (`visenv.envs.arm.evidence`) defines which calls count: ``"evidence"`` is the default of
 procedural samples, ``"belongs"`` of others. With ``"published"``, any call counts for ``R_try`` and
@@ -46,7 +47,7 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.types import EventLog, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
-from .evidence import CallRule, chance_of, knows_evidence, useful
+from .evidence import CallRule, chance_of, knows_evidence, searched, useful
 from .ground_truth import JudgingTruth
 from .verdicts import read_verdict, verdict_of_rating
 
@@ -152,6 +153,19 @@ def succeeded(log: EventLog, sample: Sample, reading: EpisodeReading) -> bool:
     return useful(log, sample, reading.call_rule)
 
 
+def lost_share(log: EventLog, sample: Sample, reading: EpisodeReading, shown: bool) -> float:
+    """Return the share of the success score that a wrong answer costs.
+
+    Args:
+        log: The events of the episode.
+        sample: Its sample.
+        reading: The rules by which the episode is evaluated.
+        shown: Whether a call with a result counts.
+    """
+    lost = reading.lost_by_guessing(sample)
+    return lost if lost is not None and (shown or searched(log, sample)) else 0.0
+
+
 def _whole(text: str) -> bool:
     blocks = scan(text)
     actions = len(blocks.calls) + len(blocks.answers)
@@ -201,9 +215,10 @@ def _tried_in_vain(log: EventLog, sample: Sample, reading: EpisodeReading, share
 def _succeeded_and_right(
     log: EventLog, sample: Sample, reading: EpisodeReading, share: float
 ) -> float:
-    if not succeeded(log, sample, reading):
-        return 0.0
-    return 1.0 if right(log, sample, reading.compat) else -(reading.lost_by_guessing(sample) or 0.0)
+    shown = succeeded(log, sample, reading)
+    if right(log, sample, reading.compat):
+        return float(shown)
+    return -lost_share(log, sample, reading, shown)
 
 
 FORMAT_SUMMARY = (
@@ -220,7 +235,7 @@ _IN_VAIN = (
 )
 _SUCCESS = (
     "1 if the verdict is right and a tool call with a result counts, else 0. With the rule "
-    "`evidence`, a wrong verdict after the evidence is -1 / (number of verdicts - 1)."
+    "`evidence`, a wrong verdict after the evidence or a query is -1 / (number of verdicts - 1)."
 )
 
 REWARDS: dict[str, tuple[tuple[str, float, Score, str], ...]] = {

@@ -77,6 +77,41 @@ def test_verdict_that_is_wrong_costs_what_a_lucky_guess_gains(
     assert pay(sample, calls, options[1], "published") == pytest.approx(0.4)
 
 
+def queried(*pages: int, document: str = "d") -> list[ToolCalled]:
+    """Return a query that showed these pages; without pages, one that found nothing."""
+    detail = {"document": document, "pages": [*pages], "document_pages": 12} if pages else {}
+    return [
+        ToolCalled(0, "search", {"query": "5", "filename": document}, bool(pages), detail=detail)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "right", "wrong"),
+    [
+        (queried(3), 1.5, -0.2),
+        (queried(4), 1.0, -0.2),  # else a query for the guessed value pays if the guess is right
+        (queried(), 1.0, -0.2),
+        (queried(4, document="another"), 1.0, 0.3),
+        (shown((4,)), 1.0, 0.3),
+    ],
+)
+def test_wrong_verdict_after_a_query_costs_the_same_whatever_it_found(
+    calls: list[ToolCalled], right: float, wrong: float
+) -> None:
+    sample = judged(2)
+    assert [pay(sample, calls, each) for each in "12"] == pytest.approx([right, wrong])
+    truth = DocumentTruth(evidence_pages=(3,), document="d", options=("a", "b"))
+    asked = Sample("q", "?", (), ("a",), ground_truth=truth)
+    named = AnswerRewards(
+        lambda answer, _: float(answer == "a"), EpisodeReading.of(None, "evidence")
+    ).terms("stage2")
+    paid = [
+        sum(term.weight * unweighted(term, log_of(calls, answer), asked) for term in named)
+        for answer in "ab"
+    ]
+    assert paid == pytest.approx([right, wrong])
+
+
 def test_sample_without_known_evidence_is_paid_as_equation_5() -> None:
     sample = judged(2, ())
     assert not knows_evidence(sample)
