@@ -139,7 +139,7 @@ class Environment:
         options = [f"--extra={extra}" for extra in self._extras]
         resolution = RESOLUTIONS[self.row.resolution]
         self._run(
-            *(self._uv, "pip", "compile", "--quiet", ROOT / "pyproject.toml", *options),
+            *(self._uv, "pip", "compile", "--quiet", str(ROOT / "pyproject.toml"), *options),
             *(f"--resolution={resolution}", f"--python={self._python}", "--no-annotate"),
             *("--excludes", excluded, "--output-file", self._pins),
             *("--only-binary=:all:", *(f"--no-binary={name}" for name in SOURCES)),

@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect the tests that do not belong to the installed extras."""
     extras = os.environ.get("VISENV_EXTRAS", "")
     own = {name for extra in filter(None, extras.split(",")) for name in requirements(extra)}
-    chosen, others = [], []
+    chosen: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for item in items:
         needed = {
             str(name).replace("_", "-")
