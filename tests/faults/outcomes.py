@@ -24,6 +24,8 @@ UNUSED = "not read"
 NOT_NOTICED = "not noticed"
 """A report shows the changed content, or does not show the file. `docs/faults.md` lists them."""
 
+_MOST_NAMES = 12
+
 GOOD = (SAME, REFUSED, ENDED, SHOWN, UNUSED)
 
 
@@ -56,10 +58,17 @@ def table(outcomes: Iterable[Outcome]) -> str:
         faults.setdefault(each.kind, {}).setdefault(each.result, []).append(each.fault)
         counts[each.result] += 1
     rows = [
-        f"| {kind} | {', '.join(names)} | {result} |"
+        f"| {kind} | {_listed(names)} | {result} |"
         for kind, results in faults.items()
         for result, names in results.items()
     ]
     told = ", ".join(f"{count} {result}" for result, count in counts.most_common())
     head = ["| what the fault hits | fault | what happens |", "|---|---|---|"]
     return "\n".join([*head, *rows, "", f"{counts.total()} faults: {told}.", ""])
+
+
+def _listed(names: list[str]) -> str:
+    """Return names as a list, of which long ones are shortened."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{names[0]}, …, {names[-1]} ({len(names)} faults)"
