@@ -11,6 +11,7 @@ take a thousand steps to fill.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -33,7 +34,8 @@ class Resources(NamedTuple):
     """Holds the resources of a process.
 
     Attributes:
-        memory: Resident memory in MB.
+        memory: Resident memory in MB. It contains memory that was freed, so it rises and falls.
+        allocated: Memory in MB that was allocated by this process and is not freed.
         files: Number of open files.
         threads: Number of threads.
         children: Number of child processes.
@@ -41,23 +43,48 @@ class Resources(NamedTuple):
     """
 
     memory: float
+    allocated: float
     files: int
     threads: int
     children: int
     temporary: int
 
     @classmethod
-    def of(cls, pid: int) -> Resources:
-        """Return the resources of a process of this machine."""
+    def of_this_process(cls) -> Resources:
+        """Return the resources of this process."""
+        pid = os.getpid()
         process = Path(f"/proc/{pid}")
         pages = int((process / "statm").read_text().split()[1])
         return cls(
             pages * _PAGE / 1e6,
+            _allocated() / 1e6,
             len(list((process / "fd").iterdir())),
             len(list((process / "task").iterdir())),
             len(children(pid)),
             len(list(Path(tempfile.gettempdir()).glob("visenv-*"))),
         )
+
+
+class _Mallinfo(ctypes.Structure):
+    """Holds the statistics of glibc's `mallinfo2`."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def _allocated() -> int:
+    """Return the bytes that glibc has allocated and that are not freed; 0 with another library."""
+    mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if mallinfo is None:
+        return 0
+    mallinfo.restype = _Mallinfo
+    found = mallinfo()
+    return int(found.uordblks + found.hblkhd)
 
 
 class Growth(Callback):
@@ -66,7 +93,7 @@ class Growth(Callback):
     @override
     def on_step_end(self, state: Any, metrics: Mapping[str, float], groups: Any) -> None:
         with (state.folder / "resources.jsonl").open("a") as file:
-            file.write(json.dumps(Resources.of(os.getpid())) + "\n")
+            file.write(json.dumps(Resources.of_this_process()) + "\n")
 
 
 def read_resources(folder: Path) -> list[Resources]:
