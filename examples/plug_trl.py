@@ -102,7 +102,7 @@ def ours(args: Args) -> GRPOTrainer:
 
 def native(args: Args) -> GRPOTrainer:
     """Return a trainer in which TRL plays, with the class of `environment_factory` as tools."""
-    preset = {} if args.model else {"preset": "tiny"}
+    preset: dict[str, Any] = {} if args.model else {"preset": "tiny"}
     environment = environment_factory("visenv/ArmDoc-v0", **preset)
     name = find_model(args, partial(gym.make, "visenv/ArmDoc-v0", **preset))
     processor = AutoProcessor.from_pretrained(name)
