@@ -18,7 +18,7 @@ from tests import bounds, bounds_selection
 from tests.bounds import ROOT, Environment, Row, lower_bounds, outcomes, table, versions_table
 
 
-def test_every_dependency_has_a_lower_bound() -> None:
+def test_dependencies_have_a_lower_bound() -> None:
     bounded = lower_bounds()
     assert {"numpy", "torch", "pyarrow", "chromadb", "mujoco", "vllm"} <= bounded.keys()
     assert [name for name, bound in bounded.items() if not bound] == []

@@ -57,12 +57,12 @@ WRITERS = {
     "policies/vllm/server.py": "a log with a random name",
     "policies/vllm/transfer.py": OWN_FOLDER,
     "policies/vllm/videos.py": "writes to memory",
-    "algos/experiment/curves.py": "a picture at a path of `replacing`",
     "algos/experiment/folder.py": "links that visenv makes",
+    "algos/experiment/held_out_curves.py": "a picture at a path of `replacing`",
+    "algos/experiment/training_curves.py": "a picture at a path of `replacing`",
     "algos/trainer/checkpoint.py": "in a new folder (`empty_folder`)",
-    "algos/trainer/inspection.py": "tensors at a path of `replacing`",
     "algos/trainer/lock.py": "checks the name of the lock",
-    "algos/trainer/optimizer_shards.py": "in a new folder (`empty_folder`)",
+    "algos/trainer/tensor_files.py": "in a new folder, or at a path of `replacing`",
 }
 
 # ---------------------------------------------------------------------------------------- resolving

@@ -359,6 +359,10 @@ def test_gpu_set_has_the_tested_versions_and_fits_the_extras() -> None:
         assert requirement.specifier.contains(pin, prereleases=True), requirement.name
 
 
+FIRST_UNTRIED = {"transformers": "5.25"}
+"""Versions after the last one that was tried, if it is newer than the pinned one."""
+
+
 def test_extras_are_bounded_and_admit_the_tested_versions() -> None:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -377,4 +381,5 @@ def test_extras_are_bounded_and_admit_the_tested_versions() -> None:
             assert tested[name] in allowed, name
             major, minor = map(int, tested[name].split(".")[:2])
             following = f"{major}.{minor + 1}" if name in engines or major == 0 else f"{major + 1}"
+            following = FIRST_UNTRIED.get(name, following)
             assert following not in allowed, f"{name} {following} was not tested"

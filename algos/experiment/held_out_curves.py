@@ -23,7 +23,7 @@ def label_after(recipe: Recipe, phase: str) -> str:
     return f"{phase} (control)" if recipe.phases[phase].control else f"after {phase}"
 
 
-class Point(NamedTuple):
+class HeldOutPoint(NamedTuple):
     """Represents one evaluation on held-out samples.
 
     Attributes:
@@ -40,7 +40,7 @@ class Point(NamedTuple):
 
 def held_out_curves(
     recipe: Recipe, folder: Path, results: Results, headlines: Mapping[str, str]
-) -> dict[str, list[Point]]:
+) -> dict[str, list[HeldOutPoint]]:
     """Return the evaluations of each finished phase, by its name.
 
     The first point of a phase is the last one of the phase with whose weights it began.
@@ -51,14 +51,14 @@ def held_out_curves(
         results: The results of the run.
         headlines: The headline metric of each environment.
     """
-    curves: dict[str, list[Point]] = {}
+    curves: dict[str, list[HeldOutPoint]] = {}
     for name, phase in recipe.phases.items():
         scores = results.scores.get(label_after(recipe, name))
         before = recipe.begins_with(name)
         if scores is None or (before is not None and before not in curves):
             continue
         begin = (
-            Point(0, 0.0, _headline(results.scores[BEFORE], headlines))
+            HeldOutPoint(0, 0.0, _headline(results.scores[BEFORE], headlines))
             if before is None
             else curves[before][-1]
         )
@@ -77,7 +77,7 @@ def held_out_curves(
         # The evaluation after the phase has more samples than those during the phase.
         found[results.steps[name]] = _headline(scores, headlines)
         curves[name] = [begin] + [
-            Point(begin.episodes + step * a_step, begin.seconds + spent[step - 1], score)
+            HeldOutPoint(begin.episodes + step * a_step, begin.seconds + spent[step - 1], score)
             for step, score in sorted(found.items())
             if 0 < step <= len(spent)
         ]
@@ -85,7 +85,7 @@ def held_out_curves(
 
 
 def draw_held_out(
-    curves: Mapping[str, Sequence[Point]], teacher: float | None, picture: Path, metric: str
+    curves: Mapping[str, Sequence[HeldOutPoint]], teacher: float | None, picture: Path, metric: str
 ) -> None:
     """Draw the curves twice: against the number of episodes, and against the seconds.
 

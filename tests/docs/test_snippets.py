@@ -17,6 +17,9 @@ from tests.docs.snippets import PAGES, REASONS, ROOT, Snippet, snippets
 from visenv.cli import COMMANDS, _command
 
 ALL = [snippet for page in PAGES for snippet in snippets(page)]
+SLOW = ("commands.md", "image_sizes.md", "search.md")
+"""Pages whose snippets start many programs, or load models of transformers; they run in soak."""
+
 RUN = {page: [each for each in snippets(page) if not each.skipped] for page in PAGES}
 
 
@@ -107,7 +110,11 @@ def check_example(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if RUN[page]],
+    [
+        pytest.param(page, marks=pytest.mark.soak) if page.name in SLOW else page
+        for page in PAGES
+        if RUN[page]
+    ],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_loss_by_hand(example: ModuleType) -> None:
     assert float(example.OPO().loss(ones).value) == 3.0
 
 
+@pytest.mark.soak
 @pytest.mark.component("torch", "transformers", "tensorboard")
 def test_new_algorithm_runs_as_documented(tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--prompts-per-step", "2", "--num-generations", "2", "--threads", "1"]

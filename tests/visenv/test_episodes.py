@@ -600,7 +600,7 @@ def test_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path
     write_episodes(tmp_path / "large.jsonl", [large])
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), how, "large.jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "OSError\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "DiskError\n", "")
     assert list(read_episodes(path)) == [small, small]  # after the error, another episode fits
     assert [each.name for each in path.parent.iterdir() if each.is_file()] == ["e.jsonl"]
     names = [each.name for each in (path.parent / "images").iterdir()]

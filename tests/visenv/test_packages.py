@@ -119,7 +119,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
         ("transformers:m", "transformers", "train"),
         ("detector:m", "transformers", "train"),
         ("segmenter:m", "torch", "train"),
-        ("encoder", "sentence_transformers", "documents"),
+        ("encoder:m", "sentence_transformers", "documents"),
     ],
 )
 def test_scorer_without_its_package_names_the_extra(
@@ -171,7 +171,7 @@ def test_damaged_opencv_names_both_packages(
 
 
 def test_all_modules_import_opencv_by_the_module_that_explains_its_errors() -> None:
-    """A child of `visenv.decoding` must not import visenv; `DecoderProcess` explains its error."""
+    """Check that `DecoderProcess` explains the error of its child, which must not import visenv."""
     exempt = {"visenv/opencv.py", "visenv/decoding/child/video.py"}
     found = set()
     for folder in ("visenv", "envs", "policies", "algos"):

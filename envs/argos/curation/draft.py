@@ -17,7 +17,7 @@ from visenv.types import GroundTruth, Sample, Sampling
 from ..env.base import options_shown
 from . import prompts
 from .rows import MakeEnv, SampleEnv, question_of, timeline
-from .teacher import Teacher, shown_parts
+from .teacher import TeacherModel, shown_parts
 
 
 class DraftAnswers(CurationStep):
@@ -47,7 +47,7 @@ class DraftAnswers(CurationStep):
         label: str = "",
     ) -> None:
         self._samples = SampleEnv(make_env)
-        self._teacher = Teacher(policy, sampling or Sampling(max_tokens=1024))
+        self._teacher = TeacherModel(policy, sampling or Sampling(max_tokens=1024))
         self._folder = folder / "images"
         self._label = label
 

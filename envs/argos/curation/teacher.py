@@ -15,7 +15,7 @@ from .rows import SampleEnv
 
 
 @dataclass(frozen=True)
-class Teacher:
+class TeacherModel:
     """Requests a single reply from a policy.
 
     Args:

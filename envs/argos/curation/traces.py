@@ -15,7 +15,7 @@ from visenv.types import Part, Sampling
 
 from . import prompts
 from .rows import MakeEnv, SampleEnv, images_of, question_of, timeline, times_of_row
-from .teacher import Teacher, shown_parts
+from .teacher import TeacherModel, shown_parts
 
 SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
 """Sampling parameters of rollouts, 8 of each sample (appendix C.2)."""
@@ -47,7 +47,7 @@ class Traces(CurationStep):
         label: str = "",
     ) -> None:
         self._samples = SampleEnv(make_env)
-        self._teacher = Teacher(policy, sampling)
+        self._teacher = TeacherModel(policy, sampling)
         self._label = label
 
     @override

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from visenv.algos.experiment.files import read_recipe
 from visenv.algos.experiment.held_out_curves import (
-    Point,
+    HeldOutPoint,
     draw_held_out,
     held_out_curves,
     teacher_score,
@@ -90,10 +90,14 @@ def test_points_have_the_episodes_and_the_seconds_of_all_phases_before(
     curves = held_out_curves(recipe, tmp_path, results, HEADLINES)
     assert curves == {
         # 3 steps with 4 demonstrations each, 1 + 2 + 3 s.
-        "warm-up": [Point(0, 0.0, 0.0), Point(12, 6.0, 0.25)],
+        "warm-up": [HeldOutPoint(0, 0.0, 0.0), HeldOutPoint(12, 6.0, 0.25)],
         # 10 episodes in a step. The score after the phase replaces that of the last step.
-        "rl": [Point(12, 6.0, 0.25), Point(22, 9.0, 0.5), Point(32, 16.0, 0.75)],
-        "control": [Point(12, 6.0, 0.25), Point(18, 8.0, 0.6)],
+        "rl": [
+            HeldOutPoint(12, 6.0, 0.25),
+            HeldOutPoint(22, 9.0, 0.5),
+            HeldOutPoint(32, 16.0, 0.75),
+        ],
+        "control": [HeldOutPoint(12, 6.0, 0.25), HeldOutPoint(18, 8.0, 0.6)],
     }
 
 
@@ -127,7 +131,9 @@ def test_both_charts_have_each_phase_and_the_line_of_the_teacher(
 
     monkeypatch.setattr(Figure, "savefig", saved)
     picture = tmp_path / "curves.png"
-    draw_held_out({"rl": [Point(0, 0.0, 0.2), Point(64, 8.0, 0.9)]}, 0.39, picture, "accuracy")
+    draw_held_out(
+        {"rl": [HeldOutPoint(0, 0.0, 0.2), HeldOutPoint(64, 8.0, 0.9)]}, 0.39, picture, "accuracy"
+    )
     episodes, seconds = drawn
     assert episodes[0] == ("rl", [0, 64], [0.2, 0.9])
     assert seconds[0] == ("rl", [0.0, 8.0], [0.2, 0.9])

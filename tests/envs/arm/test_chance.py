@@ -95,7 +95,7 @@ def queried(*pages: int, document: str = "d") -> list[ToolCalled]:
         (shown((4,)), 1.0, 0.3),
     ],
 )
-def test_wrong_verdict_after_a_query_costs_the_same_whatever_it_found(
+def test_verdict_that_is_wrong_after_a_query_costs_the_same_whatever_it_found(
     calls: list[ToolCalled], right: float, wrong: float
 ) -> None:
     sample = judged(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import weakref
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.environments import IDS, few
 from tests.faults.processes.catalog import children
+from visenv.envs.arft.search.world import library
 from visenv.testing.record import played
 
 _FIRST = ("visenv/ArftSearch-v0", "visenv/ZoomVQA-v0", "visenv/ArmDoc-v0")
@@ -20,8 +22,10 @@ _FIRST = ("visenv/ArftSearch-v0", "visenv/ZoomVQA-v0", "visenv/ArmDoc-v0")
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use an empty folder for temporary files."""
+    """Use an empty folder for temporary files, and no index of another test."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    # Engines of other tests may be open in this process, and keep their indices.
+    monkeypatch.setattr(library, "_searching", weakref.WeakSet())
     return tmp_path
 
 

@@ -50,14 +50,14 @@ def test_page_of_faults_has_the_numbers_of_the_catalog() -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_fault_of_each_kind_has_the_expected_outcome() -> None:
+def test_fault_of_each_kind_has_the_expected_outcome() -> None:
     _make(FEW)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_fault_has_the_expected_outcome(kind: str) -> None:
+def test_faults_have_the_expected_outcome(kind: str) -> None:
     _make([label for label, fault in faults().items() if fault.kind == kind])
 
 

@@ -212,12 +212,12 @@ def test_inspect_log_of_only_aborted_episodes_has_the_reward_0(tmp_path: Path) -
 def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> None:
     other = replace(played(0, 1.0), env_id="visenv/Other-v0")
     write_episodes(tmp_path / "rl" / "episodes" / "step_1.jsonl", [played(0, 1.0), other])
-    write_episodes(tmp_path / "evaluation" / "after.jsonl", [other])
+    write_episodes(tmp_path / "evaluation" / "after" / "scenes.jsonl", [other])
     logs = [read_log(path) for path in write_inspect_logs(tmp_path, tmp_path / "logs")]
     assert [(log["eval"]["task"], log["eval"]["dataset"]["name"]) for log in logs] == [
         ("visenv/E-v0", "rl/step_1"),
         ("visenv/Other-v0", "rl/step_1"),
-        ("visenv/Other-v0", "evaluation/after"),
+        ("visenv/Other-v0", "evaluation/after/scenes"),
     ]
     assert [len(log["samples"]) for log in logs] == [1, 1, 1]
 
@@ -257,7 +257,7 @@ def test_parquet_has_a_row_for_each_episode(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     saved = [played(member, member / 100) for member in range(70)]  # more than one row group
-    write_episodes(tmp_path / "evaluation" / "after.jsonl", saved)
+    write_episodes(tmp_path / "evaluation" / "after" / "scenes.jsonl", saved)
     out = tmp_path / "e.parquet"
     assert write_parquet(tmp_path, out) == 70
     file = parquet.ParquetFile(out)
@@ -265,7 +265,7 @@ def test_parquet_has_a_row_for_each_episode(tmp_path: Path) -> None:
     rows = file.read().to_pylist()
     assert [row["member"] for row in rows] == list(range(70))
     row = rows[50]
-    assert (row["saved_in"], row["line"], row["reward"]) == ("evaluation/after", 50, 0.5)
+    assert (row["saved_in"], row["line"], row["reward"]) == ("evaluation/after/scenes", 50, 0.5)
     assert dict(row["terms"]) == {"vqa": 0.5, "judge": None}
     assert dict(row["term_weights"]) == {"vqa": 1.0, "judge": 2.0}
     assert row["answer"] == "seven"

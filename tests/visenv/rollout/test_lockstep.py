@@ -24,7 +24,7 @@ _QUIET = 3
 
 
 class Late:
-    """An executor whose environments answer after random numbers of turns of the event loop.
+    """Runs environments that answer after random numbers of turns of the event loop.
 
     Args:
         rng: The random numbers.

@@ -124,7 +124,7 @@ def test_class_of_a_sentence_encoder_s_transformer_is_not_imported(folder: Folde
 def test_version_of_sentence_transformers_that_runs_files_is_refused(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("visenv.scorers.backends.encoder.version", lambda name: "5.7.0")
+    monkeypatch.setattr("visenv.scorers.backends.encoder.require_version", lambda *_: "5.7.0")
     with pytest.raises(ConfigurationError, match=r"5\.7\.0 runs the Python files.*6 or newer"):
         Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result(60)
 
