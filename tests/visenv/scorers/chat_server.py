@@ -80,18 +80,23 @@ class Handler(BaseHTTPRequestHandler):
             server.in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.in_flight)
             act = server.act(self.path, body)
+        rest = b""
         try:
             if isinstance(act, Hang):
                 server.over.wait()
             else:
-                self._send(act)
+                rest = self._send_all_but_the_end(act)
         except OSError:
             pass  # the client has closed the connection
         finally:
             with server.lock:
                 server.in_flight -= 1
+        # When the client has the end of the reply, it may send its next request at once.
+        with contextlib.suppress(OSError):
+            self.wfile.write(rest)
 
-    def _send(self, answer: Answer) -> None:
+    def _send_all_but_the_end(self, answer: Answer) -> bytes:
+        """Send a reply up to its middle, pause, and return the rest; nothing if it is cut."""
         content = answer.body.encode() if isinstance(answer.body, str) else answer.body
         self.send_response(answer.status)
         for name, value in answer.headers:
@@ -103,8 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content[:middle])
         self.wfile.flush()
         time.sleep(answer.pause)
-        if not answer.cut:
-            self.wfile.write(content[middle:])
+        return b"" if answer.cut else content[middle:]
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
