@@ -1,24 +1,45 @@
-"""Builds the replies of policies that take the turns which the environment advises."""
+"""Defines the base class of policies that take the turns which the environment advises."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from typing_extensions import override
+
 from visenv.errors import PolicyError
-from visenv.policy import Session
-from visenv.types import Reply
+from visenv.policy import Policy, Session
+from visenv.types import Reply, Sampling, TurnRequest
 
 
-def reply_with_advice(session: Session, policy: str) -> Reply:
-    """Return the advised turn as a reply, and add it to the session.
+class AdvisedPolicy(Policy[Session]):
+    """Takes the turns that the environment advises; a subclass sets the attributes.
 
-    Raises:
-        PolicyError: If the environment gave no advice, because a loop other than visenv's ignored
-            `Policy.advice_request`.
+    Attributes:
+        name: The name of the policy in the table of `visenv.registration`, for error messages.
+        advice_request: The kind of advice.
     """
-    if not isinstance(session.advice, str):
-        raise PolicyError(
-            f"The {policy} policy takes turns that the environment advises, and got none. Play it "
-            "with visenv.rollout, which passes Policy.advice_request on to the environment."
-        )
-    reply = Reply.of_text(session.advice)
-    session.said(reply)
-    return reply
+
+    name: ClassVar[str]
+
+    @override
+    def open(self, seed: int) -> Session:
+        """Return a new session; its advice uses the same seed."""
+        return Session()
+
+    @override
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        """Take the advised turn.
+
+        Raises:
+            PolicyError: If the environment gave no advice, because a loop other than visenv's
+                ignored `Policy.advice_request`.
+        """
+        if not isinstance(session.advice, str):
+            raise PolicyError(
+                f"The {self.name} policy takes turns that the environment advises, and got none. "
+                "Play it with visenv.rollout, which passes Policy.advice_request on to the "
+                "environment."
+            )
+        reply = Reply.of_text(session.advice)
+        session.said(reply)
+        return reply

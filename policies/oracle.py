@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from visenv.errors import ConfigurationError
-from visenv.policy import Policy, Session
-from visenv.types import DemonstrationRequest, Reply, Sampling, TurnRequest
+from visenv.types import DemonstrationRequest
 
-from .advised import reply_with_advice
+from .advised import AdvisedPolicy
 
 
-class OraclePolicy(Policy[Session]):
+class OraclePolicy(AdvisedPolicy):
     """Takes the turns that the environment demonstrates, for demonstrations and upper bounds.
 
     Args:
@@ -25,23 +22,11 @@ class OraclePolicy(Policy[Session]):
         ConfigurationError: If `expert_rate` is not between 0 and 1.
     """
 
+    name = "oracle"
+
     def __init__(
         self, thought: str | None = None, expert_rate: float = 1.0, guess: bool = False
     ) -> None:
         if not 0 <= expert_rate <= 1:
             raise ConfigurationError(f"expert_rate must lie between 0 and 1, got {expert_rate!r}.")
         self.advice_request = DemonstrationRequest(thought, expert_rate, guess)
-
-    @override
-    def open(self, seed: int) -> Session:
-        """Return a new session; its advice uses the same seed."""
-        return Session()
-
-    @override
-    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Take the demonstrated turn.
-
-        Raises:
-            PolicyError: If the environment gave no demonstration.
-        """
-        return reply_with_advice(session, "oracle")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing_extensions import override
-
-from visenv.policy import Policy, Session
 from visenv.teacher import DEFAULT_TEACHER
-from visenv.types import Reply, Sampling, TeacherRequest, TurnRequest
+from visenv.types import TeacherRequest
 
-from .advised import reply_with_advice
+from .advised import AdvisedPolicy
 
 
-class TeacherPolicy(Policy[Session]):
+class TeacherPolicy(AdvisedPolicy):
     """Takes the turns of a teacher of the environment (`visenv.teacher.Teacher`).
 
     The flaw of an episode depends on the seed of the policy, so that equal seeds give equal
@@ -26,21 +23,9 @@ class TeacherPolicy(Policy[Session]):
         **options: Further options of the teacher.
     """
 
+    name = "teacher"
+
     def __init__(
         self, teacher: str = DEFAULT_TEACHER, strength: float = 1.0, **options: Any
     ) -> None:
         self.advice_request = TeacherRequest(teacher, strength, options)
-
-    @override
-    def open(self, seed: int) -> Session:
-        """Return a new session; the flaw of its teacher uses the same seed."""
-        return Session()
-
-    @override
-    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Take the turn of the teacher.
-
-        Raises:
-            PolicyError: If the environment gave no turn.
-        """
-        return reply_with_advice(session, "teacher")

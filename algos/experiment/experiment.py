@@ -17,32 +17,22 @@ from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.terminal import rich_text
 from visenv.types import Episode
-from visenv.viewer import write_report
 
 from ..trainer import Trainer
 from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
-from ..trainer.metrics_log import read_metrics
+from ..trainer.metrics_log import METRICS, read_metrics
 from ..trainer.resume import restore_logs
-from ..trainer.spread import spread_warnings
 from . import parts
-from .before_after import link_change
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
 from .folder import check_folder, claimed, link_shared
-from .held_out_curves import (
-    BEFORE,
-    TEACHER,
-    draw_held_out,
-    held_out_curves,
-    label_after,
-    teacher_score,
-)
+from .held_out_curves import BEFORE, TEACHER, label_after
 from .metric_names import absent_metrics, check_metrics
 from .recipe import MODEL, Phase, Recipe
+from .report import evaluation_folder, report_run
 from .results import Results, measure
-from .training_curves import draw_training
 
 
 def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:
@@ -131,7 +121,7 @@ class Experiment:
                 for control in self.recipe.evaluation.controls:
                     self._evaluate(f"after {name}, {control}", control)
         if self.processes.first:
-            self._report()
+            report_run(self.recipe, self.folder, self.results, self.console)
         self.processes.wait()
 
     # ------------------------------------------------------------------ phases
@@ -255,17 +245,8 @@ class Experiment:
         """
         if label in self.results.scores:
             return
-        told = self.recipe.evaluation
-        scores = measure(
-            policy or self.policy,
-            parts.evaluation_makers(self.recipe, control),
-            told.episodes,
-            told.max_tokens,
-            told.temperature,
-            self._evaluation_folder(label),
-            self.processes,
-            parts.evaluation_placement(self.recipe),
-        )
+        folder = evaluation_folder(self.folder, label)
+        scores = measure(policy or self.policy, self.recipe, control, folder, self.processes)
         if not self.results.scores:
             self._check_metrics(scores)
         self.results.add(label, scores)
@@ -273,9 +254,6 @@ class Experiment:
             named = f" ({env})" if len(scores) > 1 else ""
             told_ways = "; ".join(f"{way} {score}" for way, score in ways.items())
             self.console.print(rich_text(f"{label}{named}: {told_ways}"))
-
-    def _evaluation_folder(self, label: str) -> Path:
-        return self.folder / "evaluation" / label.replace(", ", "-").replace(" ", "-")
 
     def _check_metrics(self, scores: Scores) -> None:
         """Compare the metrics of the recipe with those of the first evaluation.
@@ -304,52 +282,8 @@ class Experiment:
                 self._evaluate(TEACHER, policy=parts.make_player(told))
                 return
 
-    def _report(self) -> None:
-        logs = [self.folder / phase / "metrics.jsonl" for phase in self.recipe.phases]
-        names = headline_metrics(self.recipe)
-        draw_training([path for path in logs if path.exists()], self.folder / "training.png", names)
-        headlines = {env: told[0] for env, told in parts.headline_metrics(self.recipe).items()}
-        draw_held_out(
-            held_out_curves(self.recipe, self.folder, self.results, headlines),
-            teacher_score(self.results, headlines),
-            self.folder / "curves.png",
-            ", ".join(dict.fromkeys(headlines.values())),
-        )
-        for table in self.results.tables(names, self.console.width):
-            self.console.print(table)
-        self.console.print(rich_text(f"Report: {write_report(self.folder)}"))
-        self._link_changes()
-        for path in logs:
-            for warning in spread_warnings(path) if path.exists() else ():
-                self.console.print(rich_text(f"Warning: phase {path.parent.name}: {warning}"))
-
-    def _link_changes(self) -> None:
-        """Print a link to a held-out episode of each environment before and after training."""
-        last = self.recipe.last_phase
-        begin = self.recipe.begins_with(last)
-        before = BEFORE if begin is None else label_after(self.recipe, begin)
-        if TEACHER in self.results.scores:
-            before = TEACHER
-        for env in self.recipe.environments:
-            files = [
-                self._evaluation_folder(label) / f"{env}.jsonl"
-                for label in (before, label_after(self.recipe, last))
-            ]
-            # The episodes of phases that runs share are in the folder of another run.
-            shared = not all(file.exists() for file in files)
-            link = None if shared else link_change(self.folder, files[0], files[1])
-            if link is not None:
-                told = f"{env}, {before} and after {last}: {link}"
-                self.console.print(rich_text(told), soft_wrap=True)
-
-
-def headline_metrics(recipe: Recipe) -> tuple[str, ...]:
-    """Return the metrics of the table: those of the recipe, or those that its tasks declare."""
-    declared = [name for names in parts.headline_metrics(recipe).values() for name in names]
-    return recipe.evaluation.metrics or tuple(dict.fromkeys(declared))
-
 
 def seconds_of(folder: Path) -> float:
     """Return the seconds of the steps of a phase, including those before an interruption."""
-    rows = read_metrics(folder / "metrics.jsonl")
+    rows = read_metrics(folder / METRICS)
     return float(sum(row["seconds/play"] + row["seconds/learn"] for _, row in rows))

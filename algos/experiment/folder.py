@@ -22,6 +22,7 @@ from visenv.terminal import rich_text
 from ..trainer.distributed import is_first
 from ..trainer.lock import locked
 from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
+from .held_out_curves import BEFORE, TEACHER
 from .recipe import Recipe
 
 _NO_LINKS = (
@@ -74,7 +75,7 @@ def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
     if (folder / "results.json").exists():
         return
     kept = unsealed(read_json_at(shared / "results.json"))
-    labels = {"before training", *(f"after {name}" for name in phases)}
+    labels = {BEFORE, TEACHER, *(f"after {name}" for name in phases)}
     kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
     for what in ("steps", "seconds"):
         kept[what] = {name: kept[what][name] for name in phases}

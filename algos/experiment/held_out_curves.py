@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from visenv.files import replacing
 
-from ..trainer.evaluation import Scores
-from ..trainer.metrics_log import read_metrics
+from ..trainer.evaluation import mean_headline
+from ..trainer.metrics_log import EVALUATIONS, METRICS, read_metrics
 from .recipe import Recipe
 from .results import Results
 
@@ -58,7 +58,7 @@ def held_out_curves(
         if scores is None or (before is not None and before not in curves):
             continue
         begin = (
-            HeldOutPoint(0, 0.0, _headline(results.scores[BEFORE], headlines))
+            HeldOutPoint(0, 0.0, mean_headline(results.scores[BEFORE], headlines))
             if before is None
             else curves[before][-1]
         )
@@ -67,15 +67,15 @@ def held_out_curves(
             if phase.is_sft
             else phase.rollouts.prompts_per_step * phase.rollouts.num_generations
         )
-        rows = [row for _, row in read_metrics(folder / name / "metrics.jsonl")]
+        rows = [row for _, row in read_metrics(folder / name / METRICS)]
         spent = list(accumulate(row["seconds/play"] + row["seconds/learn"] for row in rows))
-        evaluations = folder / name / "evaluations.jsonl"
+        evaluations = folder / name / EVALUATIONS
         found = {
             row["step"]: row["eval/headline"]
             for _, row in (read_metrics(evaluations) if evaluations.exists() else ())
         }
         # The evaluation after the phase has more samples than those during the phase.
-        found[results.steps[name]] = _headline(scores, headlines)
+        found[results.steps[name]] = mean_headline(scores, headlines)
         curves[name] = [begin] + [
             HeldOutPoint(begin.episodes + step * a_step, begin.seconds + spent[step - 1], score)
             for step, score in sorted(found.items())
@@ -119,9 +119,4 @@ def draw_held_out(
 def teacher_score(results: Results, headlines: Mapping[str, str]) -> float | None:
     """Return the score of the teacher, or None if the run has no teacher."""
     scores = results.scores.get(TEACHER)
-    return None if scores is None else _headline(scores, headlines)
-
-
-def _headline(scores: Scores, headlines: Mapping[str, str]) -> float:
-    values = [scores[name]["greedy"].value(metric) or 0.0 for name, metric in headlines.items()]
-    return sum(values) / len(values)
+    return None if scores is None else mean_headline(scores, headlines)

@@ -16,41 +16,33 @@ from visenv.episodes import write_episodes
 from visenv.errors import RunError
 from visenv.files import output_folder, write_text
 from visenv.policy import Policy
-from visenv.rollout import MakeEnv
 
 from ..trainer.distributed import DistributedContext, is_first
 from ..trainer.evaluation import WAYS, HeldOutScore, Scores, play_held_out
-from ..trainer.placement import Placement
+from . import parts
+from .recipe import Recipe
 from .tables import fitting_tables
 
 
 def measure(
-    policy: Policy[Any],
-    make_envs: Mapping[str, MakeEnv],
-    episodes: int,
-    max_tokens: int,
-    temperature: float,
-    folder: Path,
-    processes: DistributedContext,
-    placement: Placement = Placement(),  # noqa: B008 - a tuple
+    policy: Policy[Any], recipe: Recipe, control: str, folder: Path, processes: DistributedContext
 ) -> dict[str, dict[str, HeldOutScore]]:
-    """Play the held-out episodes of each environment, and return their scores.
+    """Play the held-out episodes of each environment of a recipe, and return their scores.
 
     Every process plays its share, and all return the scores of all episodes.
 
     Args:
         policy: The policy.
-        make_envs: Functions that create an environment, by the name of the environment.
-        episodes: The number of held-out episodes of each environment.
-        max_tokens: The maximum number of sampled tokens in a turn.
-        temperature: The temperature of the sampled episodes.
+        recipe: The recipe.
+        control: A control of `visenv.evaluation.controls`; ``""`` for none.
         folder: The folder for the greedy episodes, with a file for each environment.
         processes: The processes of the run.
-        placement: Where environments run.
     """
+    told, make_envs = recipe.evaluation, parts.evaluation_makers(recipe, control)
     scores: dict[str, dict[str, HeldOutScore]] = {name: {} for name in make_envs}
-    numbers = (episodes, max_tokens, temperature, processes.rank, processes.count)
-    for name, way, played in play_held_out(policy, make_envs, *numbers, placement):
+    numbers = (told.episodes, told.max_tokens, told.temperature)
+    share = (processes.rank, processes.count, parts.evaluation_placement(recipe))
+    for name, way, played in play_held_out(policy, make_envs, *numbers, *share):
         everyones = processes.gather([episode.without_messages() for episode in played])
         scores[name][way] = HeldOutScore.of([episode for each in everyones for episode in each])
         if way == "greedy":

@@ -18,11 +18,12 @@ from visenv.files import write_text
 from visenv.terminal import rich_text
 
 from ..trainer.distributed import DistributedContext, is_first
-from .experiment import SharedPhases, headline_metrics, run_recipe
+from .experiment import SharedPhases, run_recipe
 from .extension import check_same_steps, is_longer
 from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
+from .report import table_metrics
 from .results import Results
 from .tables import fitting_tables
 
@@ -226,7 +227,7 @@ def _minutes(folder: Path) -> float:
 
 
 def _report(base: Recipe, runs: Sequence[SweepRun], failed: Mapping[str, str]) -> None:
-    metrics = headline_metrics(base)
+    metrics = table_metrics(base)
     rows = sweep_rows(runs, metrics)
     write_text(base.folder / "sweep.json", json.dumps(rows, indent=2) + "\n")
     labels = {"arm": list(rows), "seeds": [_seeds(arm, row, runs) for arm, row in rows.items()]}

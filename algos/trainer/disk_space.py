@@ -71,7 +71,7 @@ def check_space(
     )
 
 
-def advised(error: DiskError, policy: TrainablePolicy[Any]) -> DiskError:
+def with_advice(error: DiskError, policy: TrainablePolicy[Any]) -> DiskError:
     """Return the error of a disk with the size of a checkpoint, if the disk is full."""
     if error.errno not in FULL:
         return error.with_advice("Continue with --resume.")

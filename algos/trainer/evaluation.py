@@ -148,14 +148,23 @@ class HeldOut:
         Raises:
             UnknownNameError: If no episode has the metric, and its name looks misspelled.
         """
-        values: list[float] = []
         for name, metric in self.headlines.items():
-            value = scores[name]["greedy"].value(metric)
-            known = scores[name]["greedy"].metrics
-            if value is None and get_close_matches(metric, known, n=1, cutoff=0.8):
+            score = scores[name]["greedy"]
+            known = score.metrics
+            if score.value(metric) is None and get_close_matches(metric, known, n=1, cutoff=0.8):
                 raise UnknownNameError(f"metric of the environment {name!r}", metric, known)
-            values.append(value or 0.0)
-        return sum(0.0 if math.isnan(value) else value for value in values) / len(values)
+        return mean_headline(scores, self.headlines)
+
+
+def mean_headline(scores: Scores, headlines: Mapping[str, str]) -> float:
+    """Return the mean greedy headline metric over environments; a missing metric counts 0.
+
+    Args:
+        scores: The scores of the environments.
+        headlines: The headline metric of each environment.
+    """
+    values = [scores[name]["greedy"].value(metric) or 0.0 for name, metric in headlines.items()]
+    return sum(0.0 if math.isnan(value) else value for value in values) / len(values)
 
 
 def play_held_out(

@@ -126,7 +126,7 @@ class EpisodeJournal:
         episodes: dict[tuple[int, int], Episode] = {}
         for path in sorted(own.parent.glob("episodes_*.jsonl")):
             episodes |= _read(path)
-        found = _kept(self._decision(step), episodes)
+        found = _entries(self._decision(step), episodes)
         if self.exact and found.kept is None:
             own.unlink(missing_ok=True)
             return JournalEntries({}, None)
@@ -235,7 +235,7 @@ def _settings(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _kept(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEntries:
+def _entries(path: Path, episodes: Mapping[tuple[int, int], Episode]) -> JournalEntries:
     """Return the entries of a step; without groups if the file cannot be used."""
     if not path.exists():
         return JournalEntries(episodes, None)

@@ -137,7 +137,7 @@ class Observers:
 
     def _warn(self) -> None:
         """Warn if no group has had different rewards so far."""
-        for warning in spread_warnings(self._state.folder / "metrics.jsonl"):
+        for warning in spread_warnings(self._state.folder / METRICS):
             self._display.say(f"Warning: {warning}")
 
     @property

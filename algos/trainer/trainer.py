@@ -16,7 +16,7 @@ from visenv.types import Episode, Sampling
 
 from .callbacks import Callback
 from .config import TrainerConfig
-from .disk_space import advised
+from .disk_space import with_advice
 from .distributed import DistributedContext, is_first
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
@@ -196,7 +196,7 @@ class Trainer:
             try:
                 self._run_loop(make_episode_source)
             except DiskError as error:
-                raise advised(error, self.policy) from error
+                raise with_advice(error, self.policy) from error
 
     def _run_loop(self, make_episode_source: MakeEpisodeSource) -> None:
         processes = DistributedContext(self.config.timeout)

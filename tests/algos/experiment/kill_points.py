@@ -15,7 +15,14 @@ import torch
 import torch._dynamo  # otherwise the first optimizer step loads it in every fork
 
 from tests.algos.trainer.kill_points import dying, kill_each
-from visenv.algos.experiment import experiment, parts, read_recipe, recipe_path, run_recipe
+from visenv.algos.experiment import (
+    experiment,
+    parts,
+    read_recipe,
+    recipe_path,
+    report,
+    run_recipe,
+)
 from visenv.algos.trainer import checkpoint
 from visenv.registration import load
 
@@ -48,7 +55,7 @@ def points() -> dict[str, Callable[[], None]]:
         "first-evaluation": dying(experiment, "measure", 1),
         "evaluation": dying(experiment, "measure", 2, after=True),
         "checkpoint-of-rl": dying(checkpoint, "publish", 2),
-        "report": dying(experiment, "write_report", 1),
+        "report": dying(report, "write_report", 1),
     }
 
 

@@ -8,17 +8,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
-from typing_extensions import override
 
 from tests.algos import toy
 from tests.faults.disk.small_disks import fill, memory_disk, remount
 from tests.faults.outcomes import ENDED, SAME, Outcome
-from tests.faults.runs import config, results, train
-from visenv.algos.trainer import Callback, TrainerState
+from tests.faults.runs import AtStep, config, results, train
 from visenv.algos.trainer.disk_space import added_checkpoints, checkpoint_bytes
 from visenv.algos.trainer.lock import locked
 from visenv.algos.trainer.tensor_files import save_tensors
@@ -31,22 +29,10 @@ CHECKPOINT = 4 * 110 + 12 * 110
 """Bytes of a checkpoint of the toy policy, which has 110 float32 weights."""
 
 
-class Straight(NamedTuple):
-    """Holds the results of a run without a fault."""
-
-    values: tuple[Any, ...]
-
-
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> Straight:
-    folder = tmp_path_factory.mktemp("straight") / "run"
-    return Straight(results(folder, train(folder)))
-
-
-def assert_resumes(folder: Path, straight: Straight) -> None:
+def assert_resumes(folder: Path, straight: tuple[Any, ...]) -> None:
     """Check that the run continues to the results of a run without a fault."""
     resumed = train(folder, resume=True) if folder.exists() else train(folder)
-    assert results(folder, resumed) == straight.values
+    assert results(folder, resumed) == straight
 
 
 # ------------------------------------------------------------------------------------ messages
@@ -116,7 +102,7 @@ def test_tensors_on_a_full_disk_name_the_file(tmp_path: Path) -> None:
 )
 def test_run_on_a_full_disk_names_the_file_and_resumes(
     tmp_path: Path,
-    straight: Straight,
+    straight: tuple[Any, ...],
     pages: int | list[int],
     record_fault: Callable[[Outcome], None],
 ) -> None:
@@ -143,7 +129,7 @@ def test_run_on_a_full_disk_names_the_file_and_resumes(
         assert failed
 
 
-def test_disk_without_inodes_is_explained(tmp_path: Path, straight: Straight) -> None:
+def test_disk_without_inodes_is_explained(tmp_path: Path, straight: tuple[Any, ...]) -> None:
     with memory_disk(tmp_path / "disk", size="4m", nr_inodes=40) as disk:
         with pytest.raises(DiskError, match="all inodes are in use"):
             train(disk / "run")
@@ -152,7 +138,9 @@ def test_disk_without_inodes_is_explained(tmp_path: Path, straight: Straight) ->
         assert os.statvfs(disk).f_favail > 0
 
 
-def test_start_on_a_read_only_disk_names_the_folder(tmp_path: Path, straight: Straight) -> None:
+def test_start_on_a_read_only_disk_names_the_folder(
+    tmp_path: Path, straight: tuple[Any, ...]
+) -> None:
     with memory_disk(tmp_path / "disk", size="4m") as disk:
         remount(disk, "ro")
         with pytest.raises(DiskError, match=r"disk/run.* cannot be written: Read-only file system"):
@@ -162,18 +150,6 @@ def test_start_on_a_read_only_disk_names_the_folder(tmp_path: Path, straight: St
 
 
 # -------------------------------------------------------------------------------- injected faults
-
-
-class At(Callback):
-    """Calls a function after a step, while the run goes on."""
-
-    def __init__(self, step: int, work: Callable[[Path], object]) -> None:
-        self._step, self._work = step, work
-
-    @override
-    def on_step_end(self, state: TrainerState, metrics: Any, groups: Any) -> None:
-        if state.step == self._step:
-            self._work(state.folder)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +165,7 @@ class At(Callback):
 )
 def test_failed_sync_names_the_file_and_the_run_resumes(
     tmp_path: Path,
-    straight: Straight,
+    straight: tuple[Any, ...],
     monkeypatch: pytest.MonkeyPatch,
     number: int,
     call: int,
@@ -219,16 +195,16 @@ def test_folder_that_vanishes_ends_the_run_with_its_name(tmp_path: Path) -> None
         folder.rename(tmp_path / "moved")
 
     with pytest.raises(DiskError, match=r"run/metrics\.jsonl cannot be written: No such file"):
-        train(tmp_path / "run", callbacks=(At(2, vanish),))
+        train(tmp_path / "run", callbacks=(AtStep(2, vanish),))
 
 
 def test_folder_that_vanished_resumes_under_its_new_name(
-    tmp_path: Path, straight: Straight
+    tmp_path: Path, straight: tuple[Any, ...]
 ) -> None:
     with pytest.raises(DiskError):
         train(
             tmp_path / "run",
-            callbacks=(At(2, lambda folder: folder.rename(tmp_path / "moved")),),
+            callbacks=(AtStep(2, lambda folder: folder.rename(tmp_path / "moved")),),
         )
     shutil.rmtree(tmp_path / "run", ignore_errors=True)
     assert_resumes(tmp_path / "moved", straight)
@@ -291,7 +267,7 @@ def test_space_for_the_checkpoints_is_checked_before_the_first_step(tmp_path: Pa
 @pytest.mark.component("tensorboard")
 def test_tensorboard_does_not_end_a_run(
     tmp_path: Path,
-    straight: Straight,
+    straight: tuple[Any, ...],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -304,8 +280,8 @@ def test_tensorboard_does_not_end_a_run(
         monkeypatch.setattr(RecordWriter, "write", failing)
 
     folder = tmp_path / "run"
-    policy = train(folder, trackers=("tensorboard",), callbacks=(At(1, break_it),))
-    assert results(folder, policy) == straight.values
+    policy = train(folder, trackers=("tensorboard",), callbacks=(AtStep(1, break_it),))
+    assert results(folder, policy) == straight
     said = capsys.readouterr().err
     assert said.count("the tracker tensorboard failed") == 1
     assert "Traceback" not in said
