@@ -12,9 +12,9 @@ from visenv.grammar.tool_call import Compat
 from visenv.text.claims import claimed_label
 from visenv.text.mentions import ITEM, ONE, SPACE, mention
 from visenv.text.normalize import without_markup
-from visenv.text.phrases import CJK
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
+from visenv.text.words import CJK
 
 HEAD = "Overall Judgment:"
 
@@ -63,15 +63,18 @@ _SEVERAL = re.compile(
     r"(?:\s?(?:,\s?(?:and|or)|,|and|or|&|/)\s?\d{1,2})+\b",
     re.IGNORECASE,
 )
-_LATER_NUMBER = re.compile(r"(?<=[\s,&/])(\d{1,2})(?=\b)(?<!s\s\d)(?<!s\s\d\d)")
+"""A noun with several numbers: ``Answers 1 and 2``."""
+
+_LATER_NUMBER = re.compile(r"(?<=[\s,&/])(\d{1,2})\b(?<!s\s\d)(?<!s\s\d\d)")
+"""A number of `_SEVERAL` after the first one."""
+
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _NUMBERS = {
-    **{word: number for number, word in enumerate(_CARDINALS, start=1)},
-    **{word: number for number, word in enumerate(_ORDINALS, start=1)},
+    word: number for words in (_CARDINALS, _ORDINALS) for number, word in enumerate(words, start=1)
 }
 _NOUN = r"(?:answers?|responses?|repl(?:y|ies)|candidates?|assistants?|models?|outputs?)"
-_NUMBER = rf"(\d{{1,2}}|{'|'.join(_CARDINALS)})(?![\w.]\w)(?!\w)"
+_NUMBER = rf"(\d{{1,2}}|{'|'.join(_CARDINALS)})(?!\.?\w)"
 _NAME = re.compile(
     rf"\b{_NOUN}(?:-|[\s_#(\[\"'.:]{{0,3}}(?:no\.?\s|number\s)?){_NUMBER}[)\]\"']?"
     rf"|\bresp[\s_]{_NUMBER}"
@@ -80,6 +83,8 @@ _NAME = re.compile(
     rf"|\b({'|'.join(_ORDINALS)})(?=\s(?:is|wins)\b)",
     re.IGNORECASE,
 )
+"""The name of a response: ``Answer 1``, ``the second response``, ``#2``."""
+
 _DIGIT = re.compile(
     r"(\A\W*(?=\d+\s(?:is|wins)\b)|\b(?:better|preferable|superior)\s(?:than|to)\s|\b(?:answer|response|one)\s?(?:is|:|=)\s?"
     r"|\b(?:judge?ment|verdict|winner|choice|preferred|better|best|prefer|choose|pick|select"
@@ -133,6 +138,8 @@ _OVER = re.compile(
 """A preference without a verb: ``Answer 1 rather than Answer 2``."""
 
 _RANKED = re.compile(rf"({ONE})\s?>{{1,3}}\s?(?={ONE}\s?(?:[.,;>\n]|\Z))")
+"""A ranking: ``Answer 2 > Answer 1``."""
+
 _REASONED = re.compile(
     rf"{_NOUN}\s\d{{1,2}},?\s(?:because(?! of)|since|as|clearly|definitely|obviously)\b",
     re.IGNORECASE,
@@ -201,8 +208,8 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
     starts = [found.start() for found in _HEADING.finditer(text)] or [0]
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
     read = _truth if candidates == 1 else _preferred
-    verdicts = {read(part, candidates, said.contained) for part in parts}
-    return verdicts.pop() if len(verdicts) == 1 else None
+    values = {read(part, candidates, said.contained) for part in parts}
+    return values.pop() if len(values) == 1 else None
 
 
 def _truth(text: str, candidates: int, contained: bool) -> str | None:
@@ -232,12 +239,12 @@ def _preferred(text: str, candidates: int, contained: bool) -> str | None:
     reasoned = None if contained else _REASONED.match(bare)
     phrases = _PREFERENCE_PHRASES._replace(bare=contained or reasoned is not None)
     chosen = claimed_label(marked, phrases)
-    if reasoned and _preferred(bare[reasoned.end() :], candidates, False) not in (
-        None,
-        None if chosen is None else str(chosen + 1),
-    ):
-        return None  # the reason prefers another response
-    return None if chosen is None else str(chosen + 1)
+    preferred = None if chosen is None else str(chosen + 1)
+    if reasoned:
+        of_reason = _preferred(bare[reasoned.end() :], candidates, contained=False)
+        if of_reason not in (None, preferred):
+            return None  # the reason prefers another response
+    return preferred
 
 
 def _read_as_arm(answer: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from visenv.text.normalize import canonical, same_text
-from visenv.text.phrases import CJK
+from visenv.text.words import CJK
 
 LONGEST = 1000
 """Maximum length of an answer that a judge compares."""

@@ -11,36 +11,53 @@ from typing import Literal
 from visenv.rewards.vqa import is_too_long
 from visenv.text.claims import claimed_label, claimed_list
 from visenv.text.mentions import NAME, ONE, SPACE, mention
-from visenv.text.normalize import NUMBERS, comparison_tokens, without_markup
-from visenv.text.phrases import CJK
+from visenv.text.normalize import ARTICLES, NUMBERS, comparison_tokens, without_markup
 from visenv.text.replies import stated
 from visenv.text.stance import ClaimPhrases
+from visenv.text.words import CJK
 
 _OUTSIDE = "\"'.,:;!?()[]{}<>*_~-=|/\\→∴✅✓✔☑👉👍… \t\n"
 """Characters around a letter that mean nothing; ``C++`` and ``C#`` are no letters."""
 
 _CLOSING = "\"'*_` )\n"
+"""Characters that may follow the last punctuation mark."""
+
 _WORD = rf"[^\W{CJK}]"
 _LETTER = re.compile(
     rf"(?<!{_WORD})(?<![/@\\&#$€£%^])(?<!\w[.'-])"
     rf"(?:([(\[])\s?([A-Za-z])\s?[)\]]|([A-Za-z]))"
     rf"(?!{_WORD})(?!['@/\\-]\w)(?![+#*=^%°<>]|\.\w)(?!\s(?:minus|plus)(?![\w\s]*[A-Z]))"
 )
+"""A letter that may be a label: group 2 if it is in brackets, group 3 if not."""
+
 _NAMED = re.compile(r"\b((?:option|choice|answer)s?)[-_](?=[A-Z]\b)", re.IGNORECASE)
+"""A name with a hyphen or an underscore before the letter: ``Option-B``."""
+
 _JOINED = re.compile(rf"(?<!{_WORD})(?<![/.@])[A-Za-z](?:\s?[/&+|]\s?[A-Za-z])+(?![\w/@])")
+"""Letters with signs between them: ``A/B``."""
+
 _VERB = re.compile(
     r"\s+(?:is|was|isn't|wasn't|because|since|as|and|or|nor|but|seems|appears|looks|fits|matches"
     r"|best|describes|corresponds|rather|instead|not|then|so|over|than|only|fails|doesn't|does|cannot"
-    r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|or|et|und|y)\b"
+    r"|can't|can|might|may|could|would|won't|must|remains|oder|ou|et|und|y)\b"
 )
+"""Words after "A" or "I" that show that it is a label."""
+
 _IN_PROSE = re.compile("[ \\t]+(?:[^\\W\\d_]{2}|[^\\W\\d_A-Z]|[\ue200-\ue2ff])")
+"""Words after "A" or "I" that show, without `_VERB`, that it is an article or a pronoun."""
+
 _OF_A_PERSON = re.compile(r"\s+(?:would|could|can|may|must|might|cannot|can't|won't)\b(?! be\b)")
+"""Verbs after "I" that show that it is a pronoun."""
+
 _PRIME = re.compile(r"'(?!\w)")
+"""An apostrophe after a letter, which is no label (``A'``) unless a `_QUOTE` precedes it."""
+
 _QUOTE = re.compile(r"(?<!\w)'")
 _SIGN = re.compile(r"[/&+|]")
 _LONGEST_OPTION = 1000
-_ARTICLES = ("a", "an", "the")
 _RUN = re.compile(r"(?!\w*(\w)\w*\1)[A-I]{1,9}|[A-Z]|[0-9]{1,8}|[a-z]")
+"""A whole answer of labels without separators: ``ACD``."""
+
 _EACH = re.compile(r"\b([A-Z])\)?\s(?:is|are)\s(?:also\s)?(?:correct|right|true)\b")
 """``A is right. C is right`` selects both."""
 
@@ -48,6 +65,8 @@ _ONE_LABEL = r"[(\[\"']{0,2}[A-Za-z0-9][)\]\"'.]{0,2}"
 _SEPARATED = re.compile(
     rf"{_ONE_LABEL}(?:(?:\s*[,;/&+|、和]\s*(?:and\s)?|\s+(?:and\s)?){_ONE_LABEL}){{1,9}}"
 )
+"""A whole answer of labels with separators: ``A, C``, ``(A) and (C)``."""
+
 _ANSWERED_RUN = re.compile(
     r"((?:answers?|choices?|答案|选|選)\s?(?:is|are|:|是|为)?\s?)([A-I]{2,6})(?![A-Za-z])",
     re.IGNORECASE,
@@ -75,13 +94,16 @@ _CUE = re.compile(
 
 _FILLER = (
     r"(?:(?:is|are|be|has be|must be|should be|would be|seems|appears|looks|clearly|definitely"
-    r"|probably|likely|certainly|surely|obviously|exactly|perfect|completely|totally|most|more|very|only|best|the|a|my|option)\s)*"
+    r"|probably|likely|certainly|surely|obviously|exactly|perfect|completely|totally|most|more"
+    r"|very|only|best|the|a|my|option)\s)*"
 )
+"""Words that may stand between an option and a phrase of `_AFFIRMED`."""
+
 _END = rf"{SPACE}$"
 _AFFIRMED = re.compile(
     rf"^{SPACE}{_FILLER}(?:"
-    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable|reasonable|logical|fitting"
-    r"|consistent|closest|choice|wins|best describes|makes sense)\b"
+    r"(?:correct|true|answer|best|better|accurate|plausible|convincing|appropriate|suitable"
+    r"|reasonable|logical|fitting|consistent|closest|choice|wins|makes sense)\b"
     r"|what\b(?! (?:most|many|some|people|they|others?|everyone|everybody|someone|he|she|one)\b)"
     r"|right\b(?! (?:of|next|above|below|behind|beside|in|at|on|side|hand|by|to)\b)"
     rf"|it{_END}|(?:(?<=the )|(?<=only ))(?:one|option)"
@@ -99,6 +121,7 @@ _CORRECTED = re.compile(
 """Words after a box that may correct its content."""
 
 _VALUED = re.compile(r"\b(?:final |correct |right |best |the |my )?answer\s?(?:is|:|=|-+>)+:?\s?")
+"""The beginning of a declaration that must name an option."""
 
 _PAIR = re.compile(rf"\W*?({NAME})[)\].:]+\s*({ONE})[\s.!*_]*")
 """A label and the text of an option, which may contradict each other: ``(B) blue``."""
@@ -261,7 +284,7 @@ def _label(found: re.Match[str], options: tuple[str, ...]) -> int | None:
 def _key(text: str) -> list[str]:
     """Return the tokens of a text without an article at its beginning."""
     tokens = _compared(text, exact=False)
-    return tokens[1:] if len(tokens) > 1 and tokens[0] in _ARTICLES else tokens
+    return tokens[1:] if len(tokens) > 1 and tokens[0] in ARTICLES else tokens
 
 
 @lru_cache(maxsize=256)
@@ -281,7 +304,7 @@ def _texts(options: tuple[str, ...]) -> re.Pattern[str] | None:
 def _pattern(tokens: list[str]) -> str:
     """Return a pattern for the text of an option that is not part of a longer word or number."""
     article = ""
-    if len(tokens) > 1 and tokens[0] in _ARTICLES:
+    if len(tokens) > 1 and tokens[0] in ARTICLES:
         article, tokens = rf"(?:\b{tokens[0]}\s)?", tokens[1:]
     first, last = tokens[0][0], tokens[-1][-1]
     before, after = "", r"(?![+#])"

@@ -28,13 +28,17 @@ from visenv.text.phrases import simplified
 from visenv.text.stance import ClaimPhrases, Level, are_empty, is_open, is_rejected, stance
 
 _MOST_ITEMS = 8
-"""Mentions of a clause that are examined; a clause with more of them claims nothing."""
+"""Maximum number of mentions in a clause; a clause with more of them claims nothing."""
 
 _BLANKS = re.compile(r"[^\S\n]+")
 _HEADING = re.compile(
     r"\b(answer|choice|selection|judge?ment|verdict|conclusion)\b([ :*_#|-]*)\n+(?=\S)"
 )
+"""A heading whose value is on the next line."""
+
 _SENTENCE = re.compile(r"([.!?。！？;\n]+)")
+"""Splits a text into sentences, and keeps the marks between them."""
+
 _CLAUSE = re.compile(
     rf"(,|\s-+\s|\((?!\s?{ONE}\s?\))|(?<!{ONE})\)"
     r"|\b(?:but(?! also)|however|(?<!think )(?<!believe )so(?! (?:is|are|was|does|do)\b)"
@@ -47,19 +51,25 @@ _CLAUSE = re.compile(
 """Splits a sentence into clauses, and keeps the words between them."""
 
 _MAIN = frozenset({"but", "however", "so", "therefore", "thus", "hence", "yet"})
+"""Words that begin a main clause, which doubts and conditions before them do not concern."""
+
 _SUBORDINATE = frozenset({"because", "since", "as", "while", "whereas", "although", "though"})
-_CONTRAST = frozenset(
-    {
-        *("than", "over", "unlike", "except", "except for", "besides", "excluding"),
-        *("rather than", "instead of", "other than", "apart from", "aside from"),
-    }
-)
+"""Words that begin a subordinate clause, which asserts no candidate."""
+
 _EXCEPTION = frozenset({"except", "except for", "other than", "apart from", "besides"})
+"""Words before a candidate that a rejection does not concern: ``all except C are wrong``."""
+
+_CONTRAST = _EXCEPTION | {
+    *("than", "over", "unlike", "excluding", "rather than", "instead of", "aside from")
+}
+"""Words before a candidate that is denied: ``B rather than C``."""
+
 _CONDITION = re.compile(
     r"\b(?:if|unless|whether|suppose|assum(?:e|ing)|in case|provid(?:ed|ing) that)\b"
     r"|^[^\w]*(?:provided|providing)\b"
     r"|^[^\w]*(?:were|had(?! to\b)|should(?! be\b))\s"
 )
+"""A condition: the clauses from the last main clause to the next one assert nothing."""
 
 _WHEN = re.compile(r"[^\w]*when\b")
 """Several clauses with "when" distinguish cases; one tells what the reply did."""
@@ -74,10 +84,14 @@ _CORRECTION = re.compile(
     r"|on (?:second thoughts?|reflection|closer (?:look|inspection))"
     rf"|make (?:that|it)|now(?=\s(?:{ONE}|i\b|it is\b|the answer\b)))\b){SPACE}"
 )
+"""Words at the beginning of a clause that discard what was said before: ``wait``, ``or rather``."""
+
 _RETRACTION = re.compile(
     rf"^{SPACE}(?:no\s{ONE}|(?:but )?(?:that|this|it) (?:is|was|can) (?:actually )?"
     rf"(?:not (?:right|correct|true|be right)|wrong|incorrect|a mistake){SPACE}$)"
 )
+"""A whole clause that discards what was said before: ``…, but that is wrong``."""
+
 _DISMISSAL = re.compile(
     rf"^{SPACE}(?:(?:still|also|actually|clearly|simply|just|but|and|is|was|are|which|that|this|it)"
     r"\s)*(?:wrong|incorrect|false|untrue|ruled out|out of the question"

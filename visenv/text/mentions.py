@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from visenv.text.phrases import CJK
+from visenv.text.words import CJK
 
 MOST_LABELS = 255
 """Number of candidates that can be mentioned."""

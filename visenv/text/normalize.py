@@ -82,7 +82,7 @@ _COMPARED = re.compile(
 )
 _IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _PUNCTUATION = frozenset("\"'.,;:!?…()[]{}")
-_ARTICLES = frozenset({"a", "an", "the"})
+ARTICLES = frozenset({"a", "an", "the"})
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
 """Digits of small numbers in words."""
@@ -165,7 +165,7 @@ def same_answer(first: str, second: str) -> bool:
 
 def _answer_tokens(text: str) -> list[str]:
     tokens = [NUMBERS.get(token, token) for token in comparison_tokens(text)]
-    return [token for token in tokens if token not in _ARTICLES] or tokens
+    return [token for token in tokens if token not in ARTICLES] or tokens
 
 
 def _number(token: str) -> str:

@@ -10,28 +10,21 @@ from __future__ import annotations
 
 import re
 
-CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-"""Ranges of Chinese, Japanese and Korean characters, which a letter may touch."""
+from visenv.text.mentions import ITEM, SPACE
 
-
-MENTION = "[\ue000-\uf8ff]"
-"""Characters that stand for a mention of a candidate, see `visenv.text.claims`."""
-
-_GAP = "[^\\w\ue000-\uf8ff]*"
-_AFTER = f"(?<={MENTION})"
+_MENTION = ITEM.pattern
+_AFTER = f"(?<={_MENTION})"
+_IS_OR_CHOOSE = "(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)"
 
 _TRANSLATED: tuple[tuple[str, str], ...] = (
     # Chinese, Japanese and Korean; longer phrases first.
     (f"{_AFTER}を選[びぶ](?:ます)?", " is the answer "),
     ("選択肢", " option "),
     (rf"{_AFTER}\s*(?:项|項|选项|選項)", " "),
-    (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={MENTION})", " or "),
-    (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={MENTION})", " and "),
+    (rf"{_AFTER}\s*(?:或者|或|または|또는)\s*(?={_MENTION})", " or "),
+    (rf"{_AFTER}\s*(?:和|与|與|及|と|와|과|、)\s*(?={_MENTION})", " and "),
     ("(?:不能|不可以?|不要|不会|不會|别|別)(?:选择|選擇|选|選)?|排除", " is not "),
-    (
-        "(?:不|並非|并非|並不|并不)(?:应该|應該|应|應|是|選擇|选择|選|选|为|為)|并非|並非",
-        " is not ",
-    ),
+    (f"(?:不|並不|并不){_IS_OR_CHOOSE}|(?:並非|并非){_IS_OR_CHOOSE}?", " is not "),
     ("是?(?:不正确|不正確|不对|不對|错误|錯誤|错|錯|間違い|誤り)的?", " is wrong "),
     (f"{_AFTER}(?:가 정답|が正解|が答え|是正确答案|是答案|是正解)", " is the answer "),
     (rf"是?(?:正确|正確|对|對)的(?!是)|{_AFTER}\s?(?:对|對|正确|正確)", " is correct "),
@@ -55,7 +48,7 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     ("故|因此|所以", " so "),
     ("我", " i "),
     ("是", " is "),
-    # European languages, Thai and languages of India: nouns, adjectives, verbs, articles.
+    # European languages, Arabic, Thai and languages of India: nouns, adjectives, verbs, articles.
     ("คำตอบคือ|คำตอบ|उत्तर(?: है)?|பதில்|উত্তর|જવાબ|ಉತ್ತರ|(?:ال)?جواب(?: هو)?", " the answer is "),
     (r"\b(?:antwort|lösung|réponse|respuesta|opción|resposta|risposta|ответ)\b", "answer"),
     (r"\bodpowiedź to\b|\bsvar är\b", "answer is"),
@@ -68,10 +61,10 @@ _TRANSLATED: tuple[tuple[str, str], ...] = (
     (r"\b(?:ich (?:denke|glaube)|je (?:pense|crois) que|creo que|acho que|penso che)\b", "i think"),
     (r"\b(?:nicht|kein|keine|niet|non|не|não|pas|n'est|auf keinen fall|weder)\b|\bno es\b", "not"),
     (r"\b(?:sondern|mais|mas|sino|aber|pero|maar|но|а)\b", "but"),
-    (rf"{_AFTER} (?:oder|ou|o|или) (?={MENTION})", " or "),
-    (rf"{_AFTER} (?:und|et|y|и|ni|noch) (?={MENTION})", " and "),
+    (rf"{_AFTER} (?:oder|ou|o|или) (?={_MENTION})", " or "),
+    (rf"{_AFTER} (?:und|et|y|и|ni|noch) (?={_MENTION})", " and "),
     (r"\b(?:ist|lautet|est|es|é|è|c'est|ce)\b", "is"),
-    (rf"\bl'(?=\w)|\b(?:die|das|la|el|le|lo)\b(?= (?:correct|answer|{MENTION}))", "the "),
+    (rf"\bl'(?=\w)|\b(?:die|das|la|el|le|lo)\b(?= (?:correct|answer|{_MENTION}))", "the "),
 )
 
 _CHANGED = "(?:chang|switch)(?:e|ed|ing)"
@@ -95,6 +88,7 @@ _WRONG = (
 )
 _BUT = "(?:but|except(?: for)?|other than|besides|apart from)"
 _ENGLISH: tuple[tuple[str, str], ...] = (
+    # Contractions.
     (rf"\b({_HELPING})n'?t\b", r"\1 not"),
     (r"\b(?:can'?t|cannot|won'?t|ain'?t|couldn'?t)\b", "can not"),
     (r"\b(it|that|this|there|here|what|answer|option|choice|he|she)'s\b", r"\1 is"),
@@ -103,54 +97,58 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"'re\b", " are"),
     (r"'d\b", " would"),
     (r"'ll\b", " will"),
-    # Words that say nothing about the claim, and corrections.
-    (rf"[≠¬]|!(?={MENTION})", " not "),
+    # Negations in other words: "not the least bit", "not consider it", "refuse to call".
+    (rf"[≠¬]|!(?={_MENTION})", " not "),
     (r"\bnot (?:even |remotely )*close to\b|\bnot the least bit\b", "not"),
     (r"\bis impossible for (?:it|this|that) to be\b", "is not"),
     (r"\bnot (?:consider|deem|find|judge|agree that) (it|this|that)(?: as)?\b", r"not think \1"),
     (r"\b(?:can|could) not be (?:considered|called|deemed|said to be)\b", "can not be"),
     (r"\brefuse to (?:call|say)\b", "not call"),
+    # Verbs of rating, and remarks between a mention and its verb.
     (r"\b(?:mark|judge|rate|grade|label|classify) (it|this|that)(?: as)?\b", r"call \1"),
     (
-        rf"\b{_RATE} ({MENTION})(?: to be| as(?: being)?)?(?: the)? {_BETTER}\b",
+        rf"\b{_RATE} ({_MENTION})(?: to be| as(?: being)?)?(?: the)? {_BETTER}\b",
         r"think \1 is better",
     ),
-    (rf"(?<={MENTION}), (?:and )?not {MENTION}, (?=is\b)", " "),
-    (rf"(?<={MENTION}) (?:which|that) is\b", " is"),
-    (rf"\b(winner|verdict|answer|choice|judge?ment) - (?={MENTION})", r"\1: "),
+    (rf"(?<={_MENTION}), (?:and )?not {_MENTION}, (?=is\b)", " "),
+    (rf"(?<={_MENTION}) (?:which|that) is\b", " is"),
+    (rf"\b(winner|verdict|answer|choice|judge?ment) - (?={_MENTION})", r"\1: "),
     # A question that the reply answers itself.
     (
-        rf"({MENTION})\? ?(?:{_SURELY} )?(?:no|not|nope|never)(?={_GAP}(?:[.\n]|\Z))",
+        rf"({_MENTION})\? ?(?:{_SURELY} )?(?:no|not|nope|never)(?={SPACE}(?:[.\n]|\Z))",
         r"not \1",
     ),
-    (rf"({MENTION})\? ?(?:yes|yep|indeed|{_SURELY})\b(?! (?:not|no)\b)", r"it is \1"),
+    (rf"({_MENTION})\? ?(?:yes|yep|indeed|{_SURELY})\b(?! (?:not|no)\b)", r"it is \1"),
     # Each candidate with its own verdict: "A - no, B - yes". Two right ones are a contradiction.
-    (rf"({MENTION})\s?[-:]\s?better(?=\s?(?:[,.;\n]|\Z))", r"\1 is better"),
+    (rf"({_MENTION})\s?[-:]\s?better(?=\s?(?:[,.;\n]|\Z))", r"\1 is better"),
     (
-        rf"({MENTION})\s?[-:]\s?(?:yes|right|correct|true)(?=\s?(?:[,.;\n]|\Z))",
+        rf"({_MENTION})\s?[-:]\s?(?:yes|right|correct|true)(?=\s?(?:[,.;\n]|\Z))",
         r"it is \1 ;",
     ),
     (
-        rf"({MENTION})\s?[-:]\s?(?:no|wrong|incorrect|false|worse)(?=\s?(?:[,.;\n]|\Z))",
+        rf"({_MENTION})\s?[-:]\s?(?:no|wrong|incorrect|false|worse)(?=\s?(?:[,.;\n]|\Z))",
         r"\1 is wrong",
     ),
+    # A choice without a subject, a candidate that is close to another, and a change of mind.
     (
-        rf"{_BEGIN}{_CHOOSING} (?:option )?(?={MENTION}(?: over {MENTION})?{_GAP}(?:\n|\Z))",
+        rf"{_BEGIN}{_CHOOSING} (?:option )?(?={_MENTION}(?: over {_MENTION})?{SPACE}(?:\n|\Z))",
         "i choose ",
     ),
-    (rf"\b(?:close|similar) to (?={MENTION})", "nearly "),
+    (rf"\b(?:close|similar) to (?={_MENTION})", "nearly "),
     (r"\bclose to\b", "close"),
     (
-        rf"\b{_CHANGED} (?:my (?:answer|choice|mind|verdict) )?(?:from (?:{MENTION}|a) )?to\b",
+        rf"\b{_CHANGED} (?:my (?:answer|choice|mind|verdict) )?(?:from (?:{_MENTION}|a) )?to\b",
         "; actually",
     ),
     # "The answer to this question" and "the option that describes the image" are one noun.
     (rf"\b(answers?|solution|choice) (?:to|for) (?:{_DETERMINER}\s)*{_QUESTION}\b", r"\1"),
     (rf"\b{_OPTION} (?:that|which) (?:\w+ )?{_MATCHES}(?: {_SHOWN})* (?=is\b)", "answer "),
     (rf"{_AFTER} as (?:an?|the|my|your) (?:\w+ )?(?:answer|choice|option|pick|solution)\b", ""),
+    # Hearsay, conditions and comparisons.
     (r"\bor so (?:they|it|some|people) (?:says?|claims?|seems?)\b", "supposedly"),
-    (rf"(?<!not )\b(?:as|so) long as (?!{MENTION})", "provided that "),
+    (rf"(?<!not )\b(?:as|so) long as (?!{_MENTION})", "provided that "),
     (r"\bas (?!well|far|soon)(\w+) as\b", r"equally \1 to"),
+    # Words that say nothing about the claim, and phrases with a shorter synonym.
     (r"\bon the (?:other|one) hand\b|\bthen again\b|\bconversely\b", " "),
     (
         r"\b(?:it )?has got to be\b|(?<=\banswer )would have to be\b|\b(?:can|could) only be\b",
@@ -159,7 +157,6 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (rf"{_AFTER} (?:does|did|performs|performed) (?:a )?better(?: job)?\b", " is better"),
     (r"\b(?:nobody|no one) (?:would|could|can) (?:call|consider|judge|say)\b", "i would not call"),
     (r"\ball the way\b", " "),
-    (r"\bundeniably|undoubtedly|unquestionably\b", "certainly"),
     (r"\bin my (?:opinion|view)\b|\b(?:for|to) me\b|\bby elimination\b", " "),
     (
         r"\b(is|are),[ ,]*(?:(?:overall|in general|on balance|all in all|by contrast)\b)?[ ,]*, ",
@@ -179,12 +176,13 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     (r"\b(?:turned out|turns out|proves|proved) be\b", "is"),
     (r"\bsomewhat (?=better|superior|preferable)", ""),
     (r"\b(?:sort|kind) of\b", "maybe"),
-    (rf"\b(prefer(?:s|red)? {MENTION}) to (?={MENTION})", r"\1 over "),
+    (rf"\b(prefer(?:s|red)? {_MENTION}) to (?={_MENTION})", r"\1 over "),
     (r"\b(?:beats|outperforms|surpasses|outranks)\b", "is better than"),
     # Idioms without a negation of the claim.
     (rf"\b(?:there (?:is|can be) )?{_WITHOUT} (?:doubt|question)(?: that)?\b", "certainly"),
-    (r"\b(?:hands down|by a mile|by far|easily)\b", "certainly"),
-    (r"\b(?:can not be denied|of course|in fact|as expected)\b", "certainly"),
+    (r"\b(?:hands down|by a mile|by far|easily|can not be denied)\b", "certainly"),
+    (r"\b(?:of course|in fact|as expected)\b", "certainly"),
+    (r"\b(?:undeniably|undoubtedly|unquestionably)\b", "certainly"),
     (
         rf"\b(?:nothing|none|no one|nobody|no \w+)(?: of (?:the|these|them)(?: \w+)?)? {_BUT}\b",
         "only",
@@ -200,29 +198,32 @@ _ENGLISH: tuple[tuple[str, str], ...] = (
     ),
     (r"\b(?:one|option) (?:that|which) is not (?:wrong|false|incorrect)\b", "correct one"),
     (r"\b(?:likelier|more likely|more plausible) than\b", "better than"),
-    (rf"\bno to ({MENTION})", r"not \1"),
-    (rf"\byes to ({MENTION})", r"it is \1"),
-    (rf"\bnot so much ({MENTION}) as (?={MENTION})", r"not \1, but "),
-    (rf"\bonly ({MENTION}) works\b", r"only \1 is correct"),
-    (rf"\bnot (?:only|just|merely) (?={MENTION})", ""),
+    (rf"\bno to ({_MENTION})", r"not \1"),
+    (rf"\byes to ({_MENTION})", r"it is \1"),
+    (rf"\bnot so much ({_MENTION}) as (?={_MENTION})", r"not \1, but "),
+    (rf"\bonly ({_MENTION}) works\b", r"only \1 is correct"),
+    (rf"\bnot (?:only|just|merely) (?={_MENTION})", ""),
     # Idioms that leave the claim open.
     (r"\b(?:not|am un|is un|are un)\s?(?:only|just|merely|necessarily|sure|certain)\b", "maybe"),
     (rf"\b{_CANNOT}(?:be sure|tell|decide|determine|identify|know|judge)\b", "maybe"),
     (rf"\b{_CANNOT}say (?:if|whether|for)\b", "maybe"),
     (r"\b(?:hard|difficult|impossible) to (?:say|tell|decide|know|judge)\b", "maybe"),
-    # Idioms that negate it.
+    # Idioms that negate the claim, and exceptions.
     (r"\banything but\b", "not"),
     (r"\b(?:none|nothing|not a \w+) (?:of|about|in) (?:it|this|that|them)\b", "not"),
     (r"\bcould not (?:possibly )?(?=be\b)|\b(?:can|could) not possibly\b", "can not "),
     (rf"\b{_EVERY}(?: other)?(?: of \w+)?(?: \w+)? but\b", "except"),
-    (rf"\b{_EVERY} [^,.;:\n]{{1,40}}? but (?={MENTION}{_GAP}(?:\n|\Z))", "except "),
+    (rf"\b{_EVERY} [^,.;:\n]{{1,40}}? but (?={_MENTION}{SPACE}(?:\n|\Z))", "except "),
+    # Abbreviations, whose periods end no sentence.
     (r"\b(?:vs|cf|figs?|vit|approx|mrs?|ms|dr|prof|st|sec|eq|tab|e\.g)\.", "versus"),
     (r"\bi\.e\.", "that is"),
+    # Further idioms that negate the claim.
     (r"\b(?:there is )?no (?:chance|possibility|way) (?:that|of|for)\b", "not"),
     (r"\b(?:by no means|in no way|no way|no longer|under no circumstances|in no sense)\b", "not"),
     (r"\b(?:far from(?: being)?|nowhere (?:near|close to)|not even(?: remotely)?)\b", "not"),
     (r"\b(?:hardly|barely|scarcely|nobody|no one)\b", "not"),
     (rf"\b(?:is|was|be) {_WRONG} (?:that|to)\b", "is not"),
+    # Words that begin a clause of their own.
     (r"\b(?:leaving|leaves)\b", ", leaving"),
     (r"\bcompared (?:to|with)\b", "than"),
 )

@@ -51,7 +51,7 @@ class Stated(NamedTuple):
 def stated(reply: str) -> Stated:
     """Return the part of a reply that states the answer, in canonical form.
 
-    Characters that `visenv.text.mentions` uses are removed, and long dashes get blanks, because
+    Characters that `visenv.text.mentions` uses are replaced, and long dashes get blanks, because
     they separate clauses.
     """
     said = _SPECIAL.sub("", without_mentions(reply).rpartition("</think>")[2])

@@ -76,11 +76,15 @@ _NEGATION = re.compile(
     r"|(?<!a )(?:little|few)|withdr[ae]w\w*|retract\w*|revok\w+|disregard\w*|ignor\w+|abandon\w*"
     r"|last (?:thing|one|option|choice|answer) (?:that )?i)\b"
 )
+"""Words before a mention that deny it."""
+
 _REJECTION = re.compile(
     r"\b(?:wrong|incorrect|untrue|false|out|eliminated|excluded|impossible|unlikely|too \w+|least"
     r"|fail\w*|distractors?|mistaken|invalid|worse|worst|contradict\w*|inaccurate|inferior|misses"
     r"|lacks?|bad|gone|absent|missing)\b|[❌✗✘❎]"
 )
+"""Words before or after a mention that call it wrong."""
+
 _DENIED_AFTER = re.compile(
     rf"^{SPACE}(?:(?:is|are|was|were|do|does|did|can|could|would|will|has|have|should|must|seems?"
     r"|looks?|appears?|to be|be|also|clearly|definitely|simply|just|both|all|obviously|certainly)"
@@ -88,6 +92,8 @@ _DENIED_AFTER = re.compile(
     r"(?:not\b|never\b|no\b(?! other)|neither|(?:completely |totally |very |quite |just )?"
     rf"(?:{_REJECTION.pattern}))|[❌✗✘❎]|^\s?[:)|-].{{0,200}}\b(?:too \w+|wrong|incorrect)\b"
 )
+"""Words after a mention that deny it or call it wrong: ``B is clearly not``, ``B: too long``."""
+
 _REVERSED_AFTER = re.compile(
     r"\b(?:is|was|are|would be|seems)\s(?:\w+\s)?(?:false|wrong|incorrect|untrue|a lie|a mistake"
     r"|not true|not right|not correct|not the case)\b"
@@ -95,6 +101,7 @@ _REVERSED_AFTER = re.compile(
 """A second predicate: ``The claim that B is right is false``."""
 
 _LABEL_END = re.compile(r"^\s?[:).\]|]")
+"""A mark after a label, before the text of its option: ``B) …``."""
 
 _UNSURE = re.compile(
     r"\b(?:might|may|could|maybe|perhaps|possibly|possible|unsure|uncertain|unclear|either|half"
@@ -108,7 +115,7 @@ _UNSURE = re.compile(
     r"|first (?:thought|guess\w*|said|impression|glance|instinct)"
     r"|(?:will|have|had) (?:\w+ )?(?:been|chosen|picked|selected|said|preferred)|will be"
     r"|in (?:some|many|certain|most) (?:respects|ways|aspects|cases|parts)"
-    r"|also (?:right|correct|true|possible|plausible|fits|matches|works))(?!\w)"
+    r"|also (?:right|correct|true|fits|matches|works))(?!\w)"
 )
 """Doubts, degrees, and first thoughts."""
 
@@ -147,8 +154,14 @@ _VERB = re.compile(
     r"(?:prefer|choose|chose|chosen|pick|select|vote|favou?r|go|went|opt|settle|decide|lean|stick|bet"
     r"|say)(?:e?d)?\b"
 )
+"""Verbs of choice, whose subject may be somebody else: ``Most people prefer``."""
+
 _SPEAKER = re.compile(r"\b(?:i|we|us|me|let|you should)\b")
+"""Subjects of a choice that the reply itself makes."""
+
 _TO = re.compile(r"\bto(?: \w+ly)?\s?$")
+"""The beginning of an infinitive, before its verb: ``to``, ``to simply``."""
+
 _INTENDED = re.compile(
     r"\b(?:going|have|has|need|inclined|decided?|tend|safe|safest|reasonable|logical|best|sensible"
     r"|natural|sense|leads?|led|forced|ready|choice is|option is|letter|option|answer)"
@@ -167,7 +180,10 @@ _ABOUT = re.compile(rf"{NAME} (?:requires|needs|says|claims|mentions|states|sugg
 """A sentence about the text of an option: ``B requires a blue bus``."""
 
 _COMPARED = re.compile(r"\b(?:between|compar\w+|consider(?:ed|ing))\b")
+"""A comparison without its result: ``between A and B``."""
+
 _INFINITIVE = re.compile(rf"\bto be (?:\w+ )?{ONE}")
+"""A mention in an infinitive: ``too good to be true``."""
 
 
 def stance(
@@ -247,7 +263,7 @@ def is_open(clause: str, phrases: ClaimPhrases) -> bool:
     """Return whether a clause asserts nothing: a doubt, a first thought or an opinion of others."""
     mentioned = ITEM.search(clause)
     before = clause[: mentioned.start()] if mentioned else clause
-    goal = _INFINITIVE.search(clause)  # "too good to be true"
+    goal = _INFINITIVE.search(clause)
     reads = mentioned and is_words(mentioned[0]) and not phrases.complements
     return bool(
         _UNSURE.search(clause)

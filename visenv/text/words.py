@@ -25,6 +25,9 @@ from itertools import pairwise
 
 from visenv.text.normalize import canonical
 
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Ranges of Chinese, Japanese and Korean characters. No blank separates a Latin word from them."""
+
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _HIRAGANA = "\u3041-\u309f"
 _KATAKANA = "\u30a1-\u30ff\u31f0-\u31ff"
