@@ -42,7 +42,8 @@ def checksum(path: Path) -> str:
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON-like object with the checksum of its other fields as ``sha256``."""
-    fields = {name: value for name, value in content.items() if name != SEAL}
+    fields = without_checksum(content)
+    # A file is read with strings as keys, which have another order than numbers.
     text = json.dumps(json.loads(json.dumps(fields)), sort_keys=True)
     return {**fields, SEAL: hashlib.sha256(text.encode()).hexdigest()}
 
@@ -57,6 +58,11 @@ def unsealed(content: object) -> dict[str, Any]:
         raise DataError(f"it must contain an object, got {type(content).__name__}")
     if is_damaged(content):
         raise DataError("it is damaged: its fields differ from its checksum")
+    return without_checksum(content)
+
+
+def without_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an object that `sealed` returned, also if they have changed."""
     return {name: value for name, value in content.items() if name != SEAL}
 
 

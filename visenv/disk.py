@@ -126,14 +126,6 @@ def sync_tree(folder: Path) -> None:
         sync(path)
 
 
-def sync_parents(path: Path, root: Path) -> None:
-    """Sync the folders of a path, up to and including `root`, so that its name is on the disk."""
-    for parent in path.parents:
-        sync(parent)
-        if parent == root:
-            return
-
-
 def _number(error: Exception, path: Path) -> int:
     """Return the number of the system error that an exception reports, or 0."""
     if isinstance(error, OSError):
@@ -149,9 +141,7 @@ def _is_about(error: Exception, path: Path) -> bool:
     """Return whether an error is about a path, a file in it, or its temporary file."""
     given = (getattr(error, name, None) for name in ("filename", "filename2"))
     named = [Path(os.fsdecode(each)) for each in given if isinstance(each, str | bytes | Path)]
-    return not named or any(
-        each == path or each.parent == path.parent or path in each.parents for each in named
-    )
+    return not named or any(each.parent == path.parent or path in each.parents for each in named)
 
 
 def _existing(path: Path) -> Path:

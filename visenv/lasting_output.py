@@ -67,15 +67,15 @@ class _LastingFile(io.FileIO):
         size = memoryview(data).nbytes
         try:
             if self._lost:
-                told = f"visenv: {self._lost} bytes of output were lost: {self._reason}\n"
-                self._write(told.encode())
+                notice = f"visenv: {self._lost} bytes of output were lost: {self._reason}\n"
+                self._write(notice.encode())
                 self._lost = 0
             return self._write(data)
         except OSError as error:
             self._lost += size
             if not self._reason:
                 self._reason = error.strerror or str(error)
-                self._tell()
+                self._report_error()
             return size
 
     def _write(self, data: ReadableBuffer) -> int:
@@ -85,7 +85,7 @@ class _LastingFile(io.FileIO):
                 return written
             select.select([], [self], [])  # a descriptor of the mode O_NONBLOCK is busy
 
-    def _tell(self) -> None:
+    def _report_error(self) -> None:
         """Report the first error, without the buffer of a stream, which may be in use."""
         if not self._report:
             return

@@ -21,26 +21,24 @@ def check_not_all_aborted(groups: Iterable[tuple[str, Sequence[Episode]]]) -> No
         VisenvError: With the number of episodes, and the first failure.
     """
     for name, episodes in groups:
-        failures = [each.failure for each in episodes if each.failure is not None]
-        check_not_all_failed(
-            f"episodes{f' of {name}' if name else ''} were aborted",
-            len(episodes),
-            [str(failure) for failure in failures],
-        )
+        failures = [str(each.failure) for each in episodes if each.failure is not None]
+        what = f"episodes{f' of {name}' if name else ''} were aborted"
+        check_not_all_failed(what, len(episodes), len(failures), next(iter(failures), ""))
 
 
-def check_not_all_failed(what: str, total: int, reasons: Sequence[str]) -> None:
+def check_not_all_failed(what: str, total: int, failed: int, first_reason: str) -> None:
     """Raise an error if every item failed.
 
     Args:
         what: The items and what happened, as in ``"rows failed"``.
         total: The number of items; 0 is no failure.
-        reasons: The reason of each item that failed.
+        failed: The number of items that failed.
+        first_reason: The reason of the first item that failed, ``""`` if there is none.
 
     Raises:
         VisenvError: With the number of items, and the first reason.
     """
-    if total and len(reasons) >= total:
+    if total and failed >= total:
         count = f"All {total}" if total > 1 else "All of 1"
-        first = f" The first reason: {reasons[0]}" if reasons[0] else ""
+        first = f" The first reason: {first_reason}" if first_reason else ""
         raise VisenvError(f"{count} {what}.{first}")

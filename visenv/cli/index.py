@@ -48,7 +48,7 @@ class IndexCommand:
         embedder = open_embedder(self.embedder, self.model, self.device)
         pages = 0
         left_out: list[str] = []
-        problems: list[str] = []
+        first_problem = ""
         with (
             PageStore(self.out, embedder) as store,
             progress("documents", len(library.names)) as advance,
@@ -57,12 +57,13 @@ class IndexCommand:
                 try:
                     pages += store.ingest(library.document(name))
                 except DataError as error:
-                    problems.append(str(error))
+                    first_problem = first_problem or str(error)
                     left_out.append(f"left out: {printable(error)}")
                 advance()
             documents = len(store.documents)
         out = printable(self.out)
         print(*left_out, f"{pages} pages embedded, {documents} documents in {out}", sep="\n")
-        check_not_all_failed("documents were left out", len(library.names), problems)
+        total = len(library.names)
+        check_not_all_failed("documents were left out", total, len(left_out), first_problem)
         name = index_name(f"{self.embedder}:{self.out}", embedder.name)
         print(f'use it: gym.make("visenv/ArmDoc-v0", ranker="{printable(name)}", ...)')

@@ -58,12 +58,12 @@ class RescoreCommand:
         rescorer = Rescorer(options, ask_missing=self.ask, trust=self.trust)
         counts: Counter[str] = Counter()
         rescored: list[Episode] = []
-        failures: list[str] = []
+        first_failure = ""
         for episode in read_episodes(self.file, required=True):
             new = rescorer.rescore(episode)
             counts[_outcome(episode, new)] += 1
             if episode.failure is not None:
-                failures.append(str(episode.failure))
+                first_failure = first_failure or str(episode.failure)
             if self.out is not None:
                 rescored.append(new)
         rescorer.close()
@@ -74,7 +74,8 @@ class RescoreCommand:
         if self.out is not None:
             write_episodes(self.out, rescored)
             print(printable(f"written to {self.out}"))
-        check_not_all_failed("episodes were aborted", counts.total(), failures)
+        what = "episodes were aborted"
+        check_not_all_failed(what, counts.total(), counts["aborted"], first_failure)
 
 
 def _outcome(old: Episode, new: Episode) -> str:

@@ -195,7 +195,7 @@ def _check_not_all_aborted(rows: Sequence[TableRow]) -> None:
         aborted = sum(each.aborted for each in row.results)
         reason = next((each.failure for each in row.results if each.failure), "")
         what = f"episodes of {row.label!r} were aborted"
-        check_not_all_failed(what, episodes, [reason] * aborted)
+        check_not_all_failed(what, episodes, aborted, reason)
 
 
 def _play(

@@ -1,6 +1,6 @@
 """Refuses rewards, terms and metrics that are not finite numbers.
 
-A NaN would make a mean empty, and an advantage of a whole group NaN, without a word.
+With a NaN, a mean would be empty and the advantages of a whole group NaN, without an error.
 """
 
 from __future__ import annotations

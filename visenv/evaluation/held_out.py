@@ -12,12 +12,12 @@ from visenv.rollout import Collector, Env, EpisodeSpec
 from visenv.seeding import HELD_OUT, seeds
 from visenv.types import Episode
 
-_HELD_OUT = 0x5EED_0E7A
+_HELD_OUT_STREAM = 0x5EED_0E7A
 
 
 def held_out_seeds(count: int, stream: int = 0) -> list[int]:
     """Return `count` seeds that no training run uses, from a separate fixed stream."""
-    return seeds(np.random.SeedSequence([_HELD_OUT, stream]), count)
+    return seeds(np.random.SeedSequence([_HELD_OUT_STREAM, stream]), count)
 
 
 def places(

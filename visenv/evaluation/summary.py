@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.evaluation.finite import require_finite_values
@@ -198,28 +198,27 @@ class _Table:
         self._binary = _binary_metrics(self._values)
         self._shares = _shares(episodes)
         self._repeats = repeats_of(episodes)
-        self._key: Callable[[Episode], SampleKey] = sample_keys(episodes)
+        self._keys = list(map(sample_keys(episodes), episodes))
 
-    def row(self, grouping: str, label: str, places: Iterable[int]) -> SummaryRow:
+    def row(self, grouping: str, label: str, places: Sequence[int]) -> SummaryRow:
         """Return the row of the episodes at these places."""
-        chosen = [(self._episodes[place], self._values[place]) for place in places]
-        keys = [self._key(episode) for episode, _ in chosen]
+        episodes = [self._episodes[place] for place in places]
+        counted = [(self._keys[place], self._values[place]) for place in places]
         values: dict[str, list[float]] = defaultdict(list)
         samples: dict[str, list[SampleKey]] = defaultdict(list)
-        for key, (_, counted) in zip(keys, chosen, strict=True):
-            for name, value in counted.items():
+        for key, of_episode in counted:
+            for name, value in of_episode.items():
                 values[name].append(value)
                 samples[name].append(key)
         means = {name: self._mean(name, each, samples[name]) for name, each in values.items()}
-        repeated = zip(keys, (counted for _, counted in chosen), strict=True)
         return SummaryRow(
             grouping,
             label,
-            len(chosen),
-            sum(is_aborted(episode) for episode, _ in chosen),
-            sum(episode.status == "truncated" for episode, _ in chosen),
-            means | repeat_metrics(repeated, self._repeats),
-            len(set(keys)),
+            len(episodes),
+            sum(map(is_aborted, episodes)),
+            sum(episode.status == "truncated" for episode in episodes),
+            means | repeat_metrics(counted, self._repeats),
+            len({key for key, _ in counted}),
         )
 
     def _mean(self, name: str, values: Sequence[float], samples: Sequence[SampleKey]) -> Mean:

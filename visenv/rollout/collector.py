@@ -93,7 +93,7 @@ class Collector:
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
         self._barrier = InFlightBarrier() if deterministic else None
-        self._steps = InFlightBarrier() if deterministic and self._is_lockstep_possible() else None
+        self._steps = _step_barrier(self._executor) if deterministic else None
         self._slots = EnvSlots(self._executor, make_env.make_envs)
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
@@ -233,17 +233,6 @@ class Collector:
                 release()
         return episode, was_deferred
 
-    def _is_lockstep_possible(self) -> bool:
-        """Return whether episodes can wait for each other after each step.
-
-        In a crowded executor, an episode that waits for an environment would wait for one that is
-        held.
-        """
-        executor = self._executor
-        if executor.parallel and executor.crowded:
-            _warn_not_reproducible(type(executor).__name__)
-        return executor.parallel and not executor.crowded
-
     async def _revive_policy(self, known: int) -> None:
         """Call `revive`, unless it was called since the failed attempt began.
 
@@ -266,6 +255,20 @@ class Collector:
         """Close the environments; the policy stays open."""
         self._slots.close()
         self._executor.close()
+
+
+def _step_barrier(executor: Executor) -> InFlightBarrier | None:
+    """Return the barrier at which episodes wait for each other after each step.
+
+    Environments that are called one at a time need none. A crowded executor cannot have one: an
+    episode that waits for an environment would wait for an episode that the barrier holds.
+    """
+    if not executor.parallel:
+        return None
+    if executor.crowded:
+        _warn_not_reproducible(type(executor).__name__)
+        return None
+    return InFlightBarrier()
 
 
 @cache

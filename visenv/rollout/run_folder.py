@@ -117,7 +117,7 @@ class RunFolder:
             Their number. The session in ``run.json`` contains it as ``played_again``.
 
         Raises:
-            OSError: If the disk is full; the file then remains unchanged.
+            DiskError: If the disk is full or fails; the file then remains unchanged.
         """
         lines = {number for number, key in self._keys.items() if self.known[key].failure}
         if not lines:

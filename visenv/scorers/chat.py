@@ -43,16 +43,21 @@ class ChatMessage(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _join_parts(cls, message: Any) -> Any:
-        """Replace a content of parts by its text, and keep the reasoning in it as ``thinking``."""
-        parts = message.get("content") if isinstance(message, dict) else None
-        if parts in (None, "") and isinstance(message, dict):
+    def _with_text(cls, message: Any) -> Any:
+        """Replace a content of parts by its text, and an empty content by the refusal.
+
+        The reasoning in the parts is kept as ``thinking``.
+        """
+        if not isinstance(message, dict):
+            return message
+        content = message.get("content")
+        if content in (None, ""):
             refusal = message.get("refusal")
             return {**message, "content": refusal} if isinstance(refusal, str) else message
-        if not isinstance(parts, list):
+        if not isinstance(content, list):
             return message
-        thoughts = [part["thinking"] for part in parts if _is_part(part, "thinking")]
-        texts = [part for part in parts if not _is_part(part, "thinking")]
+        thoughts = [part["thinking"] for part in content if _is_part(part, "thinking")]
+        texts = [part for part in content if not _is_part(part, "thinking")]
         split = {"thinking": _text_of(thoughts)} if thoughts else {}
         return {**message, **split, "content": _text_of(texts)}
 

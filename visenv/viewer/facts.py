@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.checksums import SEAL, is_damaged
+from visenv.checksums import is_damaged, without_checksum
 from visenv.decoding.files import read_regular
 from visenv.decoding.json_text import read_json_file
 from visenv.errors import DataError
@@ -66,7 +66,7 @@ def read_file(path: Path, problems: list[str]) -> Any:
         return found
     if is_damaged(found):
         problems.append(f"{path} is damaged: its fields differ from its checksum")
-    return {name: value for name, value in found.items() if name != SEAL}
+    return without_checksum(found)
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Any]:

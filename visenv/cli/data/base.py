@@ -55,12 +55,9 @@ class CurationCommand:
         _print(account, step.errors, self.out)
         for note in step.notes():
             print(printable_lines(note))
-        reasons = [
-            f"{reason}: {step.errors.get(reason, '')}"
-            for reason, count in account.failed.items()
-            for _ in range(count)
-        ]
-        check_not_all_failed("rows failed", account.lines, reasons)
+        reasons = (f"{reason}: {step.errors.get(reason, '')}" for reason in account.failed)
+        failed = sum(account.failed.values())
+        check_not_all_failed("rows failed", account.lines, failed, next(reasons, ""))
 
 
 @dataclass(frozen=True, kw_only=True)

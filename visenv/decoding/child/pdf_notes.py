@@ -13,7 +13,8 @@ _MOST_BYTES = 1 << 20
 def notes_of(page: Any, form: Any) -> Iterator[str]:
     """Yield the values of text fields and lists, and the contents of free text on a page.
 
-    Hidden ones, buttons and comments are left out, because the image of the page lacks their text.
+    Hidden annotations, buttons and comments are left out, because the image of the page lacks their
+    text.
 
     Args:
         page: A page of pypdfium2.
