@@ -28,7 +28,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "build/bounds"
@@ -154,9 +154,8 @@ class Environment:
             self._run(*pip, "--no-deps", *source, *torch)
             for file in (ROOT / "constraints/torchvision").iterdir():
                 shutil.copy(file, self._packages())
-        install = (self._uv, "pip", "install", "--quiet", f"--python={self._python}")
-        self._run(*install, "--requirements", self._pins, *torch)
-        self._run(*install, "--no-deps", "--editable", ROOT)
+        self._uv_install("--requirements", self._pins, *torch)
+        self._uv_install("--no-deps", "--editable", ROOT)
 
     def _torch(self) -> list[str]:
         """Return the requirements of PyTorch and torchvision."""
@@ -173,8 +172,7 @@ class Environment:
         self._run(self._uv, "pip", "check", f"--python={self._python}")
 
     def _run_tests(self) -> None:
-        install = (self._uv, "pip", "install", "--quiet", f"--python={self._python}")
-        self._run(*install, *TOOLS)
+        self._uv_install(*TOOLS)
         folders = ["tests/visenv", "tests/envs", "tests/policies"]
         if "train" in self._extras:
             folders += ["tests/algos/policy_gradient", "tests/algos/sft", "tests/algos/costs"]
@@ -186,9 +184,9 @@ class Environment:
             *("--hypothesis-profile=quick", "--ignore=tests/visenv/sandbox"),
             *(f"--ignore=tests/envs/{name}test_contract.py" for name in ("", "arft/")),
             *folders,
+            "-ofilterwarnings=" + "\n".join(WARNINGS),
         ]
-        command += [f"-ofilterwarnings={chr(10).join(WARNINGS)}"]
-        chosen = {
+        variables = {
             "OMP_NUM_THREADS": "1",
             "VISENV_EXTRAS": ",".join(self._extras),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of other packages may be too old
@@ -197,7 +195,7 @@ class Environment:
             subprocess.run(
                 command,
                 cwd=ROOT,
-                env={**os.environ, **chosen},
+                env={**os.environ, **variables},
                 stdout=file,
                 stderr=file,
                 check=False,
@@ -208,6 +206,9 @@ class Environment:
         if self.row.tests.get("failed"):
             failed = self.row.tests["failed"]
             self.row.problems.append(f"{failed} tests failed: {log.relative_to(ROOT)}")
+
+    def _uv_install(self, *arguments: str | Path) -> None:
+        self._run(self._uv, "pip", "install", "--quiet", f"--python={self._python}", *arguments)
 
     def _packages(self) -> Path:
         (folder,) = self._folder.glob("lib/python*/site-packages")
@@ -225,10 +226,15 @@ def pins() -> dict[str, str]:
     return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 
 
+def project() -> dict[str, Any]:
+    """Return the table ``project`` of pyproject.toml."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
 def requirements(extra: str | None = None) -> dict[str, str]:
     """Return the ranges of versions of the core or of an extra, by the name of the package."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    listed = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    listed = project()["optional-dependencies"][extra] if extra else project()["dependencies"]
     found = [re.fullmatch(r"([A-Za-z0-9_.-]+)(?:\[.*\])?(.*)", each) for each in listed]
     return {each[1].lower().replace("_", "-"): each[2] for each in found if each}
 

@@ -6,8 +6,8 @@ import argparse
 import json
 import re
 import stat
+import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,14 +34,12 @@ def test_lower_bounds_are_at_most_the_tested_versions() -> None:
 
 
 def test_all_extras_of_users_are_tested() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     left_out = {"vllm", "libero", "habitat", "docs", "test", "dev"}
-    assert {*bounds.EXTRAS} == project["optional-dependencies"].keys() - left_out
+    assert {*bounds.EXTRAS} == bounds.project()["optional-dependencies"].keys() - left_out
 
 
 def test_nightly_workflow_tests_the_python_versions_of_the_classifiers() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = [re.search(r"Python :: (3\.\d+)$", each) for each in project["classifiers"]]
+    named = [re.search(r"Python :: (3\.\d+)$", each) for each in bounds.project()["classifiers"]]
     workflow = (ROOT / ".github/workflows/nightly.yml").read_text()
     (matrix,) = re.findall(r"python-version: \[(.*)\]", workflow)
     assert re.findall(r"\d\.\d+", matrix) == [each[1] for each in named if each]
@@ -174,8 +172,6 @@ def test_programs_are_no_packages() -> None:
 
 
 def test_report_of_an_environment_is_json() -> None:
-    import subprocess
-
     folder = Path(pytest.__file__).parent.parent
     command = [sys.executable, "-c", bounds._REPORT, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -10,16 +10,16 @@ import gymnasium as gym
 
 import visenv  # noqa: F401 - registers the environments
 
-EPISODES = 24
-"""Number of episodes of each player; most words of a tiny preset occur in them."""
-
 
 @cache
-def tiny_texts(env: str = "visenv/ZoomVQA-v0", episodes: int = EPISODES) -> Any:
-    """Return the texts of episodes of the tiny preset of an environment."""
+def tiny_texts(env: str = "visenv/ZoomVQA-v0") -> Any:
+    """Return the texts of 24 episodes of each player in the tiny preset of an environment.
+
+    Most words of a tiny preset occur in them.
+    """
     from visenv.policies.transformers import collect_texts
 
-    return collect_texts(partial(gym.make, env, preset="tiny"), episodes)
+    return collect_texts(partial(gym.make, env, preset="tiny"), 24)
 
 
 def tiny_model(folder: Path, env: str = "visenv/ZoomVQA-v0", **config: Any) -> Path:

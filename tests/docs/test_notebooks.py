@@ -101,8 +101,8 @@ def test_notebook_is_stored_with_the_outputs_of_its_code(path: Path) -> None:
     assert kinds & {*PICTURES}
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not [each for each in outputs if each["output_type"] == "error"]
-    told = json.dumps([each for each in outputs if not {*each.get("data", ())} & {*PICTURES}])
-    assert not re.findall(r"[\w./-]*(?:site-packages|/tmp/|/home/|/Users/)[\w./-]*", told)
+    texts = json.dumps([each for each in outputs if not {*each.get("data", ())} & {*PICTURES}])
+    assert not re.findall(r"[\w./-]*(?:site-packages|/tmp/|/home/|/Users/)[\w./-]*", texts)
 
 
 @pytest.mark.component("nbclient")

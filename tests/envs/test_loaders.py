@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from visenv.data import cells, table_source
 from visenv.data.open import open_data
 from visenv.data.table_source import TableSource
 from visenv.errors import ConfigurationError, DataError
-from visenv.registration import DATA
+from visenv.registration import DATA, load
 from visenv.types import all_images
 
 pytestmark = pytest.mark.component("pyarrow", "opencv")
@@ -91,8 +92,6 @@ SINGLE = {  # loaders of one image, by the column of its name
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_list_of_images_is_refused_by_a_loader_of_one(name: str, tmp_path: Path) -> None:
-    import json
-
     data = written(name, tmp_path)
     file, column = SINGLE[name]
     (row,) = json.loads((tmp_path / file).read_text())
@@ -107,15 +106,7 @@ def test_loaders_that_are_no_tables_are_known() -> None:
     """Each has a test of its own: ARMBench in its tests, V*Bench has one image for each file."""
     others = {
         name
-        for name, path in DATA.items()
-        if name in SETS and not issubclass(_class_of(path), TableSource)
+        for name in DATA
+        if name in SETS and not issubclass(load("data set", name), TableSource)
     }
     assert others == {"armbench", "vstar", *SINGLE}
-
-
-def _class_of(path: str) -> type:
-    from importlib import import_module
-
-    module, _, name = path.partition(":")
-    loader: type = getattr(import_module(module), name)
-    return loader

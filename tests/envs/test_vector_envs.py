@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.environments import IDS
-
-ROOT = Path(__file__).parents[2]
+from tests.programs import run_python
 
 PROGRAM = """
 import sys
@@ -39,16 +34,8 @@ FEW = ["visenv/House-v0", "visenv/ZoomVQA-v0", "visenv/ArftCoding-v0"]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.component("torch")  # the magnifier of MagsZoom
-@pytest.mark.component("mujoco")
-@pytest.mark.component("osmesa")
+@pytest.mark.component("mujoco", "osmesa", "torch")  # PyTorch for the magnifier of MagsZoom
 @pytest.mark.parametrize("ids", [FEW, pytest.param(IDS, marks=pytest.mark.soak)])
 def test_forked_environments_play_after_their_parent_has_played(ids: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *ids],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-c", PROGRAM, *ids)
     assert done.stdout.split() == ids, done.stderr[-3000:]

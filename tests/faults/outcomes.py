@@ -62,9 +62,9 @@ def table(outcomes: Iterable[Outcome]) -> str:
         for kind, results in faults.items()
         for result, names in results.items()
     ]
-    told = ", ".join(f"{count} {result}" for result, count in counts.most_common())
+    listed = ", ".join(f"{count} {result}" for result, count in counts.most_common())
     head = ["| what the fault hits | fault | what happens |", "|---|---|---|"]
-    return "\n".join([*head, *rows, "", f"{counts.total()} faults: {told}.", ""])
+    return "\n".join([*head, *rows, "", f"{counts.total()} faults: {listed}.", ""])
 
 
 def _listed(names: list[str]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import (
@@ -16,9 +18,22 @@ from visenv.algos.trainer import (
     SavingConfig,
     Trainer,
     TrainerConfig,
+    TrainerState,
 )
 
 HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=2, max_tokens=3, every=2)
+
+
+class AtStep(Callback):
+    """Calls a function with the folder of a run after a step, while the run goes on."""
+
+    def __init__(self, step: int, work: Callable[[Path], object]) -> None:
+        self._step, self._work = step, work
+
+    @override
+    def on_step_end(self, state: TrainerState, metrics: Any, groups: Any) -> None:
+        if state.step == self._step:
+            self._work(state.folder)
 
 
 def config(steps: int = 4, **optimization: Any) -> TrainerConfig:

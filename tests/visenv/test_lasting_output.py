@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import ROOT
+from tests.programs import ROOT, run_python
 from visenv.lasting_output import lasting_output
 
 _PRINTS = """
@@ -74,9 +74,8 @@ with lasting_output():
     os.dup2(kept, 1)
     print("found"); sys.stdout.flush()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
     lost = "visenv: 5 bytes of output were lost: No space left on device\n"
     assert done.stdout == f"{lost}found\n"
 

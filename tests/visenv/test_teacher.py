@@ -34,8 +34,8 @@ def untaught() -> VisEnv:
 def errors(policy: TeacherPolicy) -> list[int]:
     """Return by how much the policy's answers of 40 episodes exceed the right ones."""
     specs = [EpisodeSpec(seed) for seed in range(40)]
-    told, right = (Collector(toy.make, each).episodes(specs) for each in (policy, OraclePolicy()))
-    return [_answer(a) - _answer(b) for a, b in zip(told, right, strict=True)]
+    taught, right = (Collector(toy.make, each).episodes(specs) for each in (policy, OraclePolicy()))
+    return [_answer(a) - _answer(b) for a, b in zip(taught, right, strict=True)]
 
 
 def test_default_is_the_first_teacher() -> None:

@@ -27,21 +27,26 @@ _LAUNCHERS = {
 }
 
 
+def environment() -> dict[str, str]:
+    """Return the environment variables of the processes."""
+    return {
+        **os.environ,
+        **python_path(),
+        "CUDA_VISIBLE_DEVICES": "",  # two processes cannot share one GPU under NCCL
+        "DS_ACCELERATOR": "cpu",
+        "OMP_NUM_THREADS": "1",
+        # DeepSpeed decorates an optimizer that is not used here with torch.compile, which would
+        # import the compiler in every process (2 s).
+        "TORCHDYNAMO_DISABLE": "1",
+    }
+
+
 def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[str]:
     """Start a program and return its process."""
     return subprocess.Popen(
         [sys.executable, *_LAUNCHERS[how], program, *arguments],
         cwd=ROOT,
-        env={
-            **os.environ,
-            **python_path(),
-            "CUDA_VISIBLE_DEVICES": "",  # two processes cannot share one GPU under NCCL
-            "DS_ACCELERATOR": "cpu",
-            "OMP_NUM_THREADS": "1",
-            # DeepSpeed decorates an optimizer that is not used here with torch.compile, which would
-            # import the compiler in every process (2 s).
-            "TORCHDYNAMO_DISABLE": "1",
-        },
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.algos.distributed.launching import ROOT
-from tests.packages import python_path
+from tests.algos.distributed.launching import ROOT, environment
 from visenv.algos.trainer import rendezvous
 from visenv.algos.trainer.rendezvous import RendezvousWatch
 
@@ -43,15 +42,7 @@ def machine(program: Path, rank: int, port: int, interface: str) -> subprocess.P
     return subprocess.Popen(
         [sys.executable, "-m", "accelerate.commands.launch", *options, program],
         cwd=ROOT,
-        env={
-            **os.environ,
-            **python_path(),
-            "CUDA_VISIBLE_DEVICES": "",
-            "DS_ACCELERATOR": "cpu",
-            "OMP_NUM_THREADS": "1",
-            "TORCHDYNAMO_DISABLE": "1",
-            "GLOO_SOCKET_IFNAME": interface,
-        },
+        env={**environment(), "GLOO_SOCKET_IFNAME": interface},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -64,18 +55,9 @@ def rehearse(folder: Path, *interfaces: str) -> list[tuple[int, str, str]]:
     program.write_text(PROGRAM)
     port = free_port()
     started = [machine(program, rank, port, name) for rank, name in enumerate(interfaces)]
-    results: dict[int, tuple[int, str, str]] = {}
-
-    def read(rank: int) -> None:
-        output, errors = started[rank].communicate()
-        results[rank] = (started[rank].returncode, output, errors)
-
-    readers = [threading.Thread(target=read, args=(rank,)) for rank in range(len(started))]
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
-    return [results[rank] for rank in range(len(started))]
+    with ThreadPoolExecutor() as readers:
+        said = list(readers.map(subprocess.Popen.communicate, started))
+    return [(each.returncode, *texts) for each, texts in zip(started, said, strict=True)]
 
 
 @pytest.mark.timeout(300)

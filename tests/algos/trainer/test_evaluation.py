@@ -83,12 +83,11 @@ def test_environments_are_closed_if_an_evaluation_fails() -> None:
 @pytest.mark.slow
 def test_environments_of_an_evaluation_run_where_the_placement_says(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
-    # The first step whose number divides by 25 ends its process.
+    # One of 25 steps ends its process, once.
     make = partial(FaultyEcho, tmp_path, os.getpid(), "calls os._exit")
     placement = Placement(ProcessExecutor, 2)
-    told = ({"echo": make}, 20, 3, 1.0)
-    plays = list(play_held_out(policy, *told, placement=placement))
-    whole = list(play_held_out(policy, {"echo": toy.Echo}, *told[1:]))
+    plays = list(play_held_out(policy, {"echo": make}, 20, 3, 1.0, placement=placement))
+    whole = list(play_held_out(policy, {"echo": toy.Echo}, 20, 3, 1.0))
     failures = [each.failure for played in plays for each in played.episodes if each.failure]
     assert {(each.source, each.reason) for each in failures} == {
         ("worker", "the process ended with exit code 3.")
@@ -144,10 +143,10 @@ def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
 
 
 def test_misspelled_headline_is_no_score_of_0() -> None:
-    told = HeldOut({"a": toy.Echo}, {"a": "acuracy"}, 1, 1, 1)
+    held_out = HeldOut({"a": toy.Echo}, {"a": "acuracy"}, 1, 1, 1)
     scores = {"a": {"greedy": HeldOutScore(1, 9.0, {"accuracy": 0.5, "hit": 1.0})}}
     with pytest.raises(UnknownNameError, match=r"environment 'a' .*Did you mean 'accuracy'"):
-        told.headline(scores)
+        held_out.headline(scores)
     assert HeldOut({"a": toy.Echo}, {"a": "success"}, 1, 1, 1).headline(scores) == 0
 
 

@@ -125,10 +125,8 @@ def test_step_of_batched_sampling_is_read_completely_or_not_at_all(
     written = journal(tmp_path, exact=True)
     written.add(0, episodes[0]).result()
     assert journal(tmp_path, exact=True).read(0)[:2] == ({}, None)
-    assert journal(tmp_path).read(0)[:2] == (
-        {},
-        None,
-    )  # removed, so that it does not mix with new ones
+    # The episode was removed, so that it does not mix with new ones.
+    assert journal(tmp_path).read(0)[:2] == ({}, None)
     written.add(0, episodes[0]).result()
     written.finish(0, {0: episodes[:1]}).result()
     assert journal(tmp_path, exact=True).read(0)[:2] == (by_place(episodes[:1]), [episodes[:1]])

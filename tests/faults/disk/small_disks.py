@@ -17,7 +17,7 @@ import pytest
 def mount_problem() -> str:
     """Return why this process cannot mount a file system in memory, or ``""``."""
     with TemporaryDirectory() as folder:
-        return _mount("-t", "tmpfs", "-o", "size=64k", "tmpfs", folder) or _unmount(Path(folder))
+        return _mount("-t", "tmpfs", "-o", "size=64k", "tmpfs", folder) or _unmount(folder)
 
 
 @cache
@@ -42,8 +42,8 @@ def memory_disk(folder: Path, **options: str | int) -> Iterator[Path]:
     if mount_problem():
         pytest.skip(f"a small file system cannot be mounted: {mount_problem()}")
     folder.mkdir()
-    told = ",".join(f"{name}={value}" for name, value in options.items())
-    assert not _mount("-t", "tmpfs", "-o", told, "tmpfs", str(folder))
+    joined = ",".join(f"{name}={value}" for name, value in options.items())
+    assert not _mount("-t", "tmpfs", "-o", joined, "tmpfs", folder)
     try:
         yield folder
     finally:
@@ -65,7 +65,7 @@ def ext4(folder: Path, image: Path | None = None) -> Iterator[Path]:
         with image.open("wb") as file:
             file.truncate(64 * 2**20)
         subprocess.run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0", image], check=True)
-    problem = _mount("-o", "loop", str(image), str(mount))
+    problem = _mount("-o", "loop", image, mount)
     if problem:
         raise OSError(problem)
     try:
@@ -76,7 +76,7 @@ def ext4(folder: Path, image: Path | None = None) -> Iterator[Path]:
 
 def remount(disk: Path, mode: str) -> None:
     """Make a disk read-only (``"ro"``) or writable again (``"rw"``)."""
-    assert not _mount("-o", f"remount,{mode}", str(disk))
+    assert not _mount("-o", f"remount,{mode}", disk)
 
 
 def fill(disk: Path, left: int) -> Path:
@@ -88,14 +88,18 @@ def fill(disk: Path, left: int) -> Path:
     return path
 
 
-def _mount(*arguments: str) -> str:
+def _mount(*arguments: str | Path) -> str:
+    return _problem("mount", *arguments)
+
+
+def _unmount(folder: str | Path) -> str:
+    return _problem("umount", folder)
+
+
+def _problem(*command: str | Path) -> str:
+    """Run a command, and return its error, or ``""``."""
     try:
-        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         return str(error)
-    return done.stderr.strip() if done.returncode else ""
-
-
-def _unmount(folder: Path) -> str:
-    done = subprocess.run(["umount", folder], capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""

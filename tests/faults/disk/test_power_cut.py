@@ -65,9 +65,11 @@ class Cuts(Callback):
     ids=["one", "others"],
 )
 def test_run_continues_after_a_power_cut_at_any_moment(
-    tmp_path: Path, moments: list[str], record_fault: Callable[[Outcome], None]
+    tmp_path: Path,
+    moments: list[str],
+    straight: tuple[Any, ...],
+    record_fault: Callable[[Outcome], None],
 ) -> None:
-    straight = results(tmp_path / "straight", train(tmp_path / "straight"))
     (tmp_path / "disk").mkdir()
     (tmp_path / "cuts").mkdir()
     with ext4(tmp_path / "disk") as disk:

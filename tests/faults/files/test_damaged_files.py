@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from tests.faults.files.damages import DAMAGES
 from tests.faults.outcomes import GOOD, REFUSED, SAME, UNUSED, Outcome
 from tests.faults.runs import results, train
-from visenv.errors import VisenvError
+from visenv.algos.trainer.update import Updater
+from visenv.checksums import write_checksums
+from visenv.errors import RunError, VisenvError
 
 pytestmark = pytest.mark.component("torch")
 
@@ -73,8 +76,6 @@ class _Killed(BaseException):
 
 
 def _kill_in_update(patched: pytest.MonkeyPatch, step: int) -> None:
-    from visenv.algos.trainer.update import Updater
-
     original = Updater.update
     calls = 0
 
@@ -175,7 +176,6 @@ def test_restored_metrics_are_reported_with_the_first_step(
 
 def test_changed_digit_of_the_results_of_a_recipe_is_an_error(tmp_path: Path) -> None:
     from visenv.algos.experiment.results import Results
-    from visenv.errors import RunError
 
     path = tmp_path / "results.json"
     Results(path).finish("rl", 7, 1.5)
@@ -186,9 +186,6 @@ def test_changed_digit_of_the_results_of_a_recipe_is_an_error(tmp_path: Path) ->
 
 
 def test_gap_in_the_metrics_of_a_checkpoint_is_an_error(runs: Runs, tmp_path: Path) -> None:
-    from visenv.checksums import write_checksums
-    from visenv.errors import RunError
-
     folder = shutil.copytree(runs.killed, tmp_path / "run")
     logs = folder / "checkpoints/step_000003/logs"
     for path in (folder / "metrics.jsonl", logs / "metrics.jsonl"):
@@ -201,8 +198,6 @@ def test_gap_in_the_metrics_of_a_checkpoint_is_an_error(runs: Runs, tmp_path: Pa
 def test_step_that_was_read_from_the_journal_has_the_same_names_and_counts(
     runs: Runs, tmp_path: Path
 ) -> None:
-    import json
-
     folder = shutil.copytree(runs.killed, tmp_path / "run")
     saved = json.loads((folder / "journal/step_000003/kept_0_of_1.json").read_text())
     train(folder, resume=True)

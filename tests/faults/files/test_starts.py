@@ -8,33 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
-from tests.faults.runs import results, train
+from tests.faults.runs import AtStep, results, train
 from tests.programs import run_python
-from visenv.algos.trainer import Callback, TrainerState
 from visenv.checksums import sealed
 from visenv.errors import RunError
 
 pytestmark = pytest.mark.component("torch")
-
-
-class While(Callback):
-    """Calls a function with the folder of a run after its second step."""
-
-    def __init__(self, work: Any) -> None:
-        self._work = work
-
-    @override
-    def on_step_end(self, state: TrainerState, metrics: Any, groups: Any) -> None:
-        if state.step == 2:
-            self._work(state.folder)
-
-
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
-    folder = tmp_path_factory.mktemp("straight") / "run"
-    return results(folder, train(folder))
 
 
 def test_second_start_and_resume_of_a_running_run_change_nothing(
@@ -47,14 +27,14 @@ def test_second_start_and_resume_of_a_running_run_change_nothing(
             train(folder, resume=True)
 
     folder = tmp_path / "run"
-    policy = train(folder, callbacks=(While(start_again),))
+    policy = train(folder, callbacks=(AtStep(2, start_again),))
     assert results(folder, policy) == straight
 
 
 def test_copy_of_a_running_run_resumes_beside_it(tmp_path: Path, straight: tuple[Any, ...]) -> None:
     copy = tmp_path / "copy"
     folder = tmp_path / "run"
-    train(folder, callbacks=(While(lambda folder: shutil.copytree(folder, copy)),))
+    train(folder, callbacks=(AtStep(2, lambda folder: shutil.copytree(folder, copy)),))
     assert results(copy, train(copy, resume=True)) == straight
 
 
@@ -95,7 +75,7 @@ def test_report_of_a_running_run_is_written(tmp_path: Path, straight: tuple[Any,
             log.truncate(half)
 
     folder = tmp_path / "run"
-    policy = train(folder, callbacks=(While(view),))
+    policy = train(folder, callbacks=(AtStep(2, view),))
     assert results(folder, policy) == straight
     assert pages[0] > 10_000
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.faults.processes.faulty_echo import children
 from tests.faults.processes.job import LIMIT, Job
 
 SAME = "goes on, same weights"
@@ -202,9 +203,3 @@ def _kill_workers(folder: Path, pid: int) -> None:
 
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def children(pid: int) -> list[int]:
-    """Return the children of a process."""
-    found = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for path in found for child in path.read_text().split()]

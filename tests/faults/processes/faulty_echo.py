@@ -35,14 +35,15 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
+def children(pid: int) -> list[int]:
+    """Return the child processes of a process, of all its threads."""
+    paths = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in paths for child in path.read_text().split()]
+
+
 def _signal_all_workers(trainer: int, number: int) -> None:
     """Signal all other processes whose parent is the trainer, and this process last."""
-    pids = {
-        int(pid)
-        for path in Path(f"/proc/{trainer}/task").glob("*/children")
-        for pid in path.read_text().split()
-    }
-    for pid in sorted(pids, key=lambda each: each == os.getpid()):
+    for pid in sorted(children(trainer), key=lambda each: each == os.getpid()):
         os.kill(pid, number)
 
 

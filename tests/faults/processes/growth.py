@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from tests.faults.processes.catalog import children
+from tests.faults.processes.faulty_echo import children
 from visenv.algos.trainer import Callback
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

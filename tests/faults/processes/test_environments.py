@@ -13,7 +13,7 @@ import gymnasium as gym
 import pytest
 
 from tests.environments import IDS, few
-from tests.faults.processes.catalog import children
+from tests.faults.processes.faulty_echo import children
 from visenv.envs.arft.search.world import library
 from visenv.testing.record import played
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 from tests.visenv.rollout import broken_code
 from visenv.cli import main
 from visenv.errors import CodeError, EpisodeError
+from visenv.evaluation.summary import summarize
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector, ProcessExecutor, ThreadExecutor
 from visenv.testing import toy
@@ -146,10 +148,6 @@ def test_reward_that_is_no_number_is_refused(
 
 
 def test_summary_refuses_a_metric_that_is_no_number() -> None:
-    from dataclasses import replace
-
-    from visenv.evaluation.summary import summarize
-
     collector = Collector(toy.make, OraclePolicy())
     ((episode,),) = collector.groups([0])
     collector.close()
