@@ -12,7 +12,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-# Images of Docker often set it. Then every program that a test starts compiles all modules of visenv again (2 s for `visenv train`).
+# Docker images often set this variable. Every program that a test starts would then compile all modules of visenv again (2 s for `visenv
+# train`).
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)

@@ -57,7 +57,7 @@ def executed(path: Path, folder: Path) -> Any:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             # Warnings name folders of this machine.
-            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
         for output in cell.get("outputs", ()):
             output.get("data", {}).pop("image/jpeg", None)  # the same picture is there as PNG
     notebook.metadata = {
