@@ -11,11 +11,12 @@ import asyncio
 import atexit
 import os
 import signal
+import socket
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
@@ -220,16 +221,41 @@ def _repeated_interrupts() -> Iterator[Callable[[], None]]:
             handler(number, frame)
 
         thread.start()
+        stack.enter_context(_woken_by_signals(asyncio.get_running_loop()))
         signal.signal(signal.SIGINT, handle)
 
+    stack = ExitStack()
     try:
-        yield repeat
+        with stack:
+            yield repeat
     finally:
         if thread.ident is not None:
             signal.signal(signal.SIGINT, lambda *_: None)  # the thread may send a last interrupt
             received.put(False)
             thread.join()
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the event loop of the main thread when any thread receives a signal.
+
+    Python runs signal handlers in the main thread, but the operating system may deliver a signal to
+    another thread. An event loop that waits would then run the handler only at its next event.
+
+    Args:
+        loop: The event loop; it is closed at the end.
+    """
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        loop.add_reader(reader, reader.recv, 4096)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
 
 
 def _repeat(received: SimpleQueue[bool]) -> None:

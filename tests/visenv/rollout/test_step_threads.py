@@ -64,7 +64,7 @@ def test_shutdown_cancels_waiting_calls_and_ends_the_threads() -> None:
 
 
 _HANGS = """
-import asyncio, os, signal, threading
+import asyncio, signal, threading
 from tests.algos.echo import Echo
 from tests.visenv.rollout.test_lockstep import Batching
 from visenv import background
@@ -76,7 +76,7 @@ class Hanging(Echo):
     waits = True
 
     def step(self, action):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         background.run(asyncio.Event().wait())
 
 try:
