@@ -142,7 +142,7 @@ SWEPT = [
 
 
 @pytest.mark.parametrize("name", SWEPT)
-def test_arms_of_a_sweep_differ_and_share_their_first_phases(name: str) -> None:
+def test_arms_of_a_sweep_differ_and_share_equal_first_phases(name: str) -> None:
     _, runs, _ = read_sweep(recipe_path(name))
     recipes = [run.recipe for run in runs if run.recipe.seed == 0]
     told = {repr((recipe.environments, *recipe.phases.values())) for recipe in recipes}
@@ -151,9 +151,13 @@ def test_arms_of_a_sweep_differ_and_share_their_first_phases(name: str) -> None:
     first = recipes[0]
     expected = list(first.phases)[: int(next(iter(first.phases.values())).is_sft)]
     alike = [run for run in runs if run.recipe.environments == first.environments]
+    arms = {run.arm for run in alike}
+    # The studies of zoom_tiny change the first phase itself: its demonstrations.
+    first_phases = {repr(next(iter(run.recipe.phases.values()))) for run in alike}
+    assert not expected or (len(first_phases) > 1) == (name == "zoom_tiny")
     for run in alike:
         phases = shared[run.arm].phases if run.arm in shared else []
-        assert phases == (expected if len({each.arm for each in alike}) > 1 else [])
+        assert phases == (expected if len(arms) > 1 and len(first_phases) == 1 else [])
 
 
 # ---------------------------------------------------------------------- data sets
