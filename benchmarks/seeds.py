@@ -1,7 +1,7 @@
 """Prints a table of the held-out scores of several seeds of one recipe, and draws their curves.
 
 Each cell is the greedy / sampled value of a metric. The last columns are the mean over the seeds,
-and the lowest value. Run the seeds first, for example::
+and the lowest value of each mode. Run the seeds first, for example::
 
     for seed in 0 1 2 3 4; do
         visenv train zoom_tiny --seed $seed --name seed-$seed --model.options.threads 1
@@ -15,17 +15,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from visenv.algos.experiment import Recipe, read_recipe, recipe_path
-from visenv.algos.experiment.held_out_curves import HeldOutPoint, held_out_curves, teacher_score
+from visenv.algos.experiment.held_out_curves import (
+    TEACHER,
+    HeldOutPoint,
+    held_out_curves,
+    teacher_score,
+)
 from visenv.algos.experiment.parts import headline_metrics
 from visenv.algos.experiment.results import Results
-
-WAYS: Final = ("greedy", "sampled")
+from visenv.algos.trainer.evaluation import WAYS
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def score_table(runs: Mapping[str, Results], metric: str) -> str:
         metric: The metric, or "reward".
     """
     lines = [
-        f"| {metric}, greedy / sampled | {' | '.join(runs)} | mean | lowest |",
+        f"| {metric}, {' / '.join(WAYS)} | {' | '.join(runs)} | mean | lowest |",
         "|---|" + "---|" * (len(runs) + 2),
     ]
     for label in dict.fromkeys(label for results in runs.values() for label in results.scores):
@@ -112,7 +116,7 @@ def draw_seeds(
                 label=name if number == 0 else None,
             )
     if teacher is not None:
-        axes.axhline(teacher, color="gray", linestyle="--", linewidth=1.2, label="teacher")
+        axes.axhline(teacher, color="gray", linestyle="--", linewidth=1.2, label=TEACHER)
     axes.set_xlabel("episodes learned from")
     axes.set_ylabel(title, parse_math=False)
     axes.grid(alpha=0.25)
@@ -141,7 +145,7 @@ def main(options: SeedsOptions) -> None:
 
 
 def _number(folder: Path) -> list[int]:
-    """Return the numbers in the name of a folder, so that seed 10 is behind seed 9."""
+    """Return the numbers in the name of a folder, so that seed 10 comes after seed 9."""
     return [int(digits) for digits in re.findall(r"\d+", folder.name)]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from visenv.advised import AdvisedPolicy
 from visenv.errors import ConfigurationError
 from visenv.types import DemonstrationRequest
-
-from .advised import AdvisedPolicy
 
 
 class OraclePolicy(AdvisedPolicy):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from visenv.advised import AdvisedPolicy
 from visenv.types import RandomTurnRequest
-
-from .advised import AdvisedPolicy
 
 
 class RandomPolicy(AdvisedPolicy):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from visenv.advised import AdvisedPolicy
 from visenv.teacher import DEFAULT_TEACHER
 from visenv.types import TeacherRequest
-
-from .advised import AdvisedPolicy
 
 
 class TeacherPolicy(AdvisedPolicy):

@@ -210,6 +210,7 @@ def _repeated_interrupts() -> Iterator[Callable[[], None]]:
     before = signal.getsignal(signal.SIGINT)
     received = SimpleQueue[bool]()  # True for an interrupt, False for the end; `put` is reentrant
     thread = threading.Thread(target=_repeat, args=(received,), name="visenv-cancel", daemon=True)
+    stack = ExitStack()
 
     def repeat() -> None:
         handler = signal.getsignal(signal.SIGINT)
@@ -224,7 +225,6 @@ def _repeated_interrupts() -> Iterator[Callable[[], None]]:
         stack.enter_context(_woken_by_signals(asyncio.get_running_loop()))
         signal.signal(signal.SIGINT, handle)
 
-    stack = ExitStack()
     try:
         with stack:
             yield repeat

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError, PolicyError
-from visenv.policy import Policy, Session
+from visenv.advised import AdvisedPolicy
+from visenv.errors import ConfigurationError
+from visenv.policy import Session
 from visenv.scorers import Generate, ScoreRequest
-from visenv.types import DemonstrationRequest, Message, Reply, Sampling, TurnRequest
+from visenv.types import DemonstrationRequest, Message, Sampling
 
 from .entities import MOST_ENTITIES
 from .prompts import DRAFT_HEADING, TRACE_HEADING
@@ -34,7 +35,7 @@ _POINT = re.compile(
 _EVENT = re.compile(r"In (\[F(\d+)-F(\d+) @ t=([\d.]+)-([\d.]+)s\]), ([^.]+)\.")
 
 
-class ScriptedTeacher(Policy[Session]):
+class ScriptedTeacher(AdvisedPolicy):
     """Rewrites the oracle's turn as a trace with overlays.
 
     Args:
@@ -45,6 +46,8 @@ class ScriptedTeacher(Policy[Session]):
         ConfigurationError: If a share is not from 0 to 1.
     """
 
+    name = "ScriptedTeacher"
+
     def __init__(self, expert_rate: float = 1.0, miss: float = 0.0) -> None:
         if not (0 <= expert_rate <= 1 and 0 <= miss <= 1):
             raise ConfigurationError(
@@ -54,20 +57,9 @@ class ScriptedTeacher(Policy[Session]):
         self._miss = miss
 
     @override
-    def open(self, seed: int) -> Session:
-        """Return a new session; its seed is also the seed of the advice."""
-        return Session()
-
-    @override
-    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Write the demonstrated turn with points as ``(x, y)`` and anchors in brackets.
-
-        Raises:
-            PolicyError: If the request contains no demonstration.
-        """
-        if not isinstance(session.advice, str):
-            raise PolicyError("ScriptedTeacher needs advice from the environment, and got none.")
-        text = _TAG.sub(r"\3 at (\1, \2)", session.advice)
+    def text(self, advice: str, session: Session, sampling: Sampling) -> str:
+        """Return the demonstrated turn with points as ``(x, y)`` and anchors in brackets."""
+        text = _TAG.sub(r"\3 at (\1, \2)", advice)
         times = dict(_ANNOUNCED.findall(_said(session.messages)))
         if times:
             text = _SPAN.sub(
@@ -76,9 +68,7 @@ class ScriptedTeacher(Policy[Session]):
             text = _FRAME.sub(lambda f: f"in [F{f[1]} @ t={times[f[1]]}s]", text)
         if np.random.default_rng(sampling.seed).random() < self._miss:
             text = re.sub(r" at \([\d., ]+\)", " at (0, 0)", text, count=1)
-        reply = Reply.of_text(text)
-        session.said(reply)
-        return reply
+        return text
 
 
 def write_entities(request: ScoreRequest) -> dict[str, str]:

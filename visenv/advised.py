@@ -14,8 +14,11 @@ from visenv.types import Reply, Sampling, TurnRequest
 class AdvisedPolicy(Policy[Session]):
     """Takes the turns that the environment advises; a subclass sets the attributes.
 
+    A subclass that changes the advised turns overrides `text`.
+
     Attributes:
-        name: The name of the policy in the table of `visenv.registration`, for error messages.
+        name: The name of the policy in error messages, for example its name in the table of
+            `visenv.registration`.
         advice_request: The kind of advice.
     """
 
@@ -40,6 +43,16 @@ class AdvisedPolicy(Policy[Session]):
                 "Play it with visenv.rollout, which passes Policy.advice_request on to the "
                 "environment."
             )
-        reply = Reply.of_text(session.advice)
+        reply = Reply.of_text(self.text(session.advice, session, sampling))
         session.said(reply)
         return reply
+
+    def text(self, advice: str, session: Session, sampling: Sampling) -> str:
+        """Return the text of the turn: the advice.
+
+        Args:
+            advice: The advised turn.
+            session: The session, which does not yet contain the turn.
+            sampling: The sampling parameters of the turn.
+        """
+        return advice
