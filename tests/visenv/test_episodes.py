@@ -209,6 +209,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         env_spec=draw(texts),
         index=draw(st.none() | st.integers(0, 2**40)),
         term_weights=draw(st.dictionaries(texts, numbers, max_size=2)),
+        world_version=draw(st.integers(1, 9)),
     )
 
 
@@ -467,6 +468,7 @@ HUGE = 10**400
         *(((name, "vqa"), [1.0]) for name in ("terms", "metrics", "term_weights")),
         *(((name,), value) for name in ("group", "member", "index") for value in (HUGE, 2**63)),
         (("answers",), [5]),
+        (("world_version",), "1"),
         (("term_notes",), {"vqa": 5}),
     ],
 )
@@ -496,22 +498,26 @@ def test_read_episodes_adds_large_rewards_up_to_a_float(tmp_path: Path) -> None:
     assert episode.reward == math.inf  # 2 * 10**308 is too large for a float
 
 
-def test_files_without_weights_times_and_advantages_are_still_read(tmp_path: Path) -> None:
+def test_files_without_the_fields_that_were_added_are_still_read(tmp_path: Path) -> None:
     turn = Turn((), "?", 1.0, (), "stop", sampling_seconds=2.5, env_seconds=0.5, advantage=-0.25)
-    episode = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", term_weights={"vqa": 2.0})
+    episode = Episode(
+        *("e-v0", "s", "", 7, 0, 0, (turn,), "terminated"),
+        term_weights={"vqa": 2.0},
+        world_version=3,
+    )
     path = tmp_path / "a.jsonl"
     write_episodes(path, [episode])
     (now,) = read_episodes(path)
-    assert now.term_weights == {"vqa": 2.0}
+    assert (now.term_weights, now.world_version) == ({"vqa": 2.0}, 3)
     facts = ("sampling_seconds", "env_seconds", "advantage")
     assert [getattr(now.turns[0], name) for name in facts] == [2.5, 0.5, -0.25]
     record = json.loads(path.read_text())
-    del record["term_weights"]
+    del record["term_weights"], record["world_version"]
     for name in facts:
         del record["turns"][0][name]
     path.write_text(json.dumps(record) + "\n")
     (old,) = read_episodes(path)
-    assert old.term_weights == {}
+    assert (old.term_weights, old.world_version) == ({}, 1)
     assert [getattr(old.turns[0], name) for name in facts] == [None] * 3
 
 

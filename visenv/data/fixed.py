@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from visenv.data.source import ProceduralSource
+from visenv.data.source import ProceduralSource, world_version
 from visenv.errors import ConfigurationError
 from visenv.presets import check_count
 from visenv.types import Sample
@@ -36,6 +36,7 @@ class FixedSamples:
             check_count("seed", seed, least=0)
         self.world = world
         self.seeds = tuple(seeds)
+        self.world_version = world_version(world)
         declared = getattr(world, "ground_truth", None)
         if declared is not None:
             self.ground_truth = declared

@@ -46,12 +46,24 @@ Source = IndexedSource | ProceduralSource
 
 A class attribute ``ground_truth`` declares the type of `Sample.ground_truth` of all its samples, so
 that an environment can check it. A source without the attribute is checked sample by sample.
+
+A class attribute ``world_version`` counts the versions of a procedural world, see `world_version`.
 """
 
 
 def is_indexed(source: Source) -> TypeIs[IndexedSource]:
     """Return whether the source is finite; `isinstance` with a protocol is 50 times slower."""
     return hasattr(source, "__getitem__")
+
+
+def world_version(source: object) -> int:
+    """Return the version of a source's world, at least 1; 1 if the source does not declare one.
+
+    A world gets the next version in its class attribute ``world_version`` when equal seeds no
+    longer give equal samples, or when the events of an episode get other contents. Saved episodes
+    hold the version, and rescoring refuses the episodes of another one.
+    """
+    return int(getattr(source, "world_version", 1))
 
 
 def check_source(source: object) -> None:

@@ -142,6 +142,7 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
         closing=messages(record["closing"]),
         segments=tuple([_segment(each) for each in record["segments"]]),
         term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
+        world_version=_added(record, "world_version", int),
     )
 
 

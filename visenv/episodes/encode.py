@@ -26,6 +26,7 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
         **{name: getattr(episode, name) for name in PLAIN},
         **{name: dict(getattr(episode, name)) for name in MAPPINGS},
         "term_weights": dict(episode.term_weights),
+        "world_version": episode.world_version,
         "failure": _failure_record(episode.failure),
         "answers": episode.answers,
         "ground_truth": truth_to_json(episode.ground_truth),

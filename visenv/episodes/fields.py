@@ -8,7 +8,7 @@ from typing import Any
 FORMAT = 2
 """The format number in every line. Format 1 had neither the environment's spec nor typed failures.
 
-The first files of format 2 lack the fields of `ADDED`, which are then empty or None.
+The first files of format 2 lack the fields of `ADDED`, which then have their default values.
 """
 
 WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
@@ -30,7 +30,7 @@ TYPES: dict[str, type | UnionType] = {
 TURN_TYPES = {"text": str, "reward": float | int, "finish_reason": str}
 TIMES = ("sampling_seconds", "env_seconds")
 TURN_FACTS = (*TIMES, "advantage")
-ADDED: dict[str, Any] = {"term_weights": {}, **dict.fromkeys(TURN_FACTS)}
+ADDED: dict[str, Any] = {"term_weights": {}, "world_version": 1, **dict.fromkeys(TURN_FACTS)}
 """Fields of episodes and turns that the first files of format 2 lack, with their default values."""
 ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
 SETTINGS = {"merge": int, "temperature": float | int, "processor": str}

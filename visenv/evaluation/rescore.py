@@ -18,7 +18,7 @@ import gymnasium as gym
 from gymnasium.utils import seeding
 
 from visenv import background
-from visenv.data.source import draw
+from visenv.data.source import draw, world_version
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, VisenvError
 from visenv.evaluation.saved_env import named_in, remake
@@ -203,11 +203,19 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """Return the sample of the episode from the environment's source.
 
     Raises:
-        DataError: If the question, the media or the ground truth differ from the saved ones.
+        DataError: If the world has another version than that of the episode, or if the question,
+            the media or the ground truth differ from the saved ones.
     """
     where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if episode.seed < 0:
         raise DataError(f"{where}: a seed must be at least 0.")
+    version = world_version(base.source)
+    if version != episode.world_version:
+        raise DataError(
+            f"{where}: the world has changed since the episode was played (it was version "
+            f"{episode.world_version}, and is version {version}), so its rewards cannot be "
+            "computed again. The episode can still be read and viewed, with its saved rewards."
+        )
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
     sample = draw(base.source, rng, options, is_held_out(episode.seed))

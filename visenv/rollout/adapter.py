@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from visenv import background
+from visenv.data.source import world_version
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError
 from visenv.rewards.terms import as_float
@@ -177,6 +178,7 @@ class EnvAdapter:
             sample.ground_truth,
             _media_of(base),
             {} if self._reward_wrapper is None else self._reward_wrapper.term_weights,
+            world_version(getattr(base, "source", None)),
         )
 
     def close(self) -> None:

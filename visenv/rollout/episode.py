@@ -271,6 +271,7 @@ class _Player:
             env_spec=info.env_spec,
             index=spec.index,
             term_weights=dict(info.term_weights),
+            world_version=info.world_version,
         )
 
 

@@ -77,6 +77,8 @@ class Episode:
         index: Row in the finite source, or None if the seed selected the sample.
         term_weights: The weight of each term in the reward, by name; empty if the reward is not a
             weighted sum, or the file was written before weights were saved.
+        world_version: The version of the world that the sample comes from
+            (`visenv.data.source.world_version`); 1 in files that were written before versions.
 
     Raises:
         EpisodeError: If the fields contradict each other.
@@ -104,6 +106,7 @@ class Episode:
     env_spec: str = ""
     index: int | None = None
     term_weights: Mapping[str, float] = field(default_factory=dict)
+    world_version: int = 1
 
     def __post_init__(self) -> None:
         _require(

@@ -80,6 +80,8 @@ class EpisodeInfo(NamedTuple):
             (`VisEnv.media_hashes`).
         term_weights: The weight of each reward term, by name; empty if the reward is not a weighted
             sum of terms.
+        world_version: The version of the world that the sample comes from
+            (`visenv.data.source.world_version`).
     """
 
     env_id: str = ""
@@ -91,3 +93,4 @@ class EpisodeInfo(NamedTuple):
     ground_truth: Any = None
     media: Mapping[str, str] = EMPTY
     term_weights: Mapping[str, float] = EMPTY
+    world_version: int = 1

@@ -316,6 +316,25 @@ def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
     assert "sa_1.png" in problem.splitlines()[-1]
 
 
+def test_rescore_refuses_an_episode_of_another_version_of_its_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = gym.make(toy.register())
+    (first,) = saved(tmp_path, played(env))
+    source = type(env.unwrapped.source)  # type: ignore[attr-defined]
+    monkeypatch.setattr(source, "world_version", 2, raising=False)
+    (second,) = saved(tmp_path, played(gym.make(toy.register())))
+    assert (first.world_version, second.world_version) == (1, 2)
+    assert paid(Rescorer().rescore(second)) == paid(second)
+    told = (
+        r"the world has changed since the episode was played \(it was version 1, and is version 2\)"
+    )
+    with pytest.raises(DataError, match=told):
+        Rescorer().rescore(first)
+    monkeypatch.undo()
+    assert paid(Rescorer().rescore(first)) == paid(first)
+
+
 def test_rescore_computes_the_reward_of_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
     env = gym.make(toy.register(), max_episode_steps=1)
     (episode,) = saved(tmp_path, played(env))
