@@ -222,8 +222,9 @@ def make_vqa(
         ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
     """
+    from visenv.worlds.scenes.asked import AskedScenes
+
     from .env.vqa import ArmVQA
-    from .world.asked_scenes import AskedScenes
 
     chosen = choose("visenv/ArmVQA-v0", make_vqa, settings)
     procedural = data == "procedural"

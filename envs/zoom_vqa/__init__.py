@@ -19,12 +19,12 @@ from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 from visenv.rewards.vqa import vqa_score
 from visenv.types import Sample
-from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
 from .presets import PRESETS, ZoomVQAPreset
 from .rewards import AnswerScore, Compat, RewardWeights, Scan, ToolRule, paper_terms
 from .tools import KeypointSource, ZoomTool
+from .world import ZoomScenes
 
 PAPER = RewardWeights()
 SCANS: Mapping[ZoomTool, Scan] = MappingProxyType(
@@ -129,7 +129,7 @@ def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]
             "This preset has no procedural world: it crops from the image as shown, or shows it at "
             'native size. Use preset="scenes" or "tiny", or name a data set.'
         )
-    return ScenesWorld(preset.world, **scenes)
+    return ZoomScenes(preset.world, **scenes)
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:

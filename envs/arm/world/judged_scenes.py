@@ -9,11 +9,11 @@ import numpy as np
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
+from visenv.worlds.scenes.asked import asked
+from visenv.worlds.scenes.varied import VARIED, VariedScenes
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
-from .asked_scenes import asked
-from .varied_scenes import VARIED, VariedScenes
 from .wordings import STATEMENTS
 
 

@@ -11,10 +11,10 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.division import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
+from visenv.worlds.scenes.varied import VARIED, VariedScenes, lacks_looks
 
 from ...ground_truth import JudgingTruth
 from ...samples import judging_sample
-from ..varied_scenes import VARIED, VariedScenes, lacks_looks
 from .looks import scene_topic
 from .patterns import draw_patterns
 from .responses import Claims, grade_of, respond

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.world.varied_scenes import SIZES
-from visenv.envs.arm.world.wordings import QUESTIONS
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
 from visenv.worlds.scenes.styles import STYLES
+from visenv.worlds.scenes.varied import SIZES
+from visenv.worlds.scenes.wordings import QUESTIONS
 
 pytestmark = pytest.mark.component("opencv")
 

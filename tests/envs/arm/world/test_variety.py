@@ -10,11 +10,12 @@ import pytest
 
 from tests.programs import load_program
 from visenv.envs.arm.world.judged_scenes import JudgedScenes
-from visenv.envs.arm.world.references import refer
-from visenv.envs.arm.world.varied_scenes import SIZES, VariedScenes
-from visenv.envs.arm.world.wordings import QUESTIONS, STATEMENTS
+from visenv.envs.arm.world.wordings import STATEMENTS
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth, SignTruth
+from visenv.worlds.scenes.references import refer
 from visenv.worlds.scenes.styles import STYLES
+from visenv.worlds.scenes.varied import SIZES, VariedScenes
+from visenv.worlds.scenes.wordings import QUESTIONS
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -73,9 +74,12 @@ def test_questions_and_statements_exist_for_every_kind() -> None:
 
 
 def test_scenes_of_5000_seeds_have_2000_questions() -> None:
-    """Check 1,000 seeds; `python benchmarks/arm_variety.py` counts the questions of 5,000."""
-    counted = load_program("benchmarks/arm_variety.py").questions(1000)
-    assert counted > 700
+    """Check 1,000 seeds; `python benchmarks/variety.py` counts the questions of 5,000."""
+    variety = load_program("benchmarks/variety.py")
+    with variety.blank_pictures():
+        world = JudgedScenes()
+        drawn = [world.sample(np.random.default_rng(seed)) for seed in range(1000)]
+    assert len({sample.question for sample in drawn}) > 700
 
 
 def test_styles_and_sizes_are_drawn_evenly() -> None:

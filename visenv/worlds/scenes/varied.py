@@ -8,8 +8,9 @@ import numpy as np
 
 from visenv.types import Sample
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes import PRESETS, ScenePreset, ScenesWorld
+from visenv.worlds.scenes.presets import PRESETS, ScenePreset
 from visenv.worlds.scenes.styles import STYLES
+from visenv.worlds.scenes.world import ScenesWorld
 
 SIZES = ((3072, 2304), (2304, 3072), (3072, 3072), (3840, 2160), (4096, 3072))
 """``(width, height)`` of varied scenes in pixels, at least three times a view of 1024 pixels."""

@@ -9,15 +9,14 @@ import numpy as np
 
 from visenv.types import Sample
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes import SceneTruth
-
-from .references import refer
-from .varied_scenes import VARIED, VariedScenes
-from .wordings import QUESTIONS
+from visenv.worlds.scenes.references import refer
+from visenv.worlds.scenes.truth import SceneTruth
+from visenv.worlds.scenes.varied import VARIED, VariedScenes
+from visenv.worlds.scenes.wordings import QUESTIONS
 
 
 class AskedScenes:
-    """Creates scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
+    """Creates scenes of `VariedScenes` with their questions, in several wordings.
 
     This is a `ProceduralSource`. The preset ``"default"`` uses several wordings, and refers to a
     sign by its look, its position or another sign (`refer`); other presets ask as `ScenesWorld`

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes import SignTruth
+from visenv.worlds.scenes.truth import SignTruth
 
 _NEARER = 0.8
 """Maximum ratio of the distances to the nearest and to the second nearest sign."""
