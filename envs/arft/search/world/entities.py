@@ -15,34 +15,30 @@ from visenv.worlds.recent import RECENT
 from ..ground_truth import SearchTruth, WorldId
 from .library import SEEDS, WorldEngine, genre
 
-WORLDS = (0, 1000)
-"""Range of the seeds of worlds, as (first, last + 1)."""
-
-HELD_OUT_WORLDS = (1000, 2000)
-"""Range of the seeds of the worlds of held-out samples by default."""
-
 
 class EntitiesWorld:
     """Creates multi-hop questions about images, with the searches that lead to the answer.
 
     This is a `ProceduralSource`. Each question is about one of many worlds. Facts differ between
     worlds, so that a policy cannot memorize them. Held-out samples (`sample_held_out`) are about
-    1,000 other worlds, and share no fact with the others.
+    other worlds, and share no fact with the others.
 
     Presets:
         ``"default"``: people, cities, companies, novels, operas and bridges, 129 per world, a
         third of them similar to another one; images with a name, and coats of arms, emblems and
-        portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`). Questions of
+        portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`). There are half
+        a billion worlds, so that two samples rarely have the same one. Questions of
         3 searches, and of 2 about an image without a name, are hard.
         ``"tiny"``: colored shapes, their owners and the owners' homes, in articles of three words
-        (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches; those of 2 are hard.
+        (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches; those of 2 are hard. There are
+        1,000 worlds.
 
     `Sample.ground_truth` is a `SearchTruth`; its ``split`` is ``"simple"`` or ``"hard"``.
 
     Args:
         preset: Kind of world.
         worlds: The range of seeds of the worlds of all samples, as (first, last + 1); None draws
-            the first 1,000, and others for held-out samples.
+            those of the preset, and others for held-out samples.
         hops: The allowed numbers of searches; None allows all numbers of the preset.
 
     Raises:
@@ -65,8 +61,9 @@ class EntitiesWorld:
         if not self.hops or not set(self.hops) <= set(known):
             raise ConfigurationError(f"hops must be among {list(known)}, got {hops!r}.")
         self.preset = preset
-        self.worlds = _checked_range(WORLDS if worlds is None else worlds)
-        self.held_out_worlds = self.worlds if worlds is not None else HELD_OUT_WORLDS
+        count, self.world_version = genre(preset).worlds, genre(preset).version
+        self.worlds = _checked_range((0, count) if worlds is None else worlds)
+        self.held_out_worlds = self.worlds if worlds is not None else (count, 2 * count)
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator.

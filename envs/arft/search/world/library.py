@@ -40,17 +40,21 @@ class WorldGenre(NamedTuple):
         articles: Returns the articles of a world.
         ask: Creates a question about a world that needs the given number of searches.
         hops: The possible numbers of searches.
+        worlds: Number of worlds of training, and of held-out worlds after them.
+        version: The version of the worlds (`visenv.data.source.world_version`).
     """
 
     write: Callable[[np.random.Generator], Any]
     articles: Callable[[Any], Sequence[Passage]]
     ask: Callable[[np.random.Generator, Any, int], MultiHopQuestion]
     hops: tuple[int, ...]
+    worlds: int
+    version: int
 
 
 GENRES = {
-    "default": WorldGenre(write_society, society_articles, ask_society, HOPS),
-    "tiny": WorldGenre(write_tokens, token_articles, ask_token, (1, 2)),
+    "default": WorldGenre(write_society, society_articles, ask_society, HOPS, SEEDS // 2, 2),
+    "tiny": WorldGenre(write_tokens, token_articles, ask_token, (1, 2), 1000, 1),
 }
 _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 

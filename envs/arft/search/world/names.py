@@ -29,10 +29,7 @@ class Namer:
         return self._first_free(lambda: MAKERS[kind](self._rng))
 
     def near(self, kind: str, name: str) -> str:
-        """Return a name that differs from `name` in one letter, or in one word for a novel."""
-        if kind == "novel":
-            head = name.rpartition(" ")[0]
-            return self._first_free(lambda: f"{head} {pick(self._rng, words.NOUNS)}")
+        """Return a name that differs from `name` in one letter."""
         return self._first_free(lambda: self._misspelled(kind, name))
 
     def _misspelled(self, kind: str, name: str) -> str:
@@ -59,20 +56,26 @@ def _parts(kind: str, name: str) -> tuple[str, str, str]:
     return before + blank, word, ""
 
 
-def _joined(endings: tuple[str, ...]) -> Callable[[np.random.Generator], str]:
-    return lambda rng: pick(rng, words.ONSETS) + pick(rng, endings)
+def _joined(*parts: tuple[str, ...]) -> Callable[[np.random.Generator], str]:
+    return lambda rng: pick(rng, words.ONSETS) + "".join(pick(rng, part) for part in parts)
+
+
+def _novel(rng: np.random.Generator) -> str:
+    title = f"The {pick(rng, words.ADJECTIVES)} {pick(rng, words.NOUNS)}"
+    return f"{title} of {_place(rng)}"
 
 
 _surname = _joined(words.SURNAME_ENDINGS)
 _firm = _joined(words.COMPANY_ENDINGS)
-_role = _joined(words.ROLE_ENDINGS)
-_crossing = _joined(words.BRIDGE_ENDINGS)
+_place = _joined(words.PLACE_ENDINGS)
+_role = _joined(words.MIDDLES, words.ROLE_ENDINGS)
+_crossing = _joined(words.MIDDLES, words.BRIDGE_ENDINGS)
 
 MAKERS: dict[str, Callable[[np.random.Generator], str]] = {
     "person": lambda rng: f"{pick(rng, words.FIRST_NAMES)} {_surname(rng)}",
     "city": _joined(words.CITY_ENDINGS),
     "company": lambda rng: f"{_firm(rng)} {pick(rng, words.TRADES)}",
-    "novel": lambda rng: f"The {pick(rng, words.ADJECTIVES)} {pick(rng, words.NOUNS)}",
-    "opera": lambda rng: f"The Tears of {_role(rng)}",
-    "bridge": lambda rng: f"{_crossing(rng)} Bridge",
+    "novel": _novel,
+    "opera": lambda rng: f"The {pick(rng, words.THEMES)} of {_role(rng)}",
+    "bridge": lambda rng: f"{_crossing(rng)} {pick(rng, words.CROSSINGS)} Bridge",
 }

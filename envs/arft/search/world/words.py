@@ -36,6 +36,21 @@ CITY_ENDINGS = (
 )
 COMPANY_ENDINGS = ("ax", "ico", "ona", "ora", "ux", "vex", "yx", "zo")
 TRADES = ("Works", "Mills", "Foundry", "Press", "Yards", "Forge")
+MIDDLES = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "o", "or", "u")
+PLACE_ENDINGS = (
+    "combe", "fell", "firth", "garth", "hythe", "lea", "mere", "moss", "shaw", "strand", "tarn",
+    "wold",
+)
+THEMES = (
+    "Bells", "Crown", "Dance", "Dream", "Exile", "Feast", "Flight", "Journey", "Judgement", "Oath",
+    "Pardon", "Promise", "Return", "Ring", "Secret", "Silence", "Songs", "Sorrow", "Tears",
+    "Throne", "Trial", "Veil", "Vow", "Wedding",
+)
+CROSSINGS = (
+    "Abbey", "Castle", "Chapel", "Copper", "Cross", "Eagle", "Ferry", "Garden", "Harbour", "Hill",
+    "Iron", "King", "Lower", "Market", "Mill", "North", "Old", "Queen", "Rope", "Salt", "South",
+    "Tower", "Upper", "West",
+)
 ROLE_ENDINGS = ("amie", "andra", "ella", "icia", "inde", "ione", "osine", "ulla")
 BRIDGE_ENDINGS = ("beck", "brook", "dale", "gate", "mead", "moor", "ridge", "well")
 ADJECTIVES = (

@@ -14,6 +14,7 @@ from visenv.envs.arft.presets import PASSAGES
 from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld, WorldEngine
+from visenv.envs.arft.search.world.names import MAKERS
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.search import Passage
 from visenv.types import Sample
@@ -257,3 +258,31 @@ def test_articles_of_one_world_make_an_index_of_ones_own(tmp_path: object) -> No
     query = sample.ground_truth.queries[0]
     found: list[Passage] = open_searcher(f"words:{folder}").search(query, PASSAGES)
     assert found == engine.search(query, PASSAGES)
+
+
+def shared(values: list[object]) -> float:
+    """Return the share of values that occur more than once."""
+    counts = Counter(values)
+    return sum(counts[value] > 1 for value in values) / len(values)
+
+
+@pytest.mark.parametrize("kind", ["novel", "opera", "bridge"])
+def test_titles_of_works_rarely_recur(kind: str) -> None:
+    """Check as many titles as 2,000 questions are about: half of them recurred before."""
+    rng = np.random.default_rng(0)
+    assert shared([MAKERS[kind](rng) for _ in range(333)]) < 0.05
+
+
+def test_samples_rarely_share_a_world_or_their_work() -> None:
+    """Check 60 samples: with the 1,000 worlds of before, two of them had the same world."""
+    world = EntitiesWorld(hops=[1])
+    samples = [world.sample(np.random.default_rng(seed)) for seed in range(60)]
+    assert shared([each.truth_as(SearchTruth).world for each in samples]) == 0
+    assert shared([(each.question, *each.truth_as(SearchTruth).queries) for each in samples]) == 0
+
+
+def test_worlds_of_the_tiny_preset_are_the_first_thousand() -> None:
+    tiny, default = EntitiesWorld("tiny"), EntitiesWorld()
+    assert (tiny.worlds, tiny.held_out_worlds) == ((0, 1000), (1000, 2000))
+    assert default.worlds[1] == default.held_out_worlds[0]
+    assert (tiny.world_version, default.world_version) == (1, 2)
