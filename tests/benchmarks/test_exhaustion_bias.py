@@ -57,6 +57,7 @@ def covariance(bias: ModuleType, task: Any, rate: float) -> float:
     return float(weight @ (reward * score) - (weight @ reward) * (weight @ score))
 
 
+@pytest.mark.soak
 def test_gradients_agree_with_their_exact_expectation(bias: ModuleType) -> None:
     """Check that both rules learn from the same distribution, that of the episodes that survive."""
     (task,) = bias.SETTINGS["alike"]

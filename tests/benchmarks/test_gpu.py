@@ -23,6 +23,7 @@ from torch.autograd.profiler_util import EventList, FunctionEvent
 
 from benchmarks import gpu_costs, gpu_policy, gpu_report, gpu_update
 from benchmarks.random_vlm import SIZES, Shape, build, group
+from tests.environments import few
 from tests.programs import ROOT, run_python
 from visenv.algos.costs import QWEN2_5_VL
 from visenv.policies.transformers import TransformersPolicy
@@ -198,6 +199,7 @@ def test_text_has_four_digits_of_each_number(tmp_path: Path) -> None:
     assert text.endswith("nats (pair (mean 0.01235, most 1)), steps 0.9877 | 2, peak None\n")
 
 
+@pytest.mark.soak
 def test_command_that_is_terminated_leaves_its_results_and_no_other_file(tmp_path: Path) -> None:
     """Terminate it after its first line, which describes the machine."""
     scratch = tmp_path / "scratch"
@@ -262,7 +264,7 @@ def test_policy_that_is_deepened_scores_as_one_that_was_built_with_all_layers(
     assert all(layer.self_attn.config is language_model.config for layer in language_model.layers)
 
 
-@pytest.mark.parametrize("way", ["shared", "loop", "trl"])
+@pytest.mark.parametrize("way", few(["shared", "loop", "trl"], 1))
 def test_model_of_an_update_is_gone_when_the_next_part_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
 ) -> None:

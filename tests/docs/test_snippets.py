@@ -17,7 +17,18 @@ from tests.docs.snippets import PAGES, REASONS, ROOT, Snippet, snippets
 from visenv.cli import COMMANDS, _command
 
 ALL = [snippet for page in PAGES for snippet in snippets(page)]
-SLOW = ("commands.md", "image_sizes.md", "search.md")
+SLOW = (
+    "arm.md",
+    "commands.md",
+    "data.md",
+    "environments.md",
+    "evaluation.md",
+    "how_to.md",
+    "image_sizes.md",
+    "mags.md",
+    "rollout.md",
+    "search.md",
+)
 """Pages whose snippets start many programs, or load models of transformers; they run in soak."""
 
 RUN = {page: [each for each in snippets(page) if not each.skipped] for page in PAGES}

@@ -11,10 +11,10 @@ import pytest
 from tests.environments import IDS, VARIANTS
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import MakeEnv
-from visenv.testing.survival import check_survives_huge_calls
 
-SLOW = {("visenv/ArftCoding-v0", check_survives_huge_calls)}
-"""Each of its programs of a megabyte runs in a sandbox."""
+SANDBOXED = "visenv/ArftCoding-v0"
+OF_SANDBOXED = ("check_conforms", "check_oracle_gets_the_top_reward", "check_survives_any_text")
+"""The checks of an environment whose turns run in a sandbox; most are for `soak`."""
 
 OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
 
@@ -30,7 +30,9 @@ def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDeco
     grammar and tools another id has.
     """
     is_attack = check.__name__.startswith("check_survives")
-    is_slow = (env_id, check) in SLOW or (env_id in VARIANTS and check.__name__ not in OF_VARIANTS)
+    is_slow = (env_id in VARIANTS and check.__name__ not in OF_VARIANTS) or (
+        env_id == SANDBOXED and check.__name__ not in OF_SANDBOXED
+    )
     return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
 
 

@@ -63,7 +63,7 @@ def test_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("level", few(["gymnasium", "episodes", "algorithm"], 2))
+@pytest.mark.parametrize("level", few(["gymnasium", "episodes", "algorithm"], 1))
 def test_plug_new_algorithm_runs_as_documented(level: str, tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--prompts-per-step", "2", "--num-generations", "2"]
     command = [str(EXAMPLE), "--level", level, *sizes]

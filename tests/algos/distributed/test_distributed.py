@@ -30,49 +30,39 @@ pytestmark = [
 ]
 
 
-RESUMED = {"two-one": "straight", "one-two": "one"}
-"""Runs that continue with another number of processes, and complete runs with the same begin."""
-
-
 class Launches(NamedTuple):
-    """Holds the three launches of one ZeRO stage, which share a folder of runs.
+    """Holds the launches of one ZeRO stage, which share a folder of runs.
 
     Attributes:
         folder: The parent of the folders of the runs.
         model: The folder of the real model; empty for the toy model.
         begun: Two processes. In the stages 2 and 3, it ends with a run that is killed.
         killed: The checkpoints that the killed run left.
-        alone: One process, which continues a run of two processes and begins one.
-        resumed: Two processes, which continue that run and the killed one.
+        resumed: Two processes, which continue the killed run.
     """
 
     folder: Path
     model: str
     begun: subprocess.CompletedProcess[str]
     killed: list[str]
-    alone: subprocess.CompletedProcess[str]
-    resumed: subprocess.CompletedProcess[str]
+    resumed: subprocess.CompletedProcess[str] | None
 
 
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Launches]:
-    """Return a function that launches all runs of a ZeRO stage, once for each stage."""
+    """Return a function that launches the runs of a ZeRO stage, once for each stage."""
 
     @cache
     def run(how: str) -> Launches:
         folder = tmp_path_factory.mktemp(how)
         model = str(tiny_model(folder / "tiny")) if how == "ZeRO-3" else ""
         tasks = ["straight", "begin two-one"]
-        if how != "ZeRO-1":
-            more = ["shards"] if how == "ZeRO-3" else []
-            tasks = ["check", "bf16", "flat", *tasks, *more, "killed"]
+        if how == "ZeRO-1":
+            return Launches(folder, model, _launch(how, folder, model, *tasks), [], None)
+        tasks = ["check", "bf16", "flat", *tasks, "killed"]
         begun = _launch(how, folder, model, *tasks)
         killed = sorted(path.name for path in folder.glob("killed/checkpoints/*"))
-        one = ["one", "go on with two-one", "begin one-two"]
-        alone = _launch(f"{how}, one process", folder, model, *one)
-        last = ["go on with one-two", *(["resume"] if how != "ZeRO-1" else [])]
-        resumed = _launch(how, folder, model, *last)
-        return Launches(folder, model, begun, killed, alone, resumed)
+        return Launches(folder, model, begun, killed, _launch(how, folder, model, "resume"))
 
     return run
 
@@ -91,7 +81,8 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_gradients_agree_and_a_killed_run_resumes_to_the_same_bits(
     launched: Callable[[str], Launches], how: str
 ) -> None:
-    folder, _, begun, killed, _, resumed = launched(how)
+    folder, _, begun, killed, resumed = launched(how)
+    assert resumed is not None
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
     assert begun.stdout.count("bf16 agrees") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
@@ -136,11 +127,14 @@ def test_zero_2_learns_what_one_process_does_which_reads_its_checkpoint(
     assert all(map(torch.equal, policy.parameters(), written.values()))
 
 
+@pytest.mark.soak
 @pytest.mark.component("transformers")
 def test_zero_3_loads_a_real_model_in_shards_and_saves_it_whole(
     launched: Callable[[str], Launches],
 ) -> None:
     folder, model, *_ = launched("ZeRO-3")
+    done = _launch("ZeRO-3", folder, model, "shards")
+    assert done.returncode == 0, done.stderr
     # A model that is loaded in shards learns the same; sharding.py measures its memory.
     rows = zip(metrics(folder / "straight"), metrics(folder / "shards"), strict=True)
     for one, two in rows:
@@ -160,36 +154,53 @@ def test_zero_3_loads_a_real_model_in_shards_and_saves_it_whole(
 
 @pytest.mark.component("transformers")
 @pytest.mark.parametrize("how", few(["ZeRO-3", "ZeRO-2", "ZeRO-1"], 1))
-def test_run_continues_with_another_number_of_processes(
+def test_run_of_two_processes_continues_with_one(
     launched: Callable[[str], Launches], how: str
 ) -> None:
-    folder, *_, alone, resumed = launched(how)
+    folder, model, *_ = launched(how)
+    done = _launch(f"{how}, one process", folder, model, "go on with two-one")
+    assert done.returncode == 0, done.stderr
+    _check_continued(folder / "two-one", folder / "straight")
+
+
+@pytest.mark.soak
+@pytest.mark.component("transformers")
+@pytest.mark.parametrize("how", ["ZeRO-3", "ZeRO-2", "ZeRO-1"])
+def test_run_of_one_process_continues_with_two(
+    launched: Callable[[str], Launches], how: str
+) -> None:
+    folder, model, *_ = launched(how)
+    alone = _launch(f"{how}, one process", folder, model, "one", "begin one-two")
     assert alone.returncode == 0, alone.stderr
-    assert resumed.returncode == 0, resumed.stderr
-    for name, whole in RESUMED.items():
-        run = folder / name
-        # Weights and moments are copied exactly. Step 1 consists of two updates.
-        saved, loaded = _optimizer(run / "update 2"), _optimizer(run / "loaded")
-        assert saved.keys() == loaded.keys() != set()
-        for part, value in saved.items():
-            assert torch.equal(loaded[part], value), part
-        # Only the order of sums differs in the next update. The moments are linear in the gradient
-        # and in its square. AdamW amplifies the rounding of gradients near 0 in the weights.
-        expected, found = _optimizer(folder / whole / "update 3"), _optimizer(run / "update 3")
-        assert expected.keys() == found.keys() == saved.keys()
-        certain = {
-            parameter: value.abs() > 1e-5
-            for (parameter, key), value in expected.items()
-            if key == "exp_avg"
-        }
-        assert any(chosen.any() for chosen in certain.values())
-        for (parameter, key), value in expected.items():
-            chosen = certain[parameter] if key == "weights" else torch.ones_like(value) == 1
-            torch.testing.assert_close(
-                found[parameter, key][chosen], value[chosen], rtol=2e-4, atol=1e-6
-            )
-        for row, other in zip(metrics(folder / whole)[:2], metrics(run), strict=False):
-            assert other == pytest.approx(row, rel=1e-4, abs=1e-6)
+    done = _launch(how, folder, model, "go on with one-two")
+    assert done.returncode == 0, done.stderr
+    _check_continued(folder / "one-two", folder / "one")
+
+
+def _check_continued(run: Path, whole: Path) -> None:
+    """Check a run that continued with another number of processes against a complete run."""
+    # Weights and moments are copied exactly. Step 1 consists of two updates.
+    saved, loaded = _optimizer(run / "update 2"), _optimizer(run / "loaded")
+    assert saved.keys() == loaded.keys() != set()
+    for part, value in saved.items():
+        assert torch.equal(loaded[part], value), part
+    # Only the order of sums differs in the next update. The moments are linear in the gradient
+    # and in its square. AdamW amplifies the rounding of gradients near 0 in the weights.
+    expected, found = _optimizer(whole / "update 3"), _optimizer(run / "update 3")
+    assert expected.keys() == found.keys() == saved.keys()
+    certain = {
+        parameter: value.abs() > 1e-5
+        for (parameter, key), value in expected.items()
+        if key == "exp_avg"
+    }
+    assert any(chosen.any() for chosen in certain.values())
+    for (parameter, key), value in expected.items():
+        chosen = certain[parameter] if key == "weights" else torch.ones_like(value) == 1
+        torch.testing.assert_close(
+            found[parameter, key][chosen], value[chosen], rtol=2e-4, atol=1e-6
+        )
+    for row, other in zip(metrics(whole)[:2], metrics(run), strict=False):
+        assert other == pytest.approx(row, rel=1e-4, abs=1e-6)
 
 
 def _optimizer(folder: Path) -> dict[tuple[str, str], torch.Tensor]:

@@ -90,6 +90,7 @@ def test_tokenizer_is_saved_with_the_model_and_with_each_checkpoint(finished: Pa
     assert all(path.read_bytes() == tokenizer for path in saved)
 
 
+@pytest.mark.soak
 def test_tokenizer_depends_on_the_environments_and_not_on_the_seed(
     finished: Path, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_sampler_is_closed_if_training_fails(
     assert engine.closed
 
 
+@pytest.mark.soak
 def test_reference_of_a_phase_is_the_model_or_an_earlier_phase(tmp_path: Path) -> None:
     algorithm = ["--phases.rl.algorithm", "tests.algos.runs:Sloped"]
     weight = ["--phases.rl.algorithm-options.kl_coef", "1", "--phases.rl.steps", "1"]
@@ -225,6 +227,7 @@ def test_interrupted_run_continues_to_the_same_results(
     assert results(tmp_path)["scores"] == expected
 
 
+@pytest.mark.soak
 def test_run_interrupted_in_an_evaluation_explains_how_to_resume(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +246,7 @@ def test_run_interrupted_in_an_evaluation_explains_how_to_resume(
 
 
 @pytest.mark.component("scikit-image")
+@pytest.mark.soak
 def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     subprocess.run([sys.executable, str(PHOTOS), "--out", str(photos)], check=True)
@@ -298,6 +302,7 @@ def test_failed_start_leaves_no_files(
     assert not (tmp_path / "runs" / "job").exists()
 
 
+@pytest.mark.soak
 def test_sigterm_leaves_a_checkpoint_and_one_sentence(tmp_path: Path) -> None:
     words = ["train", *SMALLEST, "--runs", str(tmp_path), "--phases.rl.steps", "100000"]
     call = f"import sys; from visenv.cli import main; sys.exit(main({words}))"
@@ -395,6 +400,7 @@ def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> Non
 
 @pytest.mark.component("opencv")
 @pytest.mark.parametrize("env", few(IDS, 1))
+@pytest.mark.soak
 def test_rewards_of_every_environment_differ_after_a_warm_up(env: str, tmp_path: Path) -> None:
     folder = train_on(env, tmp_path, *WARMED_UP)
     rows = [json.loads(line) for line in (folder / "rl" / "metrics.jsonl").read_text().splitlines()]

@@ -134,6 +134,7 @@ def test_sweep_runs_the_arms_from_one_warm_up_and_resumes(
     assert "outcome" in capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_changed_recipe_does_not_reuse_what_was_run(tmp_path: Path) -> None:
     base, runs, _ = sweep_of(tmp_path)
     run_sweep(base, runs[:1], 100)
@@ -178,6 +179,7 @@ def test_arms_beyond_the_budget_are_listed_as_not_run(
     assert "not run" in capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_sweep_of_named_arms_runs_only_these(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.environments import few
 from tests.tiny_models import tiny_model
 from visenv.errors import PolicyError
 
@@ -102,7 +103,7 @@ def _in_turn(make: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.component("transformers")
-@pytest.mark.parametrize("old_logprobs", ["sampler", "trainer"])
+@pytest.mark.parametrize("old_logprobs", few(["sampler", "trainer"], 1))
 def test_weights_are_to_the_bit_those_without_prefetching(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old_logprobs: Any
 ) -> None:

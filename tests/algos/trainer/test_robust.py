@@ -207,6 +207,7 @@ def test_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
 
 
+@pytest.mark.soak
 def test_reference_that_was_given_remains_that_of_a_resumed_run(tmp_path: Path) -> None:
     def train(folder: str, steps: int, resume: bool = False, seed: int | None = 5) -> list[float]:
         policy = toy.ToyPolicy()

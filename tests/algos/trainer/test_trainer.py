@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
+from tests.environments import few
 from tests.programs import ROOT, run_python
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
@@ -196,6 +197,7 @@ def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.component("torch")
+@pytest.mark.soak
 def test_killed_run_resumes_bitwise(straight: Straight, tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -206,7 +208,7 @@ def test_killed_run_resumes_bitwise(straight: Straight, tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", few(["SIGTERM", "SIGINT"], 1))
 def test_stopped_run_leaves_a_checkpoint_and_explains_how_to_resume(
     straight: Straight, tmp_path: Path, name: str
 ) -> None:

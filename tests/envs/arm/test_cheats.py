@@ -40,6 +40,7 @@ def test_cheats_earn_no_more_than_an_honest_guess(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reward", ["stage1", "fixed_bonus"])
+@pytest.mark.soak
 def test_cheats_earn_no_more_than_a_guess_under_the_other_rewards(
     cheats: ModuleType, reward: str
 ) -> None:

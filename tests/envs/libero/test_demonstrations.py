@@ -61,6 +61,7 @@ def expert(env: gym.Env[Any, Any]) -> tuple[Episode, list[list[float]]]:
 
 @libero
 @pytest.mark.timeout(600)
+@pytest.mark.soak
 def test_hdf5_is_replayed_and_failures_are_dropped(
     env: gym.Env[Any, Any],
     expert: tuple[Episode, list[list[float]]],

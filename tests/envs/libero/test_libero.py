@@ -130,6 +130,7 @@ def test_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
     assert all(0 <= value <= 254 for row in rows for value in row)
 
 
+@pytest.mark.soak
 def test_reward_outcome_equals_the_success(env: gym.Env[Any, Any]) -> None:
     outcome = gym.make("visenv/Libero-v0", **BOWL, reward="outcome")
     paid, bare = (played(each, "oracle", seed=0) for each in (env, outcome))
@@ -289,6 +290,7 @@ def test_observation_has_the_keys_of_openpi_and_lerobot_only_with_rotated_frames
     native.close()
 
 
+@pytest.mark.soak
 def test_recorded_frames_are_saved_and_do_not_change_the_episode(
     env: gym.Env[Any, Any], tmp_path: Path
 ) -> None:
@@ -322,6 +324,7 @@ def test_missing_assets_explain_how_to_install_them(tmp_path: Path) -> None:
         env.reset(seed=0)
 
 
+@pytest.mark.soak
 def test_libero_leaves_no_file_in_the_home_folder(
     simulator_interpreter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

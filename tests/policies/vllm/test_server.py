@@ -342,6 +342,7 @@ def test_turn_waits_while_the_server_sleeps(served: Any, exam: Any, talk: Any) -
     assert asyncio.run(run()).token_ids.tolist() == expected.token_ids.tolist()
 
 
+@pytest.mark.soak
 def test_processes_train_with_one_server(
     served: Any,
     qwen3: Any,
@@ -414,6 +415,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     guest.close()
 
 
+@pytest.mark.soak
 def test_server_that_dies_raises_an_error_and_is_restarted_for_the_next_load(
     served: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:

@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.environments import few
 from tests.waiting import LIMIT
 from visenv.errors import ConfigurationError
 from visenv.rollout import EpisodePool
@@ -190,7 +191,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grace", [0.0, LIMIT])
+@pytest.mark.parametrize("grace", few([0.0, LIMIT], 1))
 def test_close_ends_many_children_quietly(grace: float, tmp_path: Path) -> None:
     program = tmp_path / "many.py"
     program.write_text(MANY.format(count=6, grace=grace))

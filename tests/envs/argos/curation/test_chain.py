@@ -220,6 +220,7 @@ def rows_done(folder: Path) -> int:
     )
 
 
+@pytest.mark.soak
 def test_killed_again_and_again_the_chain_ends_as_if_it_never_was(tmp_path: Path) -> None:
     """Check SIGKILL of the whole chain after about 5, 40 and 75 % of its rows."""
     env_id = "ArgosImage-v0"

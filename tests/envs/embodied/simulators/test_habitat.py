@@ -168,6 +168,7 @@ def test_random_episodes_agree(both: Envs) -> None:
         agree(both, seed, wandering(seed, 0.5))
 
 
+@pytest.mark.soak
 def test_hostile_turns_agree(both: Envs) -> None:
     entries: tuple[list[Any], ...] = (
         [-1],
@@ -191,6 +192,7 @@ def test_hostile_turns_agree(both: Envs) -> None:
         agree(both, number % 3, lambda env, text=text: iter([text]))  # type: ignore[misc]
 
 
+@pytest.mark.soak
 def test_list_of_the_house_agrees_too() -> None:
     envs = make_both(skills="house", **SMALL)
     for seed in range(6):
@@ -198,6 +200,7 @@ def test_list_of_the_house_agrees_too() -> None:
     envs[0].close()
 
 
+@pytest.mark.soak
 def test_frame_of_500_pixels_is_equal_to_that_of_house() -> None:
     envs = make_both(skills="embodiedbench")
     agree(envs, 0, wandering(0, 1.0))

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.environments import few
 from visenv.envs.embodied.dialects import DIALECTS
 from visenv.envs.embodied.world.render import HouseRenderer
 from visenv.envs.embodied.world.render.camera import camera_of, item_position
@@ -46,7 +47,7 @@ def test_objects_to_compare_by_size_are_seen_from_the_same_distance(dialect: str
 
 @pytest.mark.slow
 @pytest.mark.component("mujoco", "osmesa")
-@pytest.mark.parametrize("dialect", ["alfred", "habitat"])
+@pytest.mark.parametrize("dialect", few(["alfred", "habitat"], 1))
 def test_largest_object_looks_largest(dialect: str) -> None:
     """Count the pixels of each object; 52 % were right in `habitat` with any distances."""
     right = 0

@@ -124,6 +124,7 @@ def test_verdicts_of_each_check_are_true_for_half_of_the_texts() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_misses_are_mostly_narrow() -> None:
     broken = [sample for sample in drawn(5, 2000) if sample.answers == ("False",)]
     near = [sample for sample in broken if "some too" not in sample.ground_truth.case]
