@@ -39,12 +39,15 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages to the files of the site."""
+    """Add the pages to the files of the site; `api_rendered` names those with their docstrings."""
+    rendered = config.extra["api_rendered"].split()
     index = ["# API reference", "Generated from the docstrings of the code."]
     for folder, title in GROUPS.items():
         rows = ["| module | purpose |", "|---|---|"]
         for name, path in _modules(folder):
-            files.append(File.generated(config, f"api/{name}.md", content=_page(name, path)))
+            is_short = bool(rendered) and name not in rendered
+            page = f"# `{name}`\n" if is_short else _page(name, path)
+            files.append(File.generated(config, f"api/{name}.md", content=page))
             rows.append(f"| [`{name}`]({name}.md) | {_summary(path).replace('|', chr(92) + '|')} |")
         index += [f"## {title}", "\n".join(rows)]
     files.append(File.generated(config, "api/index.md", content="\n\n".join(index) + "\n"))

@@ -151,6 +151,7 @@ def test_mistake_in_the_last_arm_shows_before_the_first_is_run(tmp_path: Path) -
     assert not (tmp_path / "job").exists()
 
 
+@pytest.mark.soak
 def test_arm_that_fails_does_not_keep_the_others_from_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +170,7 @@ def test_arm_that_fails_does_not_keep_the_others_from_running(
     assert "paper, seed 0 failed: a gradient is not finite" in capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_arms_beyond_the_budget_are_listed_as_not_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
