@@ -20,7 +20,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH_INDEX ?=
 ARGS ?=
 # Number of test processes. Each process runs whole test files.
-JOBS ?= 2
+JOBS ?= 3
 
 # Paths are relative, so the name of the folder of the clone may contain spaces.
 BIN := .venv/bin

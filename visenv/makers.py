@@ -191,7 +191,7 @@ def find_model(
             write_checksums(partial)
             sync_tree(partial)
             partial.rename(folder)
-        except OSError:
+        except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         sync(folder.parent)

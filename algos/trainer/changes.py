@@ -38,7 +38,7 @@ RECIPE_SETTINGS: Mapping[str, str] = {
     "evaluation.every_episodes": "the best weights are those of other evaluations",
     "phases.*.evaluate_every": "the best weights are those of other evaluations",
     "callbacks": "a callback can stop a phase",
-    "executor": "only `inline` is bitwise reproducible",
+    "executor": "`ray` is not bitwise reproducible",
     "model.device": _ROUNDING,
     "model.options.threads": _ROUNDING,
     "phases.*.steps": "",

@@ -260,13 +260,13 @@ class _Words:
         self._connection = sqlite3.connect(
             ":memory:", check_same_thread=False, isolation_level=None
         )
+        weakref.finalize(self, self._connection.close)
         self._connection.executescript(
             f"""
             CREATE VIRTUAL TABLE query USING fts5 (text, tokenize = "{TOKENIZER}");
             CREATE VIRTUAL TABLE words USING fts5vocab (query, 'row');
             """
         )
-        weakref.finalize(self, self._connection.close)
 
     def of(self, text: str) -> list[str]:
         """Return each word of a text once."""

@@ -56,12 +56,12 @@ _MAIN = frozenset({"but", "however", "so", "therefore", "thus", "hence", "yet"})
 _SUBORDINATE = frozenset({"because", "since", "as", "while", "whereas", "although", "though"})
 """Words that begin a subordinate clause, which asserts no candidate."""
 
-_EXCEPTION = frozenset({"except", "except for", "other than", "apart from", "besides"})
+_EXCEPTION = frozenset(
+    {"except", "except for", "other than", "apart from", "aside from", "besides"}
+)
 """Words before a candidate that a rejection does not concern: ``all except C are wrong``."""
 
-_CONTRAST = _EXCEPTION | {
-    *("than", "over", "unlike", "excluding", "rather than", "instead of", "aside from")
-}
+_CONTRAST = _EXCEPTION | {"than", "over", "unlike", "excluding", "rather than", "instead of"}
 """Words before a candidate that is denied: ``B rather than C``."""
 
 _CONDITION = re.compile(

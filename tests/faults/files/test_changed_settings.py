@@ -190,7 +190,7 @@ def test_phase_is_not_shortened_below_the_steps_that_it_took(recipe: Any) -> Non
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"executor": "threads"}, "may differ from those of an uninterrupted run: only `inline`"),
+        ({"executor": "threads"}, "may differ from those of an uninterrupted run: `ray` is"),
         ({"trackers": ()}, "The results do not depend on it."),
         ({"controls": False}, "The results do not depend on it."),
     ],
