@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from visenv.errors import ConfigurationError
 from visenv.types import (
     Advice,
     AdviceRequest,
@@ -86,9 +87,12 @@ class Policy(ABC, Generic[SessionT]):
         advice_request: The kind of advice that the policy needs for each turn: a demonstration, a
             random turn, or a description of the turn. The environment sends the advice with its
             messages. None (no advice) for a model.
+        image_processor: The fingerprint of the image processor of a model, or None if the policy
+            has none. A trainer refuses to train on turns of an engine with another one.
     """
 
     advice_request: AdviceRequest | None = None
+    image_processor: str | None = None
 
     @abstractmethod
     def open(self, seed: int) -> SessionT:
@@ -298,6 +302,21 @@ class EnginePolicy(Policy[SessionT]):
     version: int
     stale: bool
     takes_adapters: bool = False
+
+    def check_image_processor(self, policy: Policy[Any]) -> None:
+        """Check that the engine and the policy that is trained process images alike.
+
+        Raises:
+            ConfigurationError: If both have an image processor, and these differ.
+        """
+        own, other = self.image_processor, policy.image_processor
+        if own is not None and other is not None and own != other:
+            raise ConfigurationError(
+                f"The engine's image processor {own} differs from {other} of the trained policy in "
+                "its settings, class or backend, so that log-probabilities would differ: give both "
+                "the same checkpoint, min_pixels and max_pixels, and install torchvision for both "
+                "or for neither."
+            )
 
     @abstractmethod
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:

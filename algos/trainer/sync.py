@@ -34,6 +34,9 @@ class WeightSync:
         backend: The backend of this policy.
         processes: The processes of the run.
         rollouts: The settings of rollouts, which include sleeping and the number of restarts.
+
+    Raises:
+        ConfigurationError: If engine and policy process images differently.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class WeightSync:
         processes: DistributedContext,
         rollouts: RolloutConfig,
     ) -> None:
+        if engine is not None:
+            engine.check_image_processor(policy)
         self._engine = engine
         self._policy = policy
         self._backend = backend

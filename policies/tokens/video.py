@@ -7,8 +7,6 @@ odd last frame is repeated. Grid and text are those of the checkpoint's own proc
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -22,6 +20,7 @@ from visenv.errors import ImageError, PolicyError
 from visenv.private_names import check_private_names
 from visenv.types import Image, Video, VideoSpan
 
+from .fingerprint import fingerprint_of
 from .positions import Span
 from .private_names import VIDEO_NAMES
 from .vision import ImagePatches, check_shape
@@ -53,7 +52,7 @@ class VideoEncoder:
     Attributes:
         placeholder: The token that is replaced by features of a video.
         tokens_per_second: M-RoPE positions per second.
-        fingerprint: Identifies the processor and all its settings.
+        fingerprint: Identifies the processor, its class, its backend and all its settings.
 
     Raises:
         PolicyError: If the checkpoint has no video processor on this machine.
@@ -71,8 +70,7 @@ class VideoEncoder:
         self._grids: LRUCache[tuple[int, int, int], tuple[int, int, int]] = LRUCache(1024)
         self.placeholder: int = processor.tokenizer.convert_tokens_to_ids(processor.video_token)
         self.tokens_per_second = tokens_per_second
-        settings = json.dumps(video_processor.to_dict(), sort_keys=True, default=str)
-        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
+        self.fingerprint = fingerprint_of(video_processor)
 
     def check(self, videos: Iterable[Video]) -> None:
         """Decode videos, so that a broken video fails its own episode and not a batch.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -14,6 +12,8 @@ from cachetools import LRUCache
 
 from visenv.errors import ImageError
 from visenv.types import Image, ImageSpan
+
+from .fingerprint import fingerprint_of
 
 _LONGEST_RATIO = 200
 """Largest ratio of the sides that Qwen's image processor accepts."""
@@ -40,15 +40,14 @@ class ImageEncoder:
 
     Attributes:
         merge: Patches per placeholder along one side.
-        fingerprint: Identifies the processor and all its settings.
+        fingerprint: Identifies the processor, its class, its backend and all its settings.
     """
 
     def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
         self._processor = image_processor
         self._known: LRUCache[str, ImagePatches] = LRUCache(capacity, _nbytes)
         self.merge: int = image_processor.merge_size
-        settings = json.dumps(image_processor.to_dict(), sort_keys=True, default=str)
-        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
+        self.fingerprint = fingerprint_of(image_processor)
 
     def check(self, images: Iterable[Image]) -> None:
         """Decode images, so that a broken image fails its own episode and not a batch.

@@ -17,6 +17,7 @@ from visenv.errors import PolicyError
 from visenv.types import Segment, Visual
 
 from ..tokens.codec import Codec
+from ..tokens.fingerprint import same_processor
 from ..tokens.media import Media
 from ..tokens.positions import Span
 from ..tokens.vision import ImagePatches
@@ -119,7 +120,7 @@ def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visua
                 "the same option `video`."
             )
         own = media.fingerprint(with_videos=bool(segment.videos))
-        if segment.processor != own:
+        if not same_processor(own, segment.processor):
             raise PolicyError(
                 f"The segment was made with the image processor {segment.processor}, "
                 f"this policy's is {own}: its images would not fit their tokens."

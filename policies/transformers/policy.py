@@ -117,6 +117,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
         self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
+        self.image_processor = self.codec.encoder.fingerprint
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
         self._options: dict[str, Any] = {"fp32_head": fp32_head, "vision_cache": vision_cache}

@@ -61,6 +61,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> None:
         self.version = 0
         self.codec = codec
+        self.image_processor = codec.encoder.fingerprint
         self.rules = TokenRules(codec)
         self.manifest = WeightManifest(model)
         self._most = {"images": max_images, "videos": max_videos}

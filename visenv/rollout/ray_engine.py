@@ -155,6 +155,7 @@ class RayEngine(EnginePolicy["RemoteSession"]):
         self._actor: Any = ray.remote(_RemoteEngine).options(**self._options).remote(self._make)
         self._lost = False
         self.version, self.stale = self._call("state", timeout=self._start_timeout)
+        self.image_processor = self._call("image_processor")
 
     def _do(self, method: str) -> None:
         """Call a method that may change the engine's state, and read the new state."""
@@ -258,6 +259,9 @@ class _RemoteEngine:
 
     async def state(self) -> tuple[int, bool]:
         return self._policy.version, self._policy.stale
+
+    async def image_processor(self) -> str | None:
+        return self._policy.image_processor
 
     async def respond(
         self,

@@ -88,8 +88,8 @@ class VisenvGRPOTrainer(GRPOTrainer):
         **others: Other arguments of `GRPOTrainer`.
 
     Raises:
-        ConfigurationError: If the version of TRL is not the tested one, or an option without effect
-            is set.
+        ConfigurationError: If the version of TRL is not the tested one, an option without effect is
+            set, or `sampler` and `policy` process images differently.
     """
 
     def __init__(
@@ -111,6 +111,8 @@ class VisenvGRPOTrainer(GRPOTrainer):
         check_private_names(TRAINER_NAMES)
         _check_options(args, others)
         model, codec = parts(policy)
+        if sampler is not None:
+            sampler.check_image_processor(policy)
         self.policy = policy
         self.sampler = sampler
         self._attention = Attention(model)

@@ -124,8 +124,9 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         theirs = type(codec.encoder)(self.processor.image_processor)
         if theirs.fingerprint != codec.encoder.fingerprint:
             raise ConfigurationError(
-                "The settings of verl's image processor differ from those of the checkpoint, so "
-                "images would not match their tokens: remove data.mm_processor_kwargs."
+                f"verl's image processor {theirs.fingerprint} differs from that of the checkpoint, "
+                f"{codec.encoder.fingerprint}, in its settings, class or backend, so images would "
+                "not match their tokens: remove data.mm_processor_kwargs."
             )
         room = RowLengths(self.rollout_config.prompt_length, self.rollout_config.response_length)
         return Collector(

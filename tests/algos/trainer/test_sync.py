@@ -62,6 +62,30 @@ def test_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> None
     assert first["sampler/effective"] < 0.95
 
 
+@pytest.mark.parametrize(
+    ("engine_has", "policy_has", "refused"),
+    [
+        ("0123:Fast:torchvision", "0123:Fast:torchvision", False),
+        (None, "0123:Fast:torchvision", False),
+        ("0123:Fast:torchvision", None, False),
+        ("0123:Fast:torchvision", "0123:FastPil:pil", True),
+    ],
+)
+def test_engine_with_another_image_processor_is_refused_before_it_samples(
+    tmp_path: Path, engine_has: str | None, policy_has: str | None, refused: bool
+) -> None:
+    policy, engine = toy.ToyPolicy(), toy.ToyEngine()
+    policy.image_processor, engine.image_processor = policy_has, engine_has
+    trainer = Trainer(policy, Sloped(), _config(), folder=tmp_path / "run", sampler=engine)
+    if refused:
+        with pytest.raises(ConfigurationError, match=r"0123:Fast:torchvision differs from 0123:F"):
+            trainer.train(toy.Echo)
+        assert not engine.log
+    else:
+        trainer.train(toy.Echo)
+        assert engine.version == 3
+
+
 @pytest.mark.parametrize("old_logprobs", ["sampler", "trainer"])
 def test_sampler_that_disagrees_stops_the_run_before_weights_change(
     tmp_path: Path, old_logprobs: Any

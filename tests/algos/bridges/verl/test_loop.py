@@ -292,7 +292,7 @@ def test_image_processor_of_another_kind_is_refused(
     made = worker(pictures_id())
     made.loops.processor.image_processor.image_mean = [0.1, 0.2, 0.3]
     asyncio.run(made.play(seed=1, members=1))
-    assert "image processor differ from those of the checkpoint" in caplog.text
+    assert "in its settings, class or backend" in caplog.text
     assert made.queue.statuses == ["running", "failure"]
 
 
