@@ -11,7 +11,7 @@ import transformers
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.pretrained import load_pretrained
-from visenv.types import Episode, Message
+from visenv.types import Episode, Message, TurnRequest
 
 from .constrain import RegexConstraints
 from .media import Media
@@ -35,7 +35,6 @@ class Codec:
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
             limits apply to images; videos keep the limits of the checkpoint's video processor.
-            are limits of images; videos keep those of the checkpoint's video processor.
         video: How videos are shown; None is native if the checkpoint supports it, otherwise frames.
         image_encoder: Makes the encoder of images.
 
@@ -83,10 +82,32 @@ class Codec:
         """Return a new session with its own sampling seed."""
         return TokenSession(self.media, seed)
 
-    def increment(self, stream: TokenStream, messages: Sequence[Message], prefix: str) -> Increment:
-        """Return the tokens to append before the policy samples; placeholders are not expanded."""
+    def increment(
+        self, stream: TokenStream, messages: Sequence[Message], request: TurnRequest
+    ) -> Increment:
+        """Return the tokens to append before the policy samples; placeholders are not expanded.
+
+        Raises:
+            PolicyError: If the chat template opens a thought in each turn, and the turn must match
+                a regular expression that does not know about the thought.
+        """
+        if request.regex is not None and not self.template.begins(request.prefill):
+            raise PolicyError(
+                f"The chat template begins each turn with {self.template.opening!r}, so that a "
+                f"turn cannot match {request.regex[:80]!r}. Use a checkpoint or a chat template "
+                "without thoughts, or a prefill that begins with the same text."
+            )
         ended = bool(stream.turns) and stream.token_ids[-1] == self.end_id
-        return self.template.increment(messages, prefix, bool(stream.turns), ended)
+        return self.template.increment(messages, request.prefill, bool(stream.turns), ended)
+
+    def text(self, token_ids: list[int], prefill: str) -> str:
+        """Return the whole text of a turn.
+
+        Args:
+            token_ids: The sampled tokens.
+            prefill: The prefill of the turn.
+        """
+        return self.template.start(prefill) + self.vocabulary.decode(token_ids)
 
     def encode(self, episode: Episode, version: int) -> Episode:
         """Return the episode as if a policy had sampled its turns, each closed by the end token.
@@ -103,11 +124,13 @@ class Codec:
         for turn in episode.turns:
             session.observe(turn.messages, turn.request.context)
             stream = session.stream
-            increment = self.increment(stream, session.pending, turn.request.prefill)
+            request = turn.request._replace(regex=None)
+            increment = self.increment(stream, session.pending, request)
             session.pending = []
             self.media.check(increment.items)
             stream.show(increment, self.media)
-            said = self.vocabulary.encode(turn.text.removeprefix(turn.request.prefill))
+            sampled = self.template.sampled(turn.text, turn.request.prefill)
+            said = self.vocabulary.encode(sampled)
             said.append(self.end_id)
             stream.say(session.turn, said, [math.nan] * len(said), version, turn.finish_reason)
         return replace(episode, segments=session.segments())

@@ -3,8 +3,12 @@
 The tokens of a session are append-only: sampled tokens are never encoded again. The template is
 therefore needed not for a whole conversation, but for its next piece. The pieces are derived from
 the template itself: a probe conversation of the same shape is rendered with markers in place of its
-texts, and the text after the marker of the last assistant turn is the increment. A self-test at the
-start checks that the joined pieces equal the whole rendering.
+texts, and the text after the marker of the last assistant turn is the increment.
+
+A test at the start asks three questions: whether the first increment is the rendering of the first
+messages; whether what follows a turn depends neither on the turn nor on what precedes it; and
+whether a control token ends a turn. How a template renders earlier turns is not asked (many omit
+their thoughts), because nothing is rendered a second time.
 """
 
 from __future__ import annotations
@@ -25,9 +29,15 @@ Kind = Literal["text", "image", "video"]
 Shape = tuple[tuple[str, tuple[Kind, ...]], ...]
 """Role of each message, and the kind of each of its parts."""
 
-_MARK = re.compile(r"§(\d+)§")
+_BLANK = "\u2003"
+"""A blank around each marker of a probe; it is missing where the template strips texts."""
+
+_MARK = re.compile(rf"({_BLANK}?)§(\d+)§({_BLANK}?)")
 _ASSISTANT_MARK = "§A§"
 _CONTROL = re.compile(r"<\|[^|<>\s]+\|>")
+_OPENING = re.compile(r"<think>.*\Z", re.DOTALL)
+_PLACEHOLDERS = ("image_token", "boi_token")
+"""Attributes of processors that name the token which a template writes for an image."""
 
 
 class TemplatePiece(NamedTuple):
@@ -37,10 +47,13 @@ class TemplatePiece(NamedTuple):
         kind: ``"control"``: one control token; ``"text"``: plain text of the template; ``"part"``:
             the message text with a number; ``"item"``: the place of the next image or video.
         value: The token id, the text, or the number.
+        strips: The sides on which the template strips the message text: ``"l"``, ``"r"``, both, or
+            neither.
     """
 
     kind: Literal["control", "text", "part", "item"]
     value: int | str
+    strips: str = ""
 
 
 class Increment(NamedTuple):
@@ -64,28 +77,26 @@ class ChatTemplate:
 
     Attributes:
         end_id: The token that ends a turn.
-        image_id: The placeholder token of an image.
+        image_id: The token that the template writes for an image.
+        opening: The beginning of a thought (``<think>`` and a line break) that the template writes
+            at the start of each turn, or ``""``. It is part of the turn.
 
     Raises:
-        PolicyError: If the tokenizer lacks a special token, or the template changes earlier turns;
-            the message says how.
+        PolicyError: If the tokenizer lacks a special token, or one of the three questions of the
+            test is answered with no; the message contains the question and two texts.
     """
 
     def __init__(self, processor: Any, vocabulary: Vocabulary) -> None:
         self._processor = processor
         self._vocabulary = vocabulary
-        image_token: str = processor.image_token
-        if image_token not in vocabulary.control:
-            raise PolicyError(
-                f"The tokenizer has no special token {image_token!r} for images. Use a checkpoint "
-                "with the tokenizer of its model."
-            )
-        self.image_id = vocabulary.control[image_token]
+        self.image_id = self._find_image()
         self._video_id = vocabulary.control.get(str(getattr(processor, "video_token", "")))
         control = sorted(vocabulary.control, key=len, reverse=True)
-        self._cut = re.compile("(" + "|".join(map(re.escape, control)) + r"|§\d+§)")
+        cut = "|".join(map(re.escape, control))
+        self._cut = re.compile(f"({cut}|{_BLANK}?§\\d+§{_BLANK}?)")
         self._known: dict[tuple[Shape, bool], list[TemplatePiece]] = {}
         self.end_id = self._find_end()
+        self.opening = self._find_opening()
         self._self_test()
 
     def require_video(self) -> None:
@@ -108,7 +119,7 @@ class ChatTemplate:
 
         Args:
             messages: The new messages of the environment.
-            prefix: The prefill of the next turn.
+            prefix: The prefill of the next turn. If it repeats `opening`, only its rest is added.
             after_turn: Whether a turn of the policy precedes.
             ended: Whether that turn contains its end token, which is then not added.
         """
@@ -119,7 +130,33 @@ class ChatTemplate:
         parts = [part for message in messages for part in message.parts]
         texts = [part for part in parts if isinstance(part, str)]
         items = tuple(part for part in parts if not isinstance(part, str))
-        return Increment(self._encode(pieces[int(ended) :], texts, prefix), items)
+        rest = self.start(prefix).removeprefix(self.opening)
+        return Increment(self._encode(pieces[int(ended) :], texts, rest), items)
+
+    def start(self, prefix: str) -> str:
+        """Return the text with which the policy's turn begins, for a prefill of that turn.
+
+        This is the prefill, after `opening` if the prefill does not begin with it.
+        """
+        if not self.opening or not self.begins(prefix):
+            return self.opening + prefix
+        return self.opening + prefix.removeprefix(self.opening.strip()).lstrip()
+
+    def begins(self, prefix: str) -> bool:
+        """Return whether a prefill begins with `opening`, apart from blanks."""
+        return prefix.startswith(self.opening.strip())
+
+    def sampled(self, text: str, prefix: str) -> str:
+        """Return the part of a turn's text that a policy samples: all but its beginning.
+
+        Args:
+            text: The whole text of the turn.
+            prefix: The prefill of the turn.
+        """
+        for start in (self.start(prefix), prefix, self.opening.strip()):
+            if start and text.startswith(start):
+                return text.removeprefix(start)
+        return text
 
     def _encode(
         self, pieces: Sequence[TemplatePiece], texts: Sequence[str], prefix: str
@@ -127,11 +164,11 @@ class ChatTemplate:
         """Encode the pieces; adjacent texts are joined first, as in a whole rendering."""
         ids: list[int] = []
         run: list[str] = []
-        for kind, value in pieces:
+        for kind, value, strips in pieces:
             if kind == "text":
                 run.append(str(value))
             elif kind == "part":
-                run.append(texts[int(value)])
+                run.append(_stripped(texts[int(value)], strips))
             else:
                 ids += [*self._vocabulary.encode("".join(run)), int(value)]
                 run = []
@@ -151,7 +188,9 @@ class ChatTemplate:
         for text in self._cut.split(rendered):
             mark = _MARK.fullmatch(text)
             if mark:
-                pieces.append(TemplatePiece("part", int(mark[1])))
+                left, number, right = mark.groups()
+                strips = "l" * (not left) + "r" * (not right)
+                pieces.append(TemplatePiece("part", int(number), strips))
             elif text in self._vocabulary.control:
                 token = self._vocabulary.control[text]
                 is_item = token in (self.image_id, self._video_id)
@@ -171,60 +210,100 @@ class ChatTemplate:
         except DataError as error:
             raise PolicyError(str(error)) from error
 
+    def _find_image(self) -> int:
+        names = [getattr(self._processor, name, None) for name in _PLACEHOLDERS]
+        tokens = [name for name in names if isinstance(name, str)]
+        known = [token for token in tokens if token in self._vocabulary.control]
+        if not known:
+            raise PolicyError(
+                f"The tokenizer has no special token {', '.join(map(repr, tokens))} for images. "
+                "Use a checkpoint with the tokenizer of its model."
+            )
+        shown = self._render(_plain([("user", (None,))], "image"), generate=False)
+        for token in known:
+            if token in shown:
+                return int(self._vocabulary.control[token])
+        raise PolicyError(
+            f"The chat template writes none of {', '.join(map(repr, known))} for an image, but "
+            f"{shown!r}."
+        )
+
     def _find_end(self) -> int:
-        pieces = self._pieces((), after_turn=True)
+        pieces = self._pieces((("user", ("text",)),), after_turn=True)
         if not pieces or pieces[0].kind != "control":
-            raise PolicyError("The chat template does not end a turn with a control token.")
+            raise PolicyError(
+                "The chat template does not end a turn with a control token, but writes "
+                f"{str(pieces[0].value) if pieces else ''!r} after {_ASSISTANT_MARK!r}."
+            )
         return int(pieces[0].value)
 
+    def _find_opening(self) -> str:
+        said = _plain([("user", ("probe",))], "image")
+        without, rendered = (self._render(said, generate=each) for each in (False, True))
+        found = _OPENING.search(rendered.removeprefix(without))
+        return found[0] if found and rendered.startswith(without) else ""
+
     def _self_test(self, item: Kind = "image") -> None:
-        """Compare a conversation of three turns, joined from pieces, with its full rendering.
+        """Ask the first two of the three questions; `_find_end` asks the third.
 
         Args:
             item: Kind of the item that is shown with the text.
         """
-        said = ["<think>first thought</think> one", "<think>second</think> two"]
-        asked = [
-            _asked("system", " rules ", False) + _asked("user", "\nbefore", True),
-            _asked("user", "<result>\nmore", True),
-            _asked("user", "last?\n", True),
-        ]
-        shown = [_plain(messages, item) for messages in asked]
-        whole = [*shown[0], _assistant(said[0]), *shown[1], _assistant(said[1])]
-        full = self._render([*whole, *shown[2]], generate=True)
-        _require_verbatim(full, said)
-        past = self._render([*whole, _assistant(_ASSISTANT_MARK)], generate=False)
-        prompt = full.removeprefix(self._render([*whole, *shown[2]], generate=False))
-        _require_same_header(prompt, past.partition(_ASSISTANT_MARK)[0])
-        if self._put_together(asked, said, item) != self._tokens(full):
+        first = _asked("system", " rules ", False) + _asked("user", "\nbefore", True)
+        later = _asked("user", " <result>\nmore", True)
+        shown, then = _plain(first, item), _plain(later, item)
+        rendered = self._render(shown, generate=True)
+        increment = self._put_together(first, item, after_turn=False)
+        if increment != self._tokens(rendered):
             raise PolicyError(
-                "The chat template is not append-only: earlier turns are rendered differently once "
-                "later ones follow, so that sampled tokens would be lost."
+                "The first increment of the chat template is not its rendering of the first "
+                f"messages: {self._text(increment)!r}, rendered {rendered!r}."
             )
+        opening = _plain([("user", ("probe",))], item)
+        expected = self._render([*opening, _assistant(_ASSISTANT_MARK), *then], generate=True)
+        expected = expected.rpartition(_ASSISTANT_MARK)[2]
+        increment = self._put_together(later, item, after_turn=True)
+        if increment != self._tokens(expected):
+            raise PolicyError(
+                "The increment of the chat template after a turn is not what it renders: "
+                f"{self._text(increment)!r}, rendered {expected!r}."
+            )
+        for past in (opening, shown, [*shown, _assistant("one"), *then]):
+            for said in _TURNS:
+                found = self._render([*past, _assistant(said), *then], generate=True)
+                if not found.endswith(expected):
+                    raise PolicyError(
+                        "What the chat template writes after a turn depends on the turn or on its "
+                        f"past: {expected!r} after {_ASSISTANT_MARK!r}, and after {said!r} "
+                        f"{found[-len(expected) :]!r}."
+                    )
 
-    def _put_together(self, asked: list[_Asked], said: list[str], item: Kind) -> list[int]:
-        ids: list[int] = []
-        for turn, messages in enumerate(asked):
-            shape = tuple(
-                (role, tuple([item if part is None else "text" for part in parts]))
-                for role, parts in messages
-            )
-            texts = [part for _, parts in messages for part in parts if part is not None]
-            ids += self._encode(self._pieces(shape, turn > 0), texts, "")
-            ids += self._vocabulary.encode(said[turn]) if turn < len(said) else []
-        return ids
+    def _put_together(self, asked: _Asked, item: Kind, *, after_turn: bool) -> list[int]:
+        """Return the tokens of an increment with these messages."""
+        shape = tuple(
+            (role, tuple([item if part is None else "text" for part in parts]))
+            for role, parts in asked
+        )
+        texts = [part for _, parts in asked for part in parts if part is not None]
+        return self._encode(self._pieces(shape, after_turn), texts, "")
 
     def _tokens(self, rendered: str) -> list[int]:
         ids: list[int] = self._processor.tokenizer(rendered, add_special_tokens=False)["input_ids"]
         return ids
 
+    def _text(self, token_ids: list[int]) -> str:
+        return str(self._processor.tokenizer.decode(token_ids))
+
+
+_TURNS = ("x", "<think>\nhm\n</think>\n\ny", " z ")
+"""Turns of the test: without and with a thought, and with blanks."""
 
 _Asked = list[tuple[str, tuple[str | None, ...]]]
 """Messages of the self-test: role and parts; None is an image or a video."""
 
 
 def _asked(role: str, text: str, with_item: bool) -> _Asked:
-    return [(role, (text, None, "\nafter") if with_item else (text,))]
+    return [(role, (text, None, "\nafter\n") if with_item else (text,))]
 
 
 def _plain(asked: _Asked, item: Kind) -> list[dict[str, Any]]:
@@ -262,25 +341,13 @@ def _probe(shape: Shape, after_turn: bool) -> list[dict[str, Any]]:
     for role, kinds in shape:
         content = []
         for kind in kinds:
-            content.append(_text(f"§{number}§") if kind == "text" else _part(kind))
+            marker = f"{_BLANK}§{number}§{_BLANK}"
+            content.append(_text(marker) if kind == "text" else _part(kind))
             number += kind == "text"
         conversation.append({"role": role, "content": content})
     return conversation
 
 
-def _require_verbatim(full: str, said: list[str]) -> None:
-    for text in said:
-        if text not in full:
-            raise PolicyError(
-                "The chat template strips earlier thoughts: it is not prefix-preserving, so the "
-                "model would be trained on tokens it never saw. Use one that keeps <think> blocks."
-            )
-
-
-def _require_same_header(prompt: str, past: str) -> None:
-    """Check that a past turn begins with the text that prompts the model for a turn."""
-    if not past.endswith(prompt):
-        raise PolicyError(
-            "The chat template prompts for a turn differently from how it writes one: the prompt "
-            f"ends in {prompt!r}, a past turn begins with {past[-len(prompt) :]!r}."
-        )
+def _stripped(text: str, strips: str) -> str:
+    text = text.lstrip() if "l" in strips else text
+    return text.rstrip() if "r" in strips else text

@@ -1,12 +1,16 @@
 """Maps each token id to bytes, a control token, or nothing.
 
-Byte-level BPE tokens are byte strings, and the bytes of a character may be in several tokens;
-decoding joins bytes first. Text is encoded such that the result contains no control token.
+Two kinds of tokenizers are supported. The tokens of a byte-level tokenizer (GPT-2, Qwen) are byte
+strings. Those of SentencePiece with byte fallback (Gemma) are text, with ``▁`` for a blank, and one
+token ``<0x41>`` for each byte, by which it spells characters that it does not know. In both, the
+bytes of a character may be in several tokens; decoding joins bytes first. Text is encoded such that
+the result contains no control token.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,13 +20,15 @@ from numpy.typing import NDArray
 from visenv.errors import PolicyError
 
 _LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]+\|>\Z")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_BLANK = "▁"
 
 
 class Vocabulary:
     """Holds the tokens of one tokenizer.
 
     Args:
-        tokenizer: A fast byte-level BPE tokenizer (Qwen's).
+        tokenizer: A fast tokenizer, byte-level or SentencePiece with byte fallback.
         size: Rows of the model's output; checkpoints pad them beyond the tokenizer's tokens.
 
     Attributes:
@@ -32,7 +38,7 @@ class Vocabulary:
             produce it).
 
     Raises:
-        PolicyError: If the tokenizer is not byte-level.
+        PolicyError: If the tokenizer is of another kind, or changes the text that it encodes.
     """
 
     def __init__(self, tokenizer: Any, size: int) -> None:
@@ -44,15 +50,22 @@ class Vocabulary:
             if token.special or _LOOKS_LIKE_CONTROL.match(token.content)
         }
         self.bytes = [b""] * size
-        for token, token_id in tokenizer.get_vocab().items():
+        known = tokenizer.get_vocab()
+        to_bytes = _spelling(tokenizer, known)
+        for token, token_id in known.items():
             if token_id in added:
                 self.bytes[token_id] = b"" if token in self.control else token.encode()
             else:
-                self.bytes[token_id] = _to_bytes(token)
+                self.bytes[token_id] = to_bytes(token)
         unmarked = [text for text in self.control if not added[self.control[text]].special]
         # The texts of the template occur in every turn.
         self._ids = lru_cache(maxsize=1024)(self._tokenize)
         self._unmarked = re.compile("|".join(map(re.escape, unmarked)) or r"(?!)")
+        if (found := self.decode(self.encode("a b"))) != "a b":
+            raise PolicyError(
+                f"The tokenizer encodes the text 'a b' as {found!r}. Texts are encoded piece by "
+                "piece, so a tokenizer that adds blanks cannot be used."
+            )
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of plain text.
@@ -94,10 +107,35 @@ def _byte_alphabet() -> dict[str, int]:
 _ALPHABET = _byte_alphabet()
 
 
-def _to_bytes(token: str) -> bytes:
+def _spelling(tokenizer: Any, known: dict[str, int]) -> Callable[[str], bytes]:
+    """Return the function that spells a token of the tokenizer in bytes.
+
+    The tokenizer's own decoder shows its kind: what it makes of ``Ġ`` and of ``<0x41>``.
+
+    Raises:
+        PolicyError: If the tokenizer is of neither kind.
+    """
+    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    if decoder is not None and decoder.decode(["x", "Ġ"]) == "x ":
+        return _byte_level
+    falls_back = all(f"<0x{byte:02X}>" in known for byte in range(256))
+    if decoder is not None and falls_back and decoder.decode(["x", "<0x41>", "▁y"]) == "xA y":
+        return _byte_fallback
+    raise PolicyError(
+        "The tokenizer is neither byte-level nor SentencePiece with byte fallback, so that the "
+        "bytes of its tokens are not known."
+    )
+
+
+def _byte_level(token: str) -> bytes:
     try:
         return bytes([_ALPHABET[character] for character in token])
     except KeyError as error:
         raise PolicyError(
             f"The tokenizer is not byte-level: its token {token!r} is not spelled in bytes."
         ) from error
+
+
+def _byte_fallback(token: str) -> bytes:
+    byte = _BYTE.fullmatch(token)
+    return bytes([int(byte[1], 16)]) if byte else token.replace(_BLANK, " ").encode()

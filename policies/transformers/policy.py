@@ -175,7 +175,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         said = (turn.token_ids, turn.logprobs, self.version, turn.finish, request.regex)
         session.stream.say(session.turn, *said)
         reply = Reply(
-            request.prefill + self.codec.vocabulary.decode(turn.token_ids),
+            self.codec.text(turn.token_ids, request.prefill),
             np.array(turn.token_ids, np.int32),
             np.array(turn.logprobs, np.float32),
             turn.finish,
@@ -185,7 +185,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     def _turn(self, session: TokenSession, request: TurnRequest, sampling: Sampling) -> RunningTurn:
         session.sample_at(sampling.temperature)
-        increment = self.codec.increment(session.stream, session.pending, request.prefill)
+        increment = self.codec.increment(session.stream, session.pending, request)
         session.pending = []
         self.codec.media.check(increment.items)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)

@@ -94,7 +94,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
             finish = self._take(piece, said, engine_request, prompt)
         _write(session, said, finish, request.regex)
         reply = Reply(
-            request.prefill + self.codec.vocabulary.decode(said.token_ids),
+            self.codec.text(said.token_ids, request.prefill),
             np.array(said.token_ids, np.int32),
             np.array(said.logprobs, np.float32),
             finish,
@@ -113,7 +113,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
             )
         session.sample_at(sampling.temperature)
         self.rules.start(request.stop, request.regex)  # refuses an invalid expression
-        increment = self.codec.increment(session.stream, session.pending, request.prefill)
+        increment = self.codec.increment(session.stream, session.pending, request)
         session.pending = []
         self.codec.media.check(increment.items)
         stream = session.stream

@@ -74,7 +74,7 @@ class ServerPolicy(Policy[Any]):
         """
         codec, stream = self._codec, session.stream
         session.sample_at(sampling.temperature)
-        increment = codec.increment(stream, session.pending, request.prefill)
+        increment = codec.increment(stream, session.pending, request)
         session.pending = []
         codec.media.check(increment.items)
         stream.show(increment, codec.media)
@@ -92,7 +92,7 @@ class ServerPolicy(Policy[Any]):
         version = int(output.extra_fields.get("global_steps") or 0)
         stream.say(session.turn, tokens, logprobs, version, finish)
         said = (np.array(tokens, np.int32), np.array(logprobs, np.float32), finish)
-        reply = Reply(request.prefill + text, *said)
+        reply = Reply(codec.text(tokens, request.prefill), *said)
         session.said(reply)
         return reply
 

@@ -188,17 +188,6 @@ def test_look_alikes_are_banned_too(vocabulary: Vocabulary) -> None:
     assert not banned[vocabulary.encode("</think>")].any()
 
 
-def test_tokenizer_that_is_not_byte_level_is_refused() -> None:
-    class Sentencepiece:
-        added_tokens_decoder: dict[int, Any] = {}  # noqa: RUF012
-
-        def get_vocab(self) -> dict[str, int]:
-            return {"▁word": 0}
-
-    with pytest.raises(PolicyError, match="not byte-level"):
-        vocabulary_module.Vocabulary(Sentencepiece(), 1)
-
-
 def broken(old: str, new: str) -> str:
     assert old in CHAT_TEMPLATE
     return CHAT_TEMPLATE.replace(old, new)
@@ -210,15 +199,31 @@ STRIPS = broken(
     "{{- message.content[0].text.split('</think>')[-1] -}}"
     "{%- elif message.content is string -%}",
 )
-THINKS = broken(
-    "'<|im_start|>assistant\n' -}}{%- endif", "'<|im_start|>assistant\n<think>' -}}{%- endif"
-)
 TRIMS = broken("{{- part.text -}}", "{{- part.text | trim -}}")
+TRIMS_MESSAGES = broken(
+    "{%- for part in message.content -%}", "{%- set whole -%}{%- for part in message.content -%}"
+)
+TRIMS_MESSAGES = TRIMS_MESSAGES.replace(
+    "{%- endfor -%}\n{%- endif -%}", "{%- endfor -%}{%- endset -%}{{- whole | trim -}}{%- endif -%}"
+)
 REWRITES = broken(
     "{{- part.text -}}",
-    "{{- part.text if message.role != 'user' or loop.last or message is eq messages[-1] "
-    "else part.text | upper -}}",
+    "{{- part.text | upper if message.role == 'user' and message is ne messages[-1] "
+    "else part.text -}}",
 )
+SHOUTS = broken("{{- part.text -}}", "{{- part.text | upper -}}")
+COUNTS = broken("message.role + '\n'", "message.role + (loop.index | string) + '\n'")
+REMARKS = broken(
+    "'<|im_end|>\n'",
+    "'<|im_end|>\n' + ('long' if message.role == 'assistant' "
+    "and message.content[0].text | length > 9 else '')",
+)
+STRICT = (
+    "{%- for message in messages -%}{%- if not loop.first and message.role == "
+    "loop.previtem.role -%}{{- raise_exception('roles must alternate') -}}{%- endif -%}"
+    "{%- endfor -%}" + CHAT_TEMPLATE
+)
+BLIND = broken("<|image_pad|>", "")
 OPEN_ENDED = broken("'<|im_end|>\n'", "'\n'")
 RAISES = "{{ raise_exception('no such role') }}"
 
@@ -226,14 +231,14 @@ RAISES = "{{ raise_exception('no such role') }}"
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (STRIPS, "strips earlier thoughts: it is not prefix-preserving"),
-        (THINKS, "prompts for a turn differently"),
-        (TRIMS, "is not append-only"),
-        (REWRITES, "is not append-only"),
-        (OPEN_ENDED, "does not end a turn with a control token"),
+        (SHOUTS, "first increment .* is not its rendering .*'.* rules .*', rendered '.* RULES "),
+        (COUNTS, "depends on the turn or on its past: '.*user3.*' after '§A§', and after 'x' '.*4"),
+        (REMARKS, "depends on the turn or on its past: .* and after '<think>.*long<"),
+        (OPEN_ENDED, r"does not end a turn with a control token, but writes '\\n' after '§A§'"),
+        (BLIND, r"writes none of '<\|image_pad\|>' for an image, but '<\|im_start\|>user"),
         (RAISES, "cannot be rendered: no such role"),
     ],
-    ids=["strips", "thinks", "trims", "rewrites", "open-ended", "raises"],
+    ids=["shouts", "counts", "remarks", "open-ended", "blind", "raises"],
 )
 def test_faulty_template_is_named_at_the_start(
     qwen3: Any, monkeypatch: pytest.MonkeyPatch, text: str, fault: str
@@ -241,6 +246,86 @@ def test_faulty_template_is_named_at_the_start(
     monkeypatch.setattr(qwen3.codec.processor, "chat_template", text)
     with pytest.raises(PolicyError, match=fault):
         template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+
+
+@pytest.mark.parametrize(
+    "text", [STRIPS, REWRITES, STRICT], ids=["strips thoughts", "rewrites", "strict"]
+)
+def test_template_that_changes_earlier_messages_is_used(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Check that increments do not depend on how a template renders what the model has read."""
+    before = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", text)
+    chat = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+    asked = [Message("user", (" hi\n",))]
+    for after_turn in (False, True):
+        found, expected = (
+            each.increment(asked, "<think>", after_turn=after_turn, ended=after_turn)
+            for each in (chat, before)
+        )
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(TRIMS, "hi<image>more<image>"), (TRIMS_MESSAGES, "hi <image> more\n<image>")],
+    ids=["each text", "each message"],
+)
+def test_texts_are_stripped_where_the_template_strips_them(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch, talk: Any, text: str, expected: str
+) -> None:
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", text)
+    chat = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+    asked = [Message("user", ("\n hi ", talk.picture(1), " more\n", talk.picture(2)))]
+    found = chat.increment(asked, "", after_turn=False, ended=False)
+    image = "<|vision_start|><|image_pad|><|vision_end|>"
+    user = "<|im_start|>user\n" + expected.replace("<image>", image) + "<|im_end|>\n"
+    decoded = qwen3.codec.processor.tokenizer.decode(found.token_ids)
+    assert decoded == user + "<|im_start|>assistant\n"
+
+
+OPENING = broken(
+    "'<|im_start|>assistant\n' -}}{%- endif", "'<|im_start|>assistant\n<think>\n' -}}{%- endif"
+)
+
+
+@pytest.mark.parametrize(
+    ("prefill", "added", "start"),
+    [
+        ("", "", "<think>\n"),
+        ("<think>", "", "<think>\n"),
+        ("<think>\n", "", "<think>\n"),
+        ("<think>I see", "I see", "<think>\nI see"),
+        ("<answer>", "<answer>", "<think>\n<answer>"),
+    ],
+)
+def test_opening_of_a_thought_is_part_of_the_turn_and_not_doubled(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch, prefill: str, added: str, start: str
+) -> None:
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", OPENING)
+    chat = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+    assert chat.opening == "<think>\n"
+    assert chat.start(prefill) == start
+    increment = chat.increment([Message("user", ("hi",))], prefill, after_turn=True, ended=True)
+    decoded = qwen3.codec.processor.tokenizer.decode(increment.token_ids)
+    assert decoded.endswith("<|im_start|>assistant\n<think>\n" + added)
+    assert chat.sampled(start + "so</think>", prefill) == "so</think>"
+    assert chat.sampled("<think>so</think>", "<think>") == "so</think>"
+
+
+@pytest.mark.parametrize(("prefill", "refused"), [("", True), ("<think>", False)])
+def test_expression_that_does_not_know_the_opening_is_refused(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch, prefill: str, refused: bool
+) -> None:
+    monkeypatch.setattr(qwen3.codec.template, "opening", "<think>\n")
+    request = TurnRequest(prefill, regex="[ab]+")
+    session = qwen3.codec.open(0)
+    if refused:
+        with pytest.raises(PolicyError, match=r"begins each turn with '<think>\\n', .* '\[ab\]\+'"):
+            qwen3.codec.increment(session.stream, [Message("user", ("hi",))], request)
+    else:
+        assert qwen3.codec.increment(session.stream, [Message("user", ("hi",))], request).token_ids
 
 
 def test_default_system_message_is_rendered_once(

@@ -182,7 +182,7 @@ def test_resizing_other_than_the_engines_is_noticed(
     assert theirs - ours == 16 - 9
     session = other.open(0)
     session.observe(talk.shown("a", talk.picture(1)))
-    increment = other.increment(session.stream, session.pending, "<think>")
+    increment = other.increment(session.stream, session.pending, TurnRequest("<think>"))
     assert place == increment.token_ids.index(other.image_id) + 9
 
 
