@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from visenv.worlds.scenes.asked import AskedScenes
 
 
 class ZoomScenes(AskedScenes):
-    """Creates scenes with plain questions, see `AskedScenes`."""
+    """Creates scenes with plain questions, see `AskedScenes`; no other family has its styles."""
+
+    styles: ClassVar[tuple[str, ...]] = ("beach", "snow", "tiles", "market")
 
     @property
     def world_version(self) -> int:

@@ -13,6 +13,7 @@ from benchmarks import variety
 from visenv.data.source import world_version
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
+from visenv.worlds.scenes.varied import PLACES
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -34,6 +35,12 @@ def test_default_scenes_have_the_variety_of_those_of_arm() -> None:
             sample.question for sample in drawn(arm.source, 200)
         ]
     assert len({sample.question for sample in samples}) > 150
+
+
+def test_default_scenes_have_styles_that_no_scene_of_arm_has() -> None:
+    looks = {world.preset.style for world in source().world.worlds}
+    assert len(looks) == 4
+    assert looks.isdisjoint(PLACES)
 
 
 def test_scenes_of_the_main_job_are_those_of_their_world_to_the_byte() -> None:

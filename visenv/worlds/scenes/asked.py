@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from visenv.types import Sample
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.references import refer
 from visenv.worlds.scenes.truth import SceneTruth
-from visenv.worlds.scenes.varied import VARIED, VariedScenes
+from visenv.worlds.scenes.varied import PLACES, VARIED, VariedScenes
 from visenv.worlds.scenes.wordings import QUESTIONS
 
 
@@ -32,9 +33,11 @@ class AskedScenes:
     """
 
     ground_truth = SceneTruth
+    styles: ClassVar[Sequence[str]] = PLACES
+    """The styles of varied scenes; subclasses may have others."""
 
     def __init__(self, preset: str = VARIED, **overrides: Any) -> None:
-        self.world = VariedScenes(preset, **overrides)
+        self.world = VariedScenes(preset, self.styles, **overrides)
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a scene with its question, which depends only on the state of the generator."""

@@ -1,4 +1,4 @@
-"""Paints the background of the signs: a landscape, a brick wall, a street at night, or shelves.
+"""Paints the background of the signs, in one of several styles.
 
 Every painter paints at half size or less and enlarges the result, so that it looks out of focus.
 Its colors are much less saturated than those of signs.
@@ -80,11 +80,117 @@ def _shelves(rng: np.random.Generator, width: int, height: int, clutter: float) 
     return _enlarged(painting, width, height)
 
 
+def _beach(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
+    """Paint a beach: the sky, the sea with waves, and sand with towels and parasols."""
+    from visenv.opencv import cv2
+
+    painting = _canvas(width, height, muted(rng.uniform((170, 190, 210), (195, 215, 235)), 0.6))
+    down, across = painting.shape[:2]
+    sea, sand = int(down * rng.uniform(0.12, 0.25)), int(down * rng.uniform(0.35, 0.5))
+    water = muted(rng.uniform((70, 120, 140), (100, 150, 170)), 0.7)
+    cv2.rectangle(painting, (0, sea), (across, down), _ink(water), -1)
+    for _ in range(60):
+        start = int(rng.integers(across)), int(rng.integers(sea, sand))
+        end = start[0] + int(rng.integers(10, 60)), start[1]
+        cv2.line(painting, start, end, _ink(water * rng.uniform(1.1, 1.4)), 2)
+    ground = muted(rng.uniform((185, 165, 125), (215, 195, 155)), 0.8)
+    cv2.rectangle(painting, (0, sand), (across, down), _ink(ground), -1)
+    for _ in range(round(12 + 30 * clutter)):
+        place = int(rng.integers(across)), int(rng.integers(sand, down))
+        color = _ink(muted(rng.uniform(60, 220, 3), 0.45))
+        if rng.random() < 0.5:
+            corner = place[0] + int(rng.integers(14, 30)), place[1] + int(rng.integers(6, 12))
+            cv2.rectangle(painting, place, corner, color, -1)
+        else:
+            reach = int(rng.integers(10, 24))
+            cv2.line(painting, place, (place[0], place[1] + 2 * reach), (120, 105, 90), 2)
+            cv2.ellipse(painting, place, (reach, reach // 2), 0, 180, 360, color, -1, cv2.LINE_AA)
+    return _enlarged(painting, width, height)
+
+
+def _snow(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
+    """Paint a slope with snow: firs, the nearer the larger, and tracks."""
+    from visenv.opencv import cv2
+
+    painting = _canvas(width, height, muted(rng.uniform(185, 215, 3), 0.3))
+    down, across = painting.shape[:2]
+    shade = muted(rng.uniform((150, 160, 175), (170, 180, 195)), 0.6)
+    for _ in range(int(rng.integers(2, 5))):
+        knots = [(int(rng.integers(-20, across)), int(rng.integers(down))) for _ in range(2)]
+        for shift in (0, 7):
+            start, end = ((x + shift, y) for x, y in knots)
+            cv2.line(painting, start, end, _ink(shade), 2, cv2.LINE_AA)
+    for top in np.sort(rng.uniform(0, 0.95, round(20 + 60 * clutter))):
+        left, tall = int(rng.integers(across)), int(18 + 50 * top)
+        green = muted(rng.uniform((40, 60, 50), (70, 90, 75)), 0.5)
+        for floor in range(3):
+            tip = int(top * down) + floor * tall // 4
+            reach = (floor + 2) * tall // 9
+            corners = [
+                (left, tip),
+                (left - reach, tip + tall // 2),
+                (left + reach, tip + tall // 2),
+            ]
+            cv2.fillConvexPoly(painting, np.array(corners, np.int32), _ink(green), cv2.LINE_AA)
+    return _enlarged(painting, width, height)
+
+
+def _tiles(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
+    """Paint a floor of square tiles; each has two triangles in some of four colors."""
+    from visenv.opencv import cv2
+
+    painting = _canvas(width, height, muted(rng.uniform(150, 190, 3), 0.2))
+    colors = muted(rng.uniform(70, 210, (4, 3)), 0.4)
+    side = int(rng.integers(26, 44))
+    for top in range(0, painting.shape[0], side):
+        for left in range(0, painting.shape[1], side):
+            right, bottom = left + side - 2, top + side - 2
+            corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+            first = int(rng.integers(4)) if rng.random() < clutter else 0
+            for start in (first, first + 2):
+                triangle = [corners[(start + step) % 4] for step in range(3)]
+                shade = colors[int(rng.integers(4))] * rng.uniform(0.9, 1.1)
+                cv2.fillConvexPoly(painting, np.array(triangle, np.int32), _ink(shade))
+    return _enlarged(painting, width, height)
+
+
+def _market(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
+    """Paint rows of stalls: striped awnings above crates of fruit."""
+    from visenv.opencv import cv2
+
+    painting = _canvas(width, height, muted(rng.uniform(95, 130, 3), 0.2))
+    down = int(rng.integers(90, 130))
+    for top in range(0, painting.shape[0], down):
+        left = -int(rng.integers(40))
+        while left < painting.shape[1]:
+            across = int(rng.integers(90, 160))
+            pair = [_ink(muted(rng.uniform(60, 215, 3), 0.45)), (206, 202, 194)]
+            for stripe, edge in enumerate(range(left, left + across - 10, 10)):
+                corner = edge + 9, top + down // 4
+                cv2.rectangle(painting, (edge, top), corner, pair[stripe % 2], -1)
+            for crate in range(left + 4, left + across - 40, 38):
+                floor = top + down - 8
+                cv2.rectangle(
+                    painting, (crate, floor - 26), (crate + 34, floor), (128, 108, 84), -1
+                )
+                fruit = muted(rng.uniform(60, 200, 3), 0.5)
+                for _ in range(round(4 + 14 * clutter)):
+                    place = crate + int(rng.integers(4, 31)), floor - int(rng.integers(16, 32))
+                    shade = _ink(fruit * rng.uniform(0.85, 1.15))
+                    cv2.circle(painting, place, 5, shade, -1, cv2.LINE_AA)
+            left += across
+    return _enlarged(painting, width, height)
+
+
 STYLES: Final[Mapping[str, Painter]] = {
     "landscape": paint_background,
     "bricks": _bricks,
     "night": _night,
     "shelves": _shelves,
+    "beach": _beach,
+    "snow": _snow,
+    "tiles": _tiles,
+    "market": _market,
 }
 """The painter of each style, by name."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.presets import PRESETS, ScenePreset
-from visenv.worlds.scenes.styles import STYLES
 from visenv.worlds.scenes.world import ScenesWorld
 
 SIZES = ((3072, 2304), (2304, 3072), (3072, 3072), (3840, 2160), (4096, 3072))
 """``(width, height)`` of varied scenes in pixels, at least three times a view of 1024 pixels."""
+
+PLACES = ("landscape", "bricks", "night", "shelves")
+"""Styles of varied scenes, keys of `visenv.worlds.scenes.styles.STYLES`."""
 
 VARIED = "default"
 """The preset of scenes that is varied; others have fixed sizes."""
@@ -28,20 +31,23 @@ class VariedScenes:
 
     Args:
         preset: A preset of scenes.
+        styles: The styles that are drawn.
         **overrides: Fields of the preset to change.
 
     Raises:
-        UnknownNameError: If there is no such preset or field.
+        UnknownNameError: If there is no such preset, style or field.
         ConfigurationError: If a value is out of its range.
     """
 
-    def __init__(self, preset: str = VARIED, **overrides: Any) -> None:
+    def __init__(
+        self, preset: str = VARIED, styles: Sequence[str] = PLACES, /, **overrides: Any
+    ) -> None:
         self.is_varied = preset == VARIED and not any(name in overrides for name in _FIXED)
         looks: list[dict[str, Any]] = [{}]
         if self.is_varied:
             looks = [
                 {"style": style, "width": width, "height": height}
-                for style in STYLES
+                for style in styles
                 for width, height in SIZES
             ]
         self.worlds = tuple(ScenesWorld(preset, **overrides, **look) for look in looks)

@@ -9,6 +9,7 @@ import numpy as np
 from visenv.types import Image
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.styles import STYLES
+from visenv.worlds.scenes.varied import PLACES
 
 _ABOUT: Final = (
     "Write a short text about {topic}.",
@@ -77,6 +78,6 @@ def instruct(rng: np.random.Generator) -> tuple[str, tuple[Image, ...]]:
     if rng.random() >= _WITH_PICTURE:
         return pick(rng, _ABOUT).format(topic=pick(rng, _TOPICS)), ()
     width, height = pick(rng, _SIZES)
-    paint = STYLES[pick(rng, tuple(STYLES))]
+    paint = STYLES[pick(rng, PLACES)]
     picture = paint(rng, width, height, float(rng.random()))
     return pick(rng, _OF_PICTURES), (Image.from_pixels(picture),)

@@ -13,8 +13,7 @@ import pytest
 import visenv  # noqa: F401 - registers the environments
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
-from visenv.worlds.scenes.styles import STYLES
-from visenv.worlds.scenes.varied import SIZES
+from visenv.worlds.scenes.varied import PLACES, SIZES
 from visenv.worlds.scenes.wordings import QUESTIONS
 
 pytestmark = pytest.mark.component("opencv")
@@ -36,7 +35,7 @@ def drawn(number: int, **options: Any) -> tuple[list[Sample], set[tuple[str, int
 
 def test_scenes_have_every_style_and_size() -> None:
     _, looks = drawn(300)
-    assert looks == {(style, *size) for style in STYLES for size in SIZES}
+    assert looks == {(style, *size) for style in PLACES for size in SIZES}
 
 
 def test_wordings_ask_about_signs_named_in_several_ways() -> None:

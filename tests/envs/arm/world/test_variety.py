@@ -14,7 +14,7 @@ from visenv.envs.arm.world.wordings import STATEMENTS
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth, SignTruth
 from visenv.worlds.scenes.references import refer
 from visenv.worlds.scenes.styles import STYLES
-from visenv.worlds.scenes.varied import SIZES, VariedScenes
+from visenv.worlds.scenes.varied import PLACES, SIZES, VariedScenes
 from visenv.worlds.scenes.wordings import QUESTIONS
 
 pytestmark = pytest.mark.component("opencv")
@@ -87,7 +87,7 @@ def test_styles_and_sizes_are_drawn_evenly() -> None:
     drawn = Counter(
         (each.preset.style, each.preset.width, each.preset.height) for each in world.worlds
     )
-    assert len(drawn) == len(STYLES) * len(SIZES) >= 12
+    assert len(drawn) == len(PLACES) * len(SIZES) >= 12
     assert not VariedScenes("tiny").is_varied
     assert not VariedScenes("default", style="night").is_varied
 
