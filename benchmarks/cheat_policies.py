@@ -134,6 +134,29 @@ _ZOOM = [
     Policy("zoom into the target, ignore the crop", "cheat", _keypoint(_target)),
 ]
 
+# ------------------------------------------------------------------ ArftCoding
+
+
+def _label_and(code: str, label: bool = True) -> Turns:
+    def turns(base: Any, answer: str) -> list[str]:
+        calls = [ToolCall("problem", {"labels": [*base.truth.problems]})] if label else []
+        calls.append(ToolCall("code", {"code": code}))
+        return [base.grammar.compose(ParsedTurn("so", (call,))) for call in calls]
+
+    return turns
+
+
+_COPY = """import cv2
+cv2.imwrite("path_to_output_image.jpg", cv2.imread("path_to_input_image.jpg"))"""
+_CODING = [
+    Policy("right label, the program `pass`", "cheat", _label_and("pass")),
+    Policy("right label, a program that copies the image", "cheat", _label_and(_COPY)),
+    Policy("a program that copies the image", "cheat", _label_and(_COPY, label=False)),
+    Policy("right answer at once", "right"),
+    Policy("right label, the program `pass`, right answer", "right", _label_and("pass")),
+]
+
+
 # ------------------------------------------------------------------ ArftSearch
 
 
@@ -348,6 +371,7 @@ FAMILIES = (
            _right_verdict),
     Family("ArmVQA", "ArmVQA", 1.5, _arm("ArmZoom", False), {}, _PUBLISHED),
     Family("ArmDocVQA", "ArmDocVQA", 1.5, [*_arm("ArmDoc", False), _GUESSED], {}, _PUBLISHED),
+    Family("ArftCoding", "ArftCoding", 2.0, _CODING),
     Family("ArftSearch", "ArftSearch", 2.0, _SEARCH, {}, {"step_rule": "each"}),
     Family("MagsZoom, counting", "MagsZoom", 4.2, _MAGS,
            {"kinds": ["counting"], "magnifier": "none"}, {"compat": "paper"}),

@@ -6,8 +6,7 @@ Every policy except the honest one gives each possible answer of each sample onc
 is the exact expectation of a random guess; only the choice of samples is random. ``gain`` is the
 difference to the same guess without a call, as a share of the maximum reward. The published column
 has the reward as printed in the paper or as in the public code, where it is available by an option.
-ArftCoding and Libero are missing: the first has rewards for the steps of a repair, the second no
-tool that shows something.
+Libero is missing, because it has no tool that shows something.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ class PublishedCoding(RebuiltArftPrompt, ArftCoding):
     @override
     def make_program_tool(self) -> ProgramTool:
         """Return a tool that also replaces slices by the box."""
-        return CroppingProgramTool(characters=self.preset.tool_characters)
+        return CroppingProgramTool(
+            characters=self.preset.tool_characters, max_pixels=self.preset.image_pixels
+        )
 
     @override
     def current_images(self) -> list[Image]:

@@ -72,7 +72,9 @@ class ArftCoding(ArftEnv):
 
     def make_program_tool(self) -> ProgramTool:
         """Return the tool that runs programs."""
-        return ProgramTool(characters=self.preset.tool_characters)
+        return ProgramTool(
+            characters=self.preset.tool_characters, max_pixels=self.preset.image_pixels
+        )
 
     @override
     def initial_messages(self) -> list[Message]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Strict
 from pydantic.dataclasses import dataclass
@@ -13,6 +13,10 @@ from visenv.types.ground_truth import STRICT, Number, Texts
 
 Region = Annotated[tuple[int, int, int, int], Strict(False)]
 """``(left, top, right, bottom)`` in thousandths of the image's sides."""
+
+Legibility = Literal["", "text", "flag"]
+"""The test of whether an image that a program wrote is readable
+(`visenv.envs.arft.coding.world.written`); ``""`` for samples of data sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
@@ -26,6 +30,8 @@ class Distortion:
         kernel: The side of a blur's kernel, pixels.
         sigma: The standard deviation of a blur (pixels) or of noise (levels).
         seed: The seed of the noise.
+        density: The share of the pixels that noise replaces by black or white.
+        veil: The factor by which the distance of gray levels to white was divided.
     """
 
     name: str
@@ -34,6 +40,8 @@ class Distortion:
     kernel: int | None = None
     sigma: Number | None = None
     seed: int | None = None
+    density: Number | None = None
+    veil: Number | None = None
 
     def as_row(self) -> dict[str, Any]:
         """Return ``{"name": …, <parameters>}``, the form in data files."""
@@ -50,6 +58,9 @@ class CodingTruth(QuestionTruth):
         split: ``"simple"`` or ``"hard"``.
         steps: The kinds of turns that the task needs, in order.
         box: The region to crop, if the problem is a crop.
+        legibility: The test of images that a program wrote.
+        capital: Height of the capitals of the answer in the picture before its problems, pixels;
+            0 if the answer is no text of a procedural picture.
     """
 
     problems: Texts
@@ -57,3 +68,5 @@ class CodingTruth(QuestionTruth):
     split: str
     steps: Texts
     box: Region | None = None
+    legibility: Legibility = ""
+    capital: int = 0

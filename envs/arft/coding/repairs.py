@@ -18,10 +18,17 @@ _USUAL_GAIN, _USUAL_KERNEL, _USUAL_SIGMA, _USUAL_NOISE = 2.0, 15, 2.6, 60.0
 """Parameters of distortions whose parameters are unknown."""
 _SIGNAL = 200.0
 """Standard deviation of the gray levels of an image, for the Wiener filter."""
-_ROUNDING = 1.4
-"""Standard deviation of the error of rounding to whole levels and of JPEG at quality 95."""
+_ROUNDING = 3.0
+"""Weight of the error of rounding to whole levels, divided by the sigma of a blur in pixels.
+
+The structures that a large blur removes are large, and have more contrast than small ones.
+"""
 _CLIPPED = 250
 """Level from which overexposed paper is treated as white."""
+_NEAR = 1.5
+"""Standard deviation in pixels of the means that remove noise."""
+_INTERPOLATION = 2.0
+"""Standard deviation of the error of these means in a blurred picture."""
 _BRIEF = ("rotation90", "rotation180", "dark")
 
 
@@ -75,9 +82,12 @@ def brief_repair(distortions: Sequence[Distortion]) -> str:
 def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
     """Return the lines that undo all distortions, the last one first."""
     lines: list[str] = []
-    noise = _ROUNDING
+    noise: float | None = None
     for place, each in reversed(list(enumerate(distortions))):
         match each.name:
+            case "overexposure" if each.veil:
+                lines.append(f"image = 255 - (255 - image.astype(np.float32)) * {each.veil}")
+                lines.append("image = np.clip(image, 0, 255).astype(np.uint8)")
             case "overexposure":
                 gain = each.gain or _USUAL_GAIN
                 # Clipped pixels were paper, and stay white.
@@ -86,7 +96,10 @@ def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
                 )
             case "blur":
                 lines += _unblur(each, noise)
-                noise = _ROUNDING
+                noise = None
+            case "noise" if each.density:
+                lines += _unsalt()
+                noise = _INTERPOLATION
             case "noise" if any(earlier.name == "blur" for earlier in distortions[:place]):
                 noise = each.sigma or _USUAL_NOISE  # the Wiener filter of the blur removes it
             case "noise":
@@ -108,19 +121,35 @@ def _turned_or_brightened(distortion: Distortion, image: str, digits: int | None
     return f"cv2.convertScaleAbs({image}, None, {factor})"
 
 
-def _unblur(distortion: Distortion, noise: float = _ROUNDING) -> list[str]:
-    """Return the lines of a Wiener filter, which inverts a blur except where noise dominates."""
+def _unblur(distortion: Distortion, noise: float | None = None) -> list[str]:
+    """Return the lines of a Wiener filter, which inverts a blur except where noise dominates.
+
+    Args:
+        distortion: The blur.
+        noise: Standard deviation of the noise, levels; by default, that of rounding.
+    """
     kernel, sigma = distortion.kernel or _USUAL_KERNEL, distortion.sigma or _USUAL_SIGMA
-    power = round((noise / _SIGNAL) ** 2, 6)
+    power = round(((noise or _ROUNDING / sigma) / _SIGNAL) ** 2, 8)
     return [
-        "padded = cv2.copyMakeBorder(image, 64, 64, 64, 64, cv2.BORDER_REFLECT_101)",
+        "height, width = image.shape[:2]",
+        "padded = cv2.copyMakeBorder(image, 0, height, 0, width, cv2.BORDER_REFLECT)",
         "spectrum = np.fft.rfft2(padded.astype(np.float32), axes=(0, 1))",
         f"kernel = cv2.getGaussianKernel({kernel}, {sigma})[:, 0]",
         "down, across = (np.abs(np.fft.fft(kernel, side)) for side in padded.shape[:2])",
         "blur = np.outer(down, across[: spectrum.shape[1]])[:, :, None]",
         f"spectrum *= blur / (blur**2 + {power})",
-        "image = np.fft.irfft2(spectrum, padded.shape[:2], axes=(0, 1))[64:-64, 64:-64]",
+        "image = np.fft.irfft2(spectrum, padded.shape[:2], axes=(0, 1))[:height, :width]",
         "image = np.clip(np.rint(image), 0, 255).astype(np.uint8)",
+    ]
+
+
+def _unsalt() -> list[str]:
+    """Return lines that replace each pixel by the mean of those around it that are no noise."""
+    return [
+        "known = ((image > 0) & (image < 255)).all(axis=2).astype(np.float32)[:, :, None]",
+        f"total = cv2.GaussianBlur(image * known, (0, 0), {_NEAR})",
+        f"weight = cv2.GaussianBlur(known, (0, 0), {_NEAR})[:, :, None]",
+        "image = np.clip(np.rint(total / (weight + 1e-6)), 0, 255).astype(np.uint8)",
     ]
 
 

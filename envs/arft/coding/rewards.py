@@ -9,12 +9,18 @@ step         accuracy of a turn that does the step, 0 to 1
 ===========  ====================================================================================
 ``problem``  1 for the right labels; if all named labels are right but some are missing, the share
              of labels that is named; only the first turn that names labels counts
-``code``     1 for every program that ran without an error (equation 4)
+``code``     procedural samples: 1 for a program that wrote an image in which the answer can be
+             read; data sets: 1 for every program that ran without an error (equation 4)
 ``answer``   token F1, or with ``"em"`` exact match (table 3)
 ===========  ====================================================================================
 
+In procedural samples, the steps before the answer are paid when such an image was written, so that
+the label with a program that changes nothing adds nothing to the answer. If the image has no
+problem, the label is paid with the exact answer, and times ``-1 / (K - 1)`` with a wrong one of K
+possible answers, so that a guess gains nothing on average.
+
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
-With ``compat="arft"``, `visenv.envs.arft.compat.scores` computes the reward instead.
+``compat="arft"`` is the public rule, which `visenv.envs.arft.compat.scores` computes.
 """
 
 from __future__ import annotations
@@ -54,7 +60,7 @@ def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
 def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
     """Return the terms ``steps`` and ``format``."""
     scored = partial(accuracy, reward=reward)
-    return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only)
+    return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only, repair_credit)
 
 
 def steps_of(sample: Sample) -> list[ReferenceStep]:
@@ -75,9 +81,21 @@ def accuracy(
             named = event.detail.get("labels")
             if named is not None:
                 return problem_score(named, sample.truth_as(CodingTruth).problems)
-            if event.detail["status"] == "ok":
+            if event.detail.get("readable", event.detail["status"] == "ok"):
                 return 1.0
     return None
+
+
+def repair_credit(log: EventLog, sample: Sample) -> float:
+    """Return the factor of the steps before the answer, at most 1; see the module."""
+    truth = sample.truth_as(CodingTruth)
+    if not truth.legibility:
+        return 1.0
+    if "code" in truth.steps:
+        return float(any(call.detail.get("readable", False) for call in log.tool_calls if call.ok))
+    if log.answer is None or exact_match(log.answer, sample.answers):
+        return float(log.answer is not None)
+    return -1 / (len(truth.options) - 1) if len(truth.options) > 1 else 0.0
 
 
 def first_labels_only(log: EventLog) -> EventLog:

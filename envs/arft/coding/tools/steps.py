@@ -9,12 +9,13 @@ from pydantic import Field
 from typing_extensions import override
 
 from visenv.errors import ToolError
+from visenv.images import QWEN_PIXELS
 from visenv.sandbox import Sandbox
 from visenv.tools import Arguments, Store, Tool, ToolResult, shown
 from visenv.types import Image, Sample
 
 from .. import prompts
-from ..world import LABELS
+from ..world import LABELS, is_readable
 from .code import CodeArguments, CodeTool
 
 LATEST = "latest_image"
@@ -86,14 +87,22 @@ class ProgramTool(Tool[ProgramArguments]):
     Args:
         sandbox: The sandbox of the programs, see `CodeTool`.
         characters: The maximum length of the shown text, see `CodeTool`.
+        max_pixels: Maximum number of pixels of a shown image.
     """
 
     name = "code"
     description = prompts.CODE
     arguments = ProgramArguments
 
-    def __init__(self, *, sandbox: Sandbox | None = None, characters: int = 2000) -> None:
+    def __init__(
+        self,
+        *,
+        sandbox: Sandbox | None = None,
+        characters: int = 2000,
+        max_pixels: int = QWEN_PIXELS,
+    ) -> None:
         self._python = CodeTool(sandbox=sandbox, characters=characters)
+        self._max_pixels = max_pixels
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
@@ -104,10 +113,14 @@ class ProgramTool(Tool[ProgramArguments]):
             ServiceError: If the sandbox cannot be reached.
         """
         self._python.reset(sample, store)
+        self._sample = sample
 
     @override
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
-        """Run the program; ``detail`` is that of `CodeTool`.
+        """Run the program.
+
+        The result's ``detail`` is that of `CodeTool`; for a procedural sample, it also contains
+        ``readable``, whether the answer can be read in the image that the program wrote.
 
         Raises:
             ServiceError: If no process could be started after all retries.
@@ -117,10 +130,13 @@ class ProgramTool(Tool[ProgramArguments]):
     def run_program(self, code: str, store: Store) -> ToolResult:
         """Run a program, and store the image that it writes as the input of the next one."""
         result = self._python.call(CodeArguments(code=code, image=LATEST), store)
-        for part in result.parts:
-            if isinstance(part, Image):
-                store.images[LATEST] = part
-        return result
+        written = next((part for part in result.parts if isinstance(part, Image)), None)
+        if written is not None:
+            store.images[LATEST] = written
+        readable = is_readable(self._sample, written, self._max_pixels)
+        if readable is None:
+            return result
+        return result._replace(detail={**result.detail, "readable": readable})
 
     @override
     def example(self) -> ProgramArguments:

@@ -7,6 +7,7 @@ published, and works on all samples with a question, an image and answers.
 from .kinds import KINDS, LABELS, apply
 from .plans import PLANS, Problems, schedule, split_of
 from .sources import DistortedRows, DistortedWorld, distorted
+from .written import is_readable
 
 __all__ = [
     "KINDS",
@@ -17,6 +18,7 @@ __all__ = [
     "Problems",
     "apply",
     "distorted",
+    "is_readable",
     "schedule",
     "split_of",
 ]

@@ -42,7 +42,7 @@ _LETTERS = "ABCEFHKLMNPRSTUVXYZ"
 
 
 def _number(rng: np.random.Generator) -> str:
-    return str(int(rng.integers(100, 10_000)))
+    return str(int(rng.integers(1_000, 10_000)))
 
 
 def _code(rng: np.random.Generator) -> str:

@@ -6,7 +6,7 @@ dark, the colors are hard to see. An answer may have two words, so it can be hal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,9 @@ from visenv.worlds.division import drawn_scene
 from visenv.worlds.draws import pick, shuffled
 
 from ...world.tiny_images import COLORS, gray_ground, with_grain
-from .legible import Strengths
+from ..ground_truth import Legibility
 from .plans import Problems
+from .strengths import MILD, StrengthRange, Strengths
 
 _SKY, _POLE = 150, 60
 _FLAG = 48
@@ -52,13 +53,14 @@ class FlagPictures:
     """
 
     crops = False
+    legibility: Legibility = "flag"
 
     def __init__(self, held_out: bool = False) -> None:
         self.held_out = held_out
 
-    def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
+    def strengths(self, problems: Problems) -> Strengths:
         """Return gains of 0.15 or more for dark flags, which a factor up to 7 repairs."""
-        return {"dark": (0.0, 0.38)}
+        return {**MILD, "dark": StrengthRange("gain", 0.40, 0.15)}
 
     def write(self, rng: np.random.Generator) -> Flag:
         """Draw the colors and the question."""
@@ -85,9 +87,14 @@ class FlagPictures:
 
     def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
         """Return 1 if the colors of the bands give the answer, otherwise 0."""
-        asked = next(key for key, question in QUESTIONS.items() if question == sample.question)
-        bands = _seen(pixels)
-        return float(len(bands) == 2 and _answer(bands, asked) == sample.answers[0])
+        return float(shows_answer(pixels, sample))
+
+
+def shows_answer(pixels: Pixels, sample: Sample) -> bool:
+    """Return whether the colors of the bands, in full light, give the answer of a flag's sample."""
+    asked = next(key for key, question in QUESTIONS.items() if question == sample.question)
+    bands = _seen(pixels)
+    return len(bands) == 2 and _answer(bands, asked) == sample.answers[0]
 
 
 def _answer(bands: Sequence[str], asked: str) -> str:

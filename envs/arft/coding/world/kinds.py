@@ -1,19 +1,23 @@
 """Defines the distortions; each is a function of the image and of its parameters alone.
 
 A `Distortion` contains all parameters, so that `apply` creates the same pixels from the same image.
-The paper names the kinds; the ranges are ours, because its builder was not published. A strength
-from 0 to 1 selects a point of each range on a logarithmic scale, from the mildest to the strongest.
+The paper names the kinds; their parameters and ranges are ours, because its builder was not
+published (`visenv.envs.arft.coding.world.strengths`).
 
-================  ========================================  ======================================
-name              parameters                                repair
-================  ========================================  ======================================
-``rotation90``    ``clockwise``: true, as in the paper      a rotation the other way, exactly
-``rotation180``   none                                      the same rotation, exactly
-``dark``          ``gain`` 0.40 to 0.03                     ``1 / gain``, to ``0.5 / gain`` levels
-``overexposure``  ``gain`` 1.8 to 6.0, clipped at 255       ``1 / gain`` where nothing was clipped
-``blur``          ``kernel`` 9, 11, … 57 px, ``sigma`` px   a Wiener filter, up to rounding
-``noise``         ``sigma`` 10 to 260 levels, ``seed``      nothing; smoothing helps
-================  ========================================  ======================================
+================  =========================================  =====================================
+name              parameters                                 repair
+================  =========================================  =====================================
+``rotation90``    ``clockwise``: true, as in the paper       a rotation the other way, exactly
+``rotation180``   none                                       the same rotation, exactly
+``dark``          ``gain`` below 1                           ``1 / gain``, to ``0.5 / gain`` levels
+``overexposure``  ``veil``: contrast to white is divided     a multiplication by ``veil``, to
+                                                             ``0.5 * veil`` levels
+..                ``gain`` above 1, clipped at 255           ``1 / gain`` where nothing was clipped
+``blur``          ``kernel`` px, odd, and ``sigma`` px       a Wiener filter, up to rounding
+``noise``         ``density`` of black and white pixels,     the mean of the other pixels around
+                  ``seed``
+..                ``sigma`` levels (Gaussian), ``seed``      nothing; smoothing helps
+================  =========================================  =====================================
 """
 
 from __future__ import annotations
@@ -22,12 +26,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from visenv.errors import DataError
 from visenv.types import Pixels
 
 from ..ground_truth import Distortion
 from .lettering import TextBox
+from .strengths import StrengthRange
 
 ValueT = TypeVar("ValueT")
 
@@ -38,18 +44,28 @@ class DistortionKind(NamedTuple):
     """Describes one kind of distortion.
 
     Attributes:
-        draw: Returns parameters for a strength; parameters that do not depend on it are random.
+        draw: Returns all parameters, given the one that is the strength; the others are random.
         apply: Returns the distorted image, given the image (uint8 ``[height, width, 3]``) and
             the parameters.
     """
 
-    draw: Callable[[np.random.Generator, float], Parameters]
+    draw: Callable[[np.random.Generator, Parameters], Parameters]
     apply: Callable[[Pixels, Distortion], Pixels]
 
 
-def draw(name: str, rng: np.random.Generator, strength: float) -> Distortion:
-    """Return a distortion of kind `name` and strength 0 to 1."""
-    return Distortion(name=name, **KINDS[name].draw(rng, strength))
+def draw(
+    name: str, rng: np.random.Generator, strength: StrengthRange | None, share: float
+) -> Distortion:
+    """Return a distortion.
+
+    Args:
+        name: Its kind.
+        rng: Draws the parameters other than the strength.
+        strength: The range of the strength; None for a rotation.
+        share: The point of the range, 0 to 1.
+    """
+    given = {} if strength is None else {strength.parameter: strength.at(share)}
+    return Distortion(name=name, **KINDS[name].draw(rng, given))
 
 
 def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
@@ -98,29 +114,21 @@ def moved(place: TextBox, size: tuple[int, int], distortions: Iterable[Distortio
     return TextBox(left, top, right, bottom)
 
 
-def _nothing(rng: np.random.Generator, strength: float) -> Parameters:
-    return {}
+def _as_given(rng: np.random.Generator, given: Parameters) -> Parameters:
+    return given
 
 
-def _between(mildest: float, strongest: float, strength: float) -> float:
-    return float(mildest * (strongest / mildest) ** strength)
-
-
-def _gain(mildest: float, strongest: float) -> Callable[[np.random.Generator, float], Parameters]:
-    return lambda rng, strength: {"gain": round(_between(mildest, strongest, strength), 4)}
-
-
-def _kernel(rng: np.random.Generator, strength: float) -> Parameters:
+def _kernel(rng: np.random.Generator, given: Parameters) -> Parameters:
     """Return an odd kernel size, and the standard deviation that OpenCV derives from it."""
-    side = 2 * round(_between(4, 28, strength)) + 1
+    side = 2 * round((given["kernel"] - 1) / 2) + 1
     return {"kernel": side, "sigma": round(0.3 * ((side - 1) / 2 - 1) + 0.8, 4)}
 
 
-def _grain(rng: np.random.Generator, strength: float) -> Parameters:
-    return {"sigma": round(_between(10, 260, strength), 4), "seed": int(rng.integers(2**31))}
+def _seeded(rng: np.random.Generator, given: Parameters) -> Parameters:
+    return {**given, "seed": int(rng.integers(2**31))}
 
 
-def _clockwise(rng: np.random.Generator, strength: float) -> Parameters:
+def _clockwise(rng: np.random.Generator, given: Parameters) -> Parameters:
     return {"clockwise": True}
 
 
@@ -139,20 +147,41 @@ def _scale(pixels: Pixels, distortion: Distortion) -> Pixels:
     return np.asarray(levels[pixels], np.uint8)
 
 
+def _overexpose(pixels: Pixels, distortion: Distortion) -> Pixels:
+    if distortion.veil is None:
+        return _scale(pixels, distortion)
+    levels = np.rint(255 - (255 - np.arange(256)) / distortion.veil).astype(np.uint8)
+    return np.asarray(levels[pixels], np.uint8)
+
+
 def _blur(pixels: Pixels, distortion: Distortion) -> Pixels:
     from visenv.opencv import cv2
 
     side, sigma = _known("kernel", distortion.kernel), _known("sigma", distortion.sigma)
-    return np.asarray(cv2.GaussianBlur(pixels, (side, side), sigma), np.uint8)
+    # On whole numbers, OpenCV would round the weights of the kernel to 1/256. With this border, the
+    # image and its reflections are periodic in twice its size, which the repair uses.
+    levels, border = pixels.astype(np.float32), cv2.BORDER_REFLECT
+    blurred = cv2.GaussianBlur(levels, (side, side), sigma, borderType=border)
+    return np.rint(blurred).astype(np.uint8)
 
 
 def _add_noise(pixels: Pixels, distortion: Distortion) -> Pixels:
     rng = np.random.default_rng(_known("seed", distortion.seed))
+    if distortion.density is not None:
+        return _salted(pixels, rng.random(pixels.shape[:2], np.float32), distortion.density)
     noisy = rng.standard_normal(pixels.shape, np.float32)
     noisy *= _known("sigma", distortion.sigma)
     noisy += pixels
     np.rint(noisy, out=noisy)
     return np.clip(noisy, 0, 255, out=noisy).astype(np.uint8)
+
+
+def _salted(pixels: Pixels, chance: NDArray[np.float32], density: float) -> Pixels:
+    """Return the image with this share of its pixels black or white, in equal numbers."""
+    salted = pixels.copy()
+    salted[chance < density / 2] = 0
+    salted[chance >= 1 - density / 2] = 255
+    return salted
 
 
 def _known(name: str, value: ValueT | None) -> ValueT:
@@ -163,11 +192,11 @@ def _known(name: str, value: ValueT | None) -> ValueT:
 
 KINDS: Mapping[str, DistortionKind] = {
     "rotation90": DistortionKind(_clockwise, _quarter_turn),
-    "rotation180": DistortionKind(_nothing, _half_turn),
-    "dark": DistortionKind(_gain(0.40, 0.03), _scale),
-    "overexposure": DistortionKind(_gain(1.8, 6.0), _scale),
+    "rotation180": DistortionKind(_as_given, _half_turn),
+    "dark": DistortionKind(_as_given, _scale),
+    "overexposure": DistortionKind(_as_given, _overexpose),
     "blur": DistortionKind(_kernel, _blur),
-    "noise": DistortionKind(_grain, _add_noise),
+    "noise": DistortionKind(_seeded, _add_noise),
 }
 """The kinds by name."""
 

@@ -1,24 +1,26 @@
 """Draws distortions that hide the answer to a question, and that can be repaired.
 
-A distortion that hides nothing needs no repair, and one that destroys the answer cannot be
-repaired. `telling_distortions` therefore tries strengths until the reader reads at most half of the
-answer in the image as shown, and all of it in the image that the reference program repaired.
+Strengths come from ranges that were calibrated with readers from outside
+(`visenv.envs.arft.coding.world.strengths`). Each picture is also checked by the world's own
+measure: at most half of the answer is legible in the image as shown, and all of it in the image
+that the reference program repaired.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from visenv.types import Pixels, QuestionTruth, Sample
 
-from ..ground_truth import Distortion
+from ..ground_truth import Distortion, Legibility
 from ..repairs import repaired
 from . import kinds
 from .lettering import TextBox
 from .plans import CROP, NONE, Problems
+from .strengths import Strengths
 
 UNREADABLE = 0.5
 """Largest share of an answer that may be readable before the repair."""
@@ -26,27 +28,26 @@ UNREADABLE = 0.5
 TRIES = 10
 """Number of strengths that are tried before another picture is drawn."""
 
-MARGIN = 64
-"""Margin in pixels around the value that the repair is tried on."""
+MARGIN = 320
+"""Margin in pixels around the value that the repair is tried on.
 
-
-Strengths = tuple[float, float]
-"""The mildest and the strongest strength to try, each 0 to 1."""
-
-ALL: Strengths = (0.0, 1.0)
+The repair of a blur spreads errors at the edges of a part over about 200 pixels.
+"""
 
 
 class Pictures(Protocol):
-    """Draws pictures with questions, and reads them.
+    """Draws pictures with questions, and measures their legibility.
 
     Attributes:
         crops: Whether a picture can have letters that are too small to be read as shown.
+        legibility: The test of written images, see `CodingTruth`.
     """
 
     crops: bool
+    legibility: Legibility
 
-    def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
-        """Return the strengths to try by the name of the distortion; others use the full range."""
+    def strengths(self, problems: Problems) -> Strengths:
+        """Return the ranges of the strengths by the name of the distortion."""
         ...
 
     def write(self, rng: np.random.Generator) -> Any:
@@ -64,7 +65,7 @@ class Pictures(Protocol):
     def share_read(
         self, sample: Sample, pixels: Pixels, place: TextBox | None, native: bool
     ) -> float:
-        """Return the share of the answer that the reader reads, 0 to 1.
+        """Return the share of the answer that is legible, 0 to 1.
 
         Args:
             sample: The sample with the picture as it was drawn.
@@ -87,7 +88,7 @@ def telling_distortions(
 
     Args:
         rng: Draws strengths and parameters.
-        pictures: The world that the picture is from, with its reader.
+        pictures: The world that the picture is from.
         sample: The sample with the picture, without distortion.
         problems: The problems of the returned picture.
     """
@@ -96,7 +97,7 @@ def telling_distortions(
     low, high = 0.0, 1.0
     for _ in range(TRIES if set(names) - set(kinds.TURNS) else 1):
         share = float(rng.uniform(low, high))
-        made = [kinds.draw(name, rng, _between(strengths.get(name, ALL), share)) for name in names]
+        made = [kinds.draw(name, rng, strengths.get(name), share) for name in names]
         pixels = kinds.apply_all(sample.images[0].pixels, made)
         shown = share_as_shown(pictures, sample, pixels, made)
         if problems == NONE:
@@ -116,7 +117,7 @@ def share_as_shown(
     """Return the share of the answer that is readable in the image as it is shown, 0 to 1.
 
     Args:
-        pictures: The world that the picture is from, with its reader.
+        pictures: The world that the picture is from.
         sample: The sample with the picture, without distortion.
         pixels: The distorted picture.
         distortions: The distortions of the picture.
@@ -143,17 +144,27 @@ def share_as_repaired(
         return pictures.share_read(sample, pixels, place, native=True)
     if place is None:
         return pictures.share_read(sample, repaired(pixels, distortions), None, native=False)
-    left, top, right, bottom = kinds.moved(place, sample.images[0].size, distortions)
-    part = pixels[top - MARGIN : bottom + MARGIN, left - MARGIN : right + MARGIN]
-    whole = repaired(part, distortions)
-    height, width = whole.shape[:2]
-    inner = TextBox(MARGIN, MARGIN, width - MARGIN, height - MARGIN)
-    return pictures.share_read(sample, whole, inner, native=False)
+    part, inner = part_around(pixels, place, sample.images[0].size, distortions)
+    return pictures.share_read(sample, repaired(part, distortions), inner, native=False)
 
 
-def _between(strengths: Strengths, share: float) -> float:
-    mildest, strongest = strengths
-    return mildest + share * (strongest - mildest)
+def part_around(
+    pixels: Pixels, place: TextBox, size: tuple[int, int], distortions: Sequence[Distortion]
+) -> tuple[Pixels, TextBox]:
+    """Return the part of a distorted picture around a place, and the place in the repaired part.
+
+    Args:
+        pixels: The distorted picture.
+        place: The position in the picture before its distortions.
+        size: ``(width, height)`` of the picture before its distortions, pixels.
+        distortions: The distortions.
+    """
+    left, top, right, bottom = place
+    edge = max(0, left - MARGIN), max(0, top - MARGIN)
+    around = TextBox(*edge, min(size[0], right + MARGIN), min(size[1], bottom + MARGIN))
+    moved = kinds.moved(around, size, distortions)
+    part = pixels[moved.top : moved.bottom, moved.left : moved.right]
+    return part, TextBox(left - edge[0], top - edge[1], right - edge[0], bottom - edge[1])
 
 
 def _target(sample: Sample) -> TextBox | None:

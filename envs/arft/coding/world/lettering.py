@@ -69,6 +69,13 @@ def _layout(text: str, height: int) -> tuple[tuple[tuple[str, int], ...], int]:
     return tuple(offsets), x - gap
 
 
+def places(text: str, height: int) -> list[tuple[int, str]]:
+    """Return the left edge of each letter of a line, pixels, and the letter; blanks have none."""
+    return [
+        (offset + _extent(letter, height)[0], letter) for letter, offset in _layout(text, height)[0]
+    ]
+
+
 @lru_cache(maxsize=64)
 def glyph(letter: str, height: int) -> Pixels:
     """Return the image of a letter, 255 on 0, cropped to the letter: uint8 ``[height, width]``."""

@@ -22,7 +22,7 @@ SIDE = 1280
 EDGE = 96
 """Minimum distance in pixels between the edge of a picture and the value that is asked for."""
 
-LARGE, SMALL = (46, 52), (7, 9)
+LARGE, SMALL = (46, 52), (5, 5)
 """Heights of capitals in pixels: readable as the picture is shown, and only after a crop."""
 
 # fmt: off

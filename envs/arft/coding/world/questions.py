@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from visenv.errors import UnknownNameError
@@ -11,43 +9,34 @@ from visenv.images import shrink, size_within
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
+from ..ground_truth import Legibility
 from .entries import PictureEntries, rewrite_values, write_entries
 from .flags import FlagPictures
 from .kinds import TURNS
-from .legible import Strengths
+from .legibility import share_legible
 from .lettering import TextBox
 from .pictures import SIDE, draw_picture
 from .plans import PLANS, Plan, Problems
-from .reader import share_read
 from .sources import DistortedWorld
+from .strengths import CALIBRATED, WHOLE, Strengths
 
 VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
 """Side of a picture relative to its shown version, with the paper's 401,408 pixels."""
-
-_STRENGTHS: Mapping[frozenset[str], Mapping[str, Strengths]] = {
-    frozenset({"dark"}): {"dark": (0.35, 0.9)},
-    frozenset({"overexposure"}): {"overexposure": (0.4, 0.65)},
-    frozenset({"blur"}): {"blur": (0.65, 0.95)},
-    frozenset({"noise"}): {"noise": (0.89, 0.98)},
-    frozenset({"blur", "noise"}): {"blur": (0.6, 0.95), "noise": (0.0, 0.25)},
-}
-"""Ranges in which suitable strengths are found quickly, by the distortions that have one."""
-
-_AROUND = 0.35
-"""Margin around a line that the reader sees, relative to the line's height."""
 
 
 class NoticePictures:
     """Draws pages and signs with four names and values, one of which is asked for; see `Pictures`.
 
-    The reader is `visenv.envs.arft.coding.world.reader`; it knows the position of the value.
+    The legibility of the asked value is measured at its position
+    (`visenv.envs.arft.coding.world.legibility`).
     """
 
     crops = True
+    legibility: Legibility = "text"
 
-    def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
-        """Return ranges in which strengths are found quickly; full ranges for unusual problems."""
-        return _STRENGTHS.get(frozenset(problems) - set(TURNS), {})
+    def strengths(self, problems: Problems) -> Strengths:
+        """Return calibrated ranges; the whole ranges for combinations that have none."""
+        return CALIBRATED.get(frozenset(problems) - set(TURNS), WHOLE)
 
     def write(self, rng: np.random.Generator) -> PictureEntries:
         """Draw the text and the question."""
@@ -72,16 +61,17 @@ class NoticePictures:
     def share_read(
         self, sample: Sample, pixels: Pixels, place: TextBox | None, native: bool
     ) -> float:
-        """Return the share of the answer that the reader reads at the size at which it is shown."""
+        """Return the share of the answer that is legible at the size at which it is shown."""
         assert place is not None
-        around = round(_AROUND * min(place.right - place.left, place.bottom - place.top))
+        capital = min(place.right - place.left, place.bottom - place.top)
+        around = capital // 2
         line = pixels[
             place.top - around : place.bottom + around, place.left - around : place.right + around
         ]
-        if not native:
-            height, width = line.shape[:2]
-            line = shrink(line, (round(width / VIEW), round(height / VIEW)))
-        return share_read(line, sample.answers[0])
+        scale = 1.0 if native else 1 / VIEW
+        height, width = line.shape[:2]
+        shown = shrink(line, (round(scale * width), round(scale * height)))
+        return share_legible(shown, sample.answers[0], capital, [scale])
 
 
 class FlagsWorld(DistortedWorld):

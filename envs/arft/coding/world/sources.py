@@ -19,13 +19,12 @@ from ..ground_truth import CodingTruth, Distortion, Region
 from . import kinds
 from .legible import Pictures, telling_distortions
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
+from .strengths import MILD
 
 _MARGIN = 0.5
 """Margin of a crop on each side of the target, relative to the target's width or height."""
 _DISTORTED = (QuestionTruth, NoneType)
 """The types of ground truth of samples that can be distorted."""
-UNCHECKED = (0.0, 0.4)
-"""Range of strengths for images whose readability cannot be checked: mild ones."""
 _DRAWN_ANEW = 4
 """Number of pictures that are drawn of one text before other values are written."""
 _ATTEMPTS = 40 * _DRAWN_ANEW
@@ -34,7 +33,7 @@ _NOTHING = "A plan needs at least one problem; without a known region, one other
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
-    """Return the sample with these problems, with mild strengths because no reader checks it.
+    """Return the sample with these problems, with mild strengths because nothing checks it.
 
     Args:
         sample: A sample with one image; for a crop, also with a ``target_box``.
@@ -45,7 +44,9 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
         DataError: If it does not have one image, or the region to crop is unknown.
     """
     made = [
-        kinds.draw(name, rng, rng.uniform(*UNCHECKED)) for name in problems if name in kinds.KINDS
+        kinds.draw(name, rng, MILD.get(name), rng.random())
+        for name in problems
+        if name in kinds.KINDS
     ]
     return with_problems(sample, problems, made)
 
@@ -108,6 +109,14 @@ def coding_truth(
     )
 
 
+def _tested(sample: Sample, clean: Sample, pictures: Pictures) -> Sample:
+    """Return the sample with the test of whether an image that a program wrote is readable."""
+    box = clean.truth_as(QuestionTruth).target_box
+    capital = 0 if box is None else int(min(box[2] - box[0], box[3] - box[1]))
+    truth = replace(sample.truth_as(CodingTruth), legibility=pictures.legibility, capital=capital)
+    return replace(sample, ground_truth=truth)
+
+
 def _region(sample: Sample) -> Region:
     """Return the target's box with a margin, in thousandths."""
     box, size = sample.truth_as(QuestionTruth).target_box, sample.images[0].size
@@ -126,11 +135,11 @@ class DistortedWorld:
     """Implements a `ProceduralSource` of distorted pictures that must be repaired to be read.
 
     The question is drawn before the problems and does not depend on them. The distortions come
-    from `telling_distortions`: a reader fails on each distorted sample as it is shown, and
-    succeeds after the reference program.
+    from `telling_distortions`: the answer is illegible in each distorted sample as it is shown, and
+    legible after the reference program.
 
     Args:
-        pictures: The pictures, with their reader.
+        pictures: The pictures.
         plan: The relative frequency of each problem; crops are drawn only if `pictures` has them.
 
     Raises:
@@ -138,6 +147,7 @@ class DistortedWorld:
     """
 
     ground_truth = CodingTruth
+    world_version = 2
 
     def __init__(self, pictures: Pictures, plan: Plan = PLANS["train"]) -> None:
         self.pictures = pictures
@@ -179,7 +189,7 @@ class DistortedWorld:
             clean = pictures.draw(rng, text, problems == CROP)
             made = telling_distortions(rng, pictures, clean, problems)
             if made is not None:
-                return clean, with_problems(clean, problems, made)
+                return clean, _tested(with_problems(clean, problems, made), clean, pictures)
         raise DataError(
             f"No picture of {type(pictures).__name__} was found that {named(problems)} makes "
             "unreadable and its repair readable; name other problems."

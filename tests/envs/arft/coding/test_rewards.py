@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,8 +38,12 @@ def named(*labels: str, formed: bool = True) -> list[Event]:
     return [TurnTaken(0, said("problem", formed), None), called]
 
 
-def coded(status: str = "ok", formed: bool = True, ran: bool = True) -> list[Event]:
-    detail = {"status": status, "written": status == "ok"} if ran else {}
+def coded(
+    status: str = "ok", formed: bool = True, ran: bool = True, readable: bool | None = None
+) -> list[Event]:
+    detail: dict[str, Any] = {"status": status, "written": status == "ok"} if ran else {}
+    if readable is not None:
+        detail["readable"] = readable
     return [TurnTaken(0, said("code", formed), None), ToolCalled(0, "code", {}, ran, detail=detail)]
 
 
@@ -170,6 +176,50 @@ def test_episode_with_faults() -> None:
     # half of the labels 0.5/5, code 1/5, answer with 1 word of 1 and of 2: 2/3 of 3/5; form of the
     # labels and of the answer: 1/5 + 3/5
     assert reward(*turns) == pytest.approx((0.1 + 0.2 + 0.4, 0.8))
+
+
+# ---------------------------------------------------------------------------- procedural samples
+
+
+def procedural(sample: Sample) -> Sample:
+    return replace(sample, ground_truth=replace(sample.ground_truth, legibility="text", capital=48))
+
+
+DRAWN, DRAWN_CLEAN = procedural(SAMPLE), procedural(CLEAN)
+LABELS = named("rotation90", "dark")
+
+
+def test_program_that_makes_nothing_readable_earns_no_more_than_the_answer() -> None:
+    alone = reward(answered("dark green"), sample=DRAWN)
+    assert alone == pytest.approx((3 / 5, 3 / 5))
+    idle = coded(readable=False)
+    assert reward(LABELS, idle, answered("dark green"), sample=DRAWN) == pytest.approx(alone)
+    assert reward(LABELS, answered("dark green"), sample=DRAWN) == pytest.approx(alone)
+
+
+def test_readable_image_pays_the_label_and_the_program() -> None:
+    repaired = coded(readable=True)
+    assert reward(LABELS, sample=DRAWN) == (0, 0)
+    assert reward(LABELS, coded(readable=False), sample=DRAWN) == (0, 0)
+    # 1/5 for the label and 1/5 for the program, when the image is readable
+    assert reward(LABELS, coded(readable=False), repaired, sample=DRAWN) == pytest.approx(
+        (0.4, 0.4)
+    )
+    assert reward(LABELS, repaired, answered("dark green"), sample=DRAWN) == pytest.approx((1, 1))
+    # a program with an error after it wrote the image has repaired it, too
+    assert reward(coded("error", readable=True), sample=DRAWN) == pytest.approx((0.2, 0.2))
+
+
+def test_label_of_a_sound_image_is_paid_with_the_exact_answer() -> None:
+    assert reward(named("none"), sample=DRAWN_CLEAN) == (0, 0)
+    assert reward(named("none"), answered("8"), sample=DRAWN_CLEAN) == pytest.approx((0, 2 / 3))
+    assert reward(named("none"), answered("7"), sample=DRAWN_CLEAN) == pytest.approx((1, 1))
+    truth = replace(DRAWN_CLEAN.ground_truth, options=("5", "6", "7", "8"))
+    four = replace(DRAWN_CLEAN, ground_truth=truth)
+    # the label weighs 1/3, times -1/3 for one of the three wrong answers
+    wrong = reward(named("none"), answered("8"), sample=four)
+    assert wrong == pytest.approx((-1 / 9, 2 / 3 - 1 / 9))
+    assert reward(named("none"), answered("7"), sample=four) == pytest.approx((1, 1))
 
 
 # ---------------------------------------------------------------------------- farming

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,10 @@ import pytest
 
 from visenv.cli import main
 from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
-from visenv.envs.arft.coding.ground_truth import Distortion
+from visenv.envs.arft.coding.ground_truth import Distortion, Legibility
 from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, Problems, apply
 from visenv.envs.arft.coding.world.plans import Plan
+from visenv.envs.arft.coding.world.strengths import WHOLE, Strengths
 from visenv.envs.arft.datasets.mat_coding import MatCoding
 from visenv.errors import ConfigurationError
 from visenv.types import Image, Pixels, QuestionTruth, Sample
@@ -31,9 +31,10 @@ class ToyPictures:
     """Draws images of a few pixels; its reader returns values for which a sample is accepted."""
 
     crops = True
+    legibility: Legibility = "text"
 
-    def strengths(self, problems: Problems) -> Mapping[str, tuple[float, float]]:
-        return {}
+    def strengths(self, problems: Problems) -> Strengths:
+        return WHOLE
 
     def write(self, rng: np.random.Generator) -> str:
         return "x" * int(rng.integers(1, 6))

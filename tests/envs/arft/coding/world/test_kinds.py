@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import erf
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world import KINDS, LABELS, apply
 from visenv.envs.arft.coding.world.kinds import draw
+from visenv.envs.arft.coding.world.strengths import CALIBRATED, MILD, WHOLE, StrengthRange
 from visenv.errors import DataError
 from visenv.types import Pixels
 
@@ -57,6 +59,15 @@ def test_blur_spreads_a_point_and_keeps_its_light() -> None:
     assert (blurred[15, 11:20] > 0).all()
 
 
+def test_large_blur_has_the_weights_of_a_gaussian() -> None:
+    """Check a step of 255 levels, whose blur is the sum of the weights on one side."""
+    image = np.zeros((1, 301, 3), np.uint8)
+    image[:, 150:] = 255
+    blurred = apply(image, Distortion(name="blur", kernel=79, sigma=12.2))[0, :, 0]
+    sums = [erf((place - 149.5) / (12.2 * 2**0.5)) for place in range(120, 180)]
+    assert blurred[120:180] == pytest.approx([127.5 * (1 + each) for each in sums], abs=0.8)
+
+
 def test_noise_has_its_deviation_and_its_seed() -> None:
     image = np.full((100, 100, 3), 128, np.uint8)
     noisy = apply(image, Distortion(name="noise", sigma=30.0, seed=7)).astype(float)
@@ -67,28 +78,41 @@ def test_noise_has_its_deviation_and_its_seed() -> None:
     assert (other != noisy).mean() > 0.9
 
 
-RANGES = {
-    "gain of dark": (0.03, 0.40),
-    "gain of overexposure": (1.8, 6.0),
-    "kernel of blur": (9, 57),
-    "sigma of noise": (10, 260),
-}
+def test_veil_divides_the_distance_to_white() -> None:
+    # 255 - 200/80 = 252.5, rounded to 252; 255 - 35/80 = 254.6, rounded to 255
+    image = gray([55, 220, 255])
+    assert (apply(image, Distortion(name="overexposure", veil=80)) == gray([252, 255, 255])).all()
 
 
-STRENGTHS = st.floats(0, 1)
+def test_noise_of_a_density_makes_pixels_black_and_white() -> None:
+    image = np.full((200, 200, 3), 128, np.uint8)
+    noisy = apply(image, Distortion(name="noise", density=0.6, seed=7))
+    shares = [(noisy == level).all(axis=2).mean() for level in (0, 128, 255)]
+    # 40,000 pixels: the standard error of a share is at most 0.0025
+    assert shares == pytest.approx([0.3, 0.4, 0.3], abs=0.015)
+    assert sum(shares) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@given(strength=STRENGTHS)
-def test_parameters_are_json_and_in_range(name: str, strength: float) -> None:
-    distortion = draw(name, np.random.default_rng(0), strength)
+ALL_RANGES = [
+    (name, strength)
+    for strengths in (MILD, WHOLE, *CALIBRATED.values())
+    for name, strength in strengths.items()
+]
+TURNS = [("rotation90", None), ("rotation180", None)]
+
+
+@pytest.mark.parametrize(("name", "strength"), [*ALL_RANGES, *TURNS])
+@given(share=st.floats(0, 1))
+def test_parameters_are_json_and_in_range(
+    name: str, strength: StrengthRange | None, share: float
+) -> None:
+    distortion = draw(name, np.random.default_rng(0), strength, share)
     drawn = distortion.as_row()
     assert Distortion(**json.loads(json.dumps(drawn))) == distortion
     assert drawn["name"] == name
-    for what, (low, high) in RANGES.items():
-        parameter, _, kind = what.partition(" of ")
-        if kind == name:
-            assert low <= drawn[parameter] <= high
+    if strength is not None:
+        low, high = sorted(strength[1:])
+        assert low <= drawn[strength.parameter] <= high
     if name == "blur":
         assert drawn["kernel"] % 2 == 1
         # OpenCV's formula if only the kernel size is given
@@ -96,18 +120,19 @@ def test_parameters_are_json_and_in_range(name: str, strength: float) -> None:
         assert drawn["sigma"] == pytest.approx(0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 
 
-def test_strength_is_a_point_of_the_range_in_equal_ratios() -> None:
+def test_share_is_a_point_of_the_range_in_equal_ratios() -> None:
     rng = np.random.default_rng(0)
-    # 0.40 · (0.03 / 0.40) ** 0.5 = 0.1095; 4 · 7 ** 0.5 = 10.58, so the kernel is 2 · 11 + 1
-    assert draw("dark", rng, 0.5).gain == 0.1095
-    assert draw("blur", rng, 0.5).kernel == 23
-    assert [draw("overexposure", rng, end).gain for end in (0.0, 1.0)] == [1.8, 6.0]
+    # 0.40 · (0.10 / 0.40) ** 0.5 = 0.2; 9 · (25 / 9) ** 0.5 = 15
+    assert draw("dark", rng, StrengthRange("gain", 0.4, 0.1), 0.5).gain == 0.2
+    assert draw("blur", rng, StrengthRange("kernel", 9, 25), 0.5).kernel == 15
+    ends = StrengthRange("veil", 70, 95)
+    assert [draw("overexposure", rng, ends, end).veil for end in (0.0, 1.0)] == [70, 95]
 
 
 @pytest.mark.parametrize("name", KINDS)
 @given(image=IMAGES, seed=st.integers(0, 2**32))
 def test_parameters_determine_the_pixels(name: str, image: Pixels, seed: int) -> None:
-    distortion = draw(name, np.random.default_rng(seed), 0.3)
+    distortion = draw(name, np.random.default_rng(seed), WHOLE.get(name), 0.3)
     once = apply(image, distortion)
     assert (apply(image, Distortion(**json.loads(json.dumps(distortion.as_row())))) == once).all()
     assert once.dtype == np.uint8
@@ -118,12 +143,12 @@ def test_parameters_determine_the_pixels(name: str, image: Pixels, seed: int) ->
 @given(image=IMAGES, seed=st.integers(0, 2**32))
 def test_distortion_with_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    turn = draw("rotation90", rng, 0)
+    turn = draw("rotation90", rng, None, 0)
     back = replace(turn, clockwise=not turn.clockwise)
     assert (apply(apply(image, turn), back) == image).all()
-    half = draw("rotation180", rng, 0)
+    half = draw("rotation180", rng, None, 0)
     assert (apply(apply(image, half), half) == image).all()
-    dark = draw("dark", rng, 0.3)
+    dark = draw("dark", rng, MILD["dark"], 0.3)
     gain = dark.as_row()["gain"]
     restored = apply(apply(image, dark), Distortion(name="overexposure", gain=1 / gain))
     error = np.abs(restored.astype(int) - image)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.arft.coding.world.flags import FlagPictures
-from visenv.envs.arft.coding.world.legible import MARGIN
 from visenv.envs.arft.coding.world.lettering import TextBox
-from visenv.envs.arft.coding.world.pictures import SIDE
+from visenv.envs.arft.coding.world.pictures import EDGE, SIDE
 from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
 from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.errors import UnknownNameError
@@ -27,8 +26,8 @@ def test_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> No
         assert sample.answers[0] in sample.ground_truth.options
         assert len(set(sample.ground_truth.options)) == 4
         place = TextBox(*sample.ground_truth.target_box)
-        assert min(place.left, place.top) >= MARGIN
-        assert max(place.right, place.bottom) <= SIDE - MARGIN
+        assert min(place.left, place.top) >= EDGE
+        assert max(place.right, place.bottom) <= SIDE - EDGE
         read = pictures.share_read(sample, sample.images[0].pixels, place, native=True)
         assert small or read == 1
         again = np.random.default_rng(seed)
