@@ -115,6 +115,16 @@ def _chromium() -> str | None:
     return next((word for word in said.split() if word[0].isdigit()), said)
 
 
+def _tesseract() -> str | None:
+    if shutil.which("tesseract") is None:
+        return None
+    done = subprocess.run(
+        ["tesseract", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    said: str = done.stdout.split()[1]
+    return said
+
+
 def _gpu() -> str | None:
     if not Path("/dev/nvidia0").exists():
         return None
@@ -155,6 +165,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "sentence-transformers": _distribution("sentence-transformers"),
     "smfanet-weights": _smfanet_weights,
     "tensorboard": _distribution("tensorboard"),
+    "tesseract": _tesseract,
     "torch": _distribution("torch"),
     "transformers": _distribution("transformers"),
     "trl": _distribution("trl"),
@@ -166,7 +177,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
 All components except those of `ELSEWHERE` can run in CI.
 """
 
-ELSEWHERE: Final = frozenset({"gpu", "second-user", "smfanet-weights", "verl"})
+ELSEWHERE: Final = frozenset({"gpu", "second-user", "smfanet-weights", "tesseract", "verl"})
 """Components that CI does not have in this run, or not on all machines.
 
 Only root can become a second user of the machine; if the tests run as another user, the same user
@@ -179,6 +190,7 @@ REMEDIES: Final[dict[str, str]] = {
     "osmesa": "`make osmesa`",
     "second-user": "only root can become another user",
     "smfanet-weights": "name their folder in VISENV_SMFANET_WEIGHTS",
+    "tesseract": "install the program with the package manager of your system",
     "verl": "`make verl` runs its tests in an environment of their own",
     **dict.fromkeys(("ai2thor", "habitat-lab", "libero", "robosuite"), "`make simulators`"),
 }
