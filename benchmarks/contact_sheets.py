@@ -23,7 +23,7 @@ from visenv.evaluation.held_out import places
 from visenv.images import fit
 from visenv.types import Image, Pixels, Sample, StepResult, Video
 
-FAMILIES = ("ZoomVQA", "ArmZoom", "ArmDoc", "ArftSearch", "MagsZoom")
+FAMILIES = ("ZoomVQA", "ArmZoom", "ArmDoc", "ArftSearch", "MagsZoom", "ArgosImage", "ArgosVideo")
 COUNT, COLUMNS = 24, 6
 SIDE = 256
 """Side of a tile, pixels."""

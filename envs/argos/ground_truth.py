@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,14 +15,14 @@ from visenv.grammar.points import read_references, without_tags
 from visenv.types.ground_truth import STRICT, GroundTruth, Number, Texts
 from visenv.verifier.teachers import Box
 
+from .world.asked import Asked
+from .world.conclusions import entailed
 from .world.events import Events, WorldEvent, happens, supports
 from .world.labels import names, normal_words
 from .world.things import FrameSize, Things, boxes, owners
 
 _MOST_VALUES = 2**26
 """Most values of the masks of all things of a frame."""
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
@@ -43,7 +42,7 @@ class MediaTruth(GroundTruth):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Entailment:
-    """Maps a statement, whose words must be adjacent in the reasoning, to the answer it entails."""
+    """Maps a statement to the answer that it entails, in episodes of version 1 of the world."""
 
     statement: str
     answer: str
@@ -60,7 +59,8 @@ class GroundedTruth(MediaTruth):
         targets: The labels that a grounded reasoning points to.
         events: The events of a video; first those that a grounded reasoning cites.
         key_events: The number of events that a grounded reasoning cites.
-        entailments: The statements that entail answers.
+        asked: What the question asks about; None in episodes of version 1 of the world.
+        entailments: The statements that entailed answers in version 1 of the world.
         counted: The label whose points are counted by the reasoning; ``""`` if nothing is counted.
         shortcut: Whether the tint of the background was chosen to match the answer.
     """
@@ -71,6 +71,7 @@ class GroundedTruth(MediaTruth):
     targets: Texts = ()
     events: Events = ()
     key_events: int = 0
+    asked: Asked | None = None
     entailments: Annotated[tuple[Entailment, ...], Strict(False)] = ()
     counted: str = ""
     shortcut: bool = False
@@ -87,6 +88,11 @@ class GroundedTruth(MediaTruth):
                 f"a frame of {self.width}x{self.height} pixels with masks of {values:,} values, at "
                 f"most {_MOST_VALUES:,}"
             )
+
+    @property
+    def step(self) -> float:
+        """Return the seconds from frame to frame, 0 for an image."""
+        return self.times[1] - self.times[0] if len(self.times) > 1 else 0.0
 
     def owners(self, frame: int) -> NDArray[np.int8]:
         """Return the index of the thing that each pixel shows, -1 for none."""
@@ -132,23 +138,17 @@ class GroundedTruth(MediaTruth):
     def entailed(self, reasoning: str) -> str | None:
         """Return the answer that a reasoning entails, or None.
 
-        The last sentence that contains one of the statements decides. If there is none and the
-        question is about a count, the number of points with the counted label is the answer.
+        The last sentence that decides the question counts (`conclusions.entailed`). If there is
+        none and the question is about a count, the number of points with the counted label is the
+        answer.
         """
-        for sentence in reversed(_SENTENCE.split(without_tags(reasoning))):
-            said = _spaced(sentence)
-            following = {
-                each.answer for each in self.entailments if _spaced(each.statement) in said
-            }
-            if len(following) == 1:
-                return following.pop()
+        if self.asked is not None:
+            found = entailed(without_tags(reasoning), self.asked, self.options, self.step)
+            if found is not None:
+                return found
         if not self.counted:
             return None
         points = read_references(reasoning).points
         wanted = set(normal_words(self.counted))
         count = sum(wanted <= set(normal_words(point.label)) for point in points)
         return str(count) if count else None
-
-
-def _spaced(text: str) -> str:
-    return f" {' '.join(normal_words(text))} "

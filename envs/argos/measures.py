@@ -12,8 +12,8 @@ from .ground_truth import GroundedTruth
 def measure(sample: Sample, referred: Referred) -> dict[str, float]:
     """Return ``points``, and with known masks ``pointing_accuracy`` and ``label_recall``.
 
-    Videos also have ``temporal_iou``. A response without points has a pointing accuracy of 0, and
-    one without spans a temporal IoU of 0.
+    Videos with events also have ``temporal_iou``. A response without points has a pointing accuracy
+    of 0, and one without spans a temporal IoU of 0.
     """
     measures = {"points": float(len(referred.points))}
     truth = sample.ground_truth
@@ -31,7 +31,7 @@ def measure(sample: Sample, referred: Referred) -> dict[str, float]:
             }
     measures["pointing_accuracy"] = sum(hits) / len(hits) if hits else 0.0
     measures["label_recall"] = len(reached) / len(truth.targets)
-    if truth.times:
+    if truth.events:
         measures["temporal_iou"] = _temporal_iou(truth, referred)
     return measures
 

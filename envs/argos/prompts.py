@@ -76,7 +76,13 @@ def _rules(
         if video
         else ""
     )
-    return f"{form} {pointing}{timing}"
+    judged = (
+        " The reward looks at the answer, at whether each point lies on the thing that it names, "
+        f"{'at the named frames and events, ' if video else ''}"
+        "and at whether the answer follows from your last sentence about it: end the reasoning "
+        "with a plain sentence, without doubt, that states the answer or a fact that decides it."
+    )
+    return f"{form} {pointing}{timing}{judged}"
 
 
 # ----------------------------------------------------------------------- prompts of judges

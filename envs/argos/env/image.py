@@ -77,6 +77,6 @@ class ArgosImage(ArgosEnv):
 
 def conclusion(env: ArgosEnv) -> str:
     """Return a sentence that entails the right answer."""
-    answer = env.sample.answers[0]
-    each = next(each for each in env.truth.entailments if each.answer == answer)
-    return f"{each.statement[0].upper()}{each.statement[1:]}."
+    asked = env.truth.asked
+    assert asked is not None  # only episodes of an earlier world have none
+    return f"{asked.conclusion[0].upper()}{asked.conclusion[1:]}."

@@ -94,5 +94,10 @@ class ArgosVideo(ArgosEnv):
                 f"From frame {first} to frame {last}, {event.sentence}. "
                 f"Here: {self.point(event.first, number)} in frame {first}."
             )
+        cited = {event.names[0] for event in truth.events[: truth.key_events]}
+        for target in truth.targets:
+            if not any(name == target or name.endswith(f" {target}") for name in cited):
+                number = truth.named(0, target)[0]
+                said.append(f"Here: {self.point(0, number)} in frame 1.")
         thought = f" {' '.join(said)} {conclusion(self)}"
         return ParsedTurn(thought, answer=self.sample.answers[0])

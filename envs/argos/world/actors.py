@@ -1,12 +1,17 @@
-"""Defines the actors of a video: things that enter, leave, meet and change, frame by frame."""
+"""Defines the actors of a video: things that move, enter, leave, hide and change color."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .events import WorldEvent
-from .presets import WorldPreset
 from .things import Thing
+
+Path = NDArray[np.float64]
+"""The center of a thing in each frame, native pixels, float64 ``[frames, 2]``."""
 
 
 @dataclass
@@ -14,64 +19,74 @@ class Actor:
     """Describes one thing over time.
 
     Attributes:
-        thing: The thing at its home position, with its first color.
-        first: The first frame in which it is visible, from 0.
-        last: The last frame in which it is visible.
-        turns_at: The first frame with its new color, or None.
-        new_color: The new color.
-        partner: The actor that it meets, or None.
-        meets: The first and the last frame of the meeting.
+        thing: The thing, with its first color.
+        path: Its center in each frame.
+        colors: Its color in each frame; the color of `thing` if empty.
+        behind: The frames in which it is behind the wall.
     """
 
     thing: Thing
-    first: int
-    last: int
-    turns_at: int | None = None
-    new_color: str = ""
-    partner: Actor | None = None
-    meets: tuple[int, int] = (0, 0)
+    path: Path
+    colors: tuple[str, ...] = ()
+    behind: frozenset[int] = field(default_factory=frozenset)
 
-    def at(self, frame: int, frames: int, preset: WorldPreset) -> Thing | None:
-        """Return the thing in a frame, or None if it is not visible."""
-        if not self.first <= frame <= self.last:
-            return None
-        thing = self.thing
-        if self.turns_at is not None and frame >= self.turns_at:
-            thing = replace(thing, color=self.new_color)
-        if self.partner is not None and self.meets[0] <= frame <= self.meets[1]:
-            other = self.partner.thing
-            side = -1 if thing.x < other.x else 1
-            x = other.x + side * (other.half_width + thing.half_width)
-            return replace(thing, x=x, y=other.y)
-        enters = frame == self.first and self.first > 0
-        leaves = frame == self.last and self.last < frames - 1
-        if enters or leaves:  # half of it is beyond the edge
-            return replace(thing, x=0 if thing.x < preset.width / 2 else preset.width - 1)
-        return thing
+    def at(self, frame: int) -> Thing:
+        """Return the thing in a frame; it may be outside the picture."""
+        x, y = self.path[frame]
+        color = self.colors[frame] if self.colors else self.thing.color
+        return replace(self.thing, x=round(float(x)), y=round(float(y)), color=color)
 
-    def events(self, frames: int) -> list[WorldEvent]:
-        """Return the events of the actor, ordered by time."""
-        name = self.thing.name
-        found = [WorldEvent(kind="stays", names=(name,), first=self.first, last=self.last)]
-        if self.first > 0:
-            end = min(self.first + 1, self.last)
-            found.append(WorldEvent(kind="enters", names=(name,), first=self.first, last=end))
-        if self.last < frames - 1:
-            start = max(self.last - 1, self.first)
-            found.append(WorldEvent(kind="leaves", names=(name,), first=start, last=self.last))
-        if self.turns_at is not None:
+    def turns(self) -> list[WorldEvent]:
+        """Return the changes of color, ordered by time."""
+        pairs = zip(self.colors, self.colors[1:], strict=False)
+        return [
+            WorldEvent(
+                kind="turns",
+                names=(f"{before} {self.thing.shape}",),
+                first=frame,
+                last=frame + 1,
+                color=after,
+            )
+            for frame, (before, after) in enumerate(pairs)
+            if before != after
+        ]
+
+
+def line(stops: list[tuple[int, tuple[float, float]]], frames: int) -> Path:
+    """Return a path through places at given frames, straight and uniform between them.
+
+    Args:
+        stops: The frame and the place of each stop, by increasing frame.
+        frames: The number of frames.
+    """
+    times = [time for time, _ in stops]
+    path = [np.interp(range(frames), times, [place[axis] for _, place in stops]) for axis in (0, 1)]
+    return np.stack(path, axis=1)
+
+
+def passages(inside: NDArray[np.float64], name: str) -> list[WorldEvent]:
+    """Return the events of entering and leaving.
+
+    Args:
+        inside: How far the thing is inside the picture in each frame, 0 (outside) to 1.
+        name: The name of the thing.
+    """
+    found: list[WorldEvent] = []
+    begin: int | None = None
+    steps = np.sign(np.diff(inside))
+    for frame in range(len(steps) + 1):
+        step = steps[frame] if frame < len(steps) else 0
+        if begin is None and step:
+            begin = frame
+        elif begin is not None and step != steps[begin]:
+            enters = steps[begin] > 0
             found.append(
                 WorldEvent(
-                    kind="turns",
+                    kind="enters" if enters else "leaves",
                     names=(name,),
-                    first=self.turns_at - 1,
-                    last=self.turns_at,
-                    color=self.new_color,
+                    first=begin + 1 if enters else begin,
+                    last=frame if enters else frame - 1,
                 )
             )
-        if self.partner is not None:
-            names = (name, self.partner.thing.name)
-            found.append(
-                WorldEvent(kind="meets", names=names, first=self.meets[0], last=self.meets[1])
-            )
-        return found
+            begin = frame if step else None
+    return found

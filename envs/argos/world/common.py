@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from visenv.worlds.draws import pick
+from visenv.worlds.draws import pick, shuffled
 
-from ..ground_truth import Entailment
-from .draw import TINTS
+from .grounds import TINTS
 from .presets import SHORTCUT_RATE, Split, WorldPreset
-from .things import COLORS, MATERIALS, SHAPES, SIZES, Thing
+from .things import MATERIALS, SIZES, Thing
 
 _TRIES = 80
 
@@ -28,33 +27,44 @@ class Placer:
         self._rng = rng
         self._preset = preset
         self.things: list[Thing] = []
+        self.behind: list[Thing] = []
 
     def add(self, **given: str) -> Thing:
         """Add a thing with these attributes, and random values for others; return it."""
-        rng, preset = self._rng, self._preset
-        color = given.get("color") or pick(rng, tuple(COLORS))
-        material = given.get("material") or pick(rng, MATERIALS)
-        shape = given.get("shape") or pick(rng, SHAPES)
-        size = given.get("size") or pick(rng, SIZES)
-        radius = preset.radius[SIZES.index(size)]
-        x, y = self.place(radius)
-        thing = Thing(color, material, shape, size, x, y, radius, radius)
+        thing = self._draw(given, is_free=True)
         self.things.append(thing)
         return thing
 
-    def distract(self, shape: str, size: str) -> None:
-        """Add things of other shapes; the preset defines their number."""
+    def _draw(self, given: dict[str, str], is_free: bool) -> Thing:
+        rng, preset = self._rng, self._preset
+        color = given.get("color") or pick(rng, preset.colors)
+        material = given.get("material") or pick(rng, MATERIALS)
+        shape = given.get("shape") or pick(rng, preset.shapes)
+        size = given.get("size") or pick(rng, SIZES)
+        radius = preset.radius[SIZES.index(size)]
+        x, y = self.place(radius) if is_free else self._anywhere(radius)
+        return Thing(color, material, shape, size, x, y, radius, radius)
+
+    def distract(self, *taken: str, size: str) -> None:
+        """Add things of other shapes behind the others, which may cover them in part.
+
+        The preset defines their number.
+        """
         low, high = self._preset.distractors
         for _ in range(int(self._rng.integers(low, high + 1))):
-            self.add(shape=other(self._rng, SHAPES, shape), size=size)
+            shape = other(self._rng, self._preset.shapes, *taken)
+            self.behind.append(self._draw({"shape": shape, "size": size}, is_free=False))
+
+    def layers(self) -> tuple[Thing, ...]:
+        """Return all things from back to front; those that do not cover each other are shuffled."""
+        return (*self.behind, *shuffled(self._rng, self.things))
 
     def place(self, radius: int) -> tuple[int, int]:
         """Return a center that is far from the other things, if there is enough space."""
         preset = self._preset
         best, most = (preset.width // 2, preset.height // 2), -np.inf
         for _ in range(_TRIES):
-            x = int(self._rng.integers(radius + 1, preset.width - radius - 1))
-            y = int(self._rng.integers(radius + 1, preset.height - radius - 1))
+            x, y = self._anywhere(radius)
             room = min(
                 (
                     max(abs(x - each.x), abs(y - each.y)) - each.half_width - radius
@@ -67,6 +77,10 @@ class Placer:
             if room > 1:
                 break
         return best
+
+    def _anywhere(self, radius: int) -> tuple[int, int]:
+        x = int(self._rng.integers(radius + 1, self._preset.width - radius - 1))
+        return x, int(self._rng.integers(radius + 1, self._preset.height - radius - 1))
 
 
 def other(rng: np.random.Generator, options: Sequence[str], *taken: str) -> str:
@@ -85,10 +99,3 @@ def choose_tint(
     by_answer = split == "train" and rng.random() < SHORTCUT_RATE
     random_tint = int(rng.integers(len(TINTS)))
     return (options.index(answer) % len(TINTS) if by_answer else random_tint), by_answer
-
-
-def entail(statement: str, options: Sequence[str]) -> tuple[Entailment, ...]:
-    """Return for each option the entailment of the statement that contains it."""
-    return tuple(
-        Entailment(statement=statement.format(answer=option), answer=option) for option in options
-    )

@@ -1,55 +1,37 @@
-"""Draws the pixels of a frame: a tinted background, and things with their textures."""
+"""Draws the pixels of a frame: things with their textures and shadows on a ground."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from visenv.types import Pixels
 
-from .things import COLORS, FrameSize, Thing, owners, silhouette
-
-TINTS: tuple[tuple[int, int, int], ...] = (
-    (176, 160, 160),
-    (160, 176, 160),
-    (160, 160, 180),
-    (178, 176, 152),
-    (174, 158, 178),
-    (154, 176, 178),
-)
-"""Tints of the background of a scene; the tint may be a shortcut to the answer."""
+from .grounds import Ground
+from .things import PALETTE, FrameSize, Thing, owners, silhouette
 
 _EDGE = 0.6
 _TEXTURE = 0.55
 
 
-Slope = tuple[float, float]
-"""Brightness gradients down and across, in levels from the center to an edge."""
-
-
-def draw_slope(rng: np.random.Generator) -> Slope:
-    """Return a random brightness gradient; the frames of a video share one."""
-    down, across = rng.uniform(-18, 18, 2)
-    return float(down), float(across)
+_SHADE = 0.72
+"""Brightness of what lies in a shadow, relative to the light."""
 
 
 def paint(
-    things: tuple[Thing, ...],
-    extent: FrameSize,
-    tint: int,
-    slope: Slope,
-    rng: np.random.Generator,
+    things: tuple[Thing, ...], extent: FrameSize, ground: Ground, rng: np.random.Generator
 ) -> Pixels:
     """Return a frame, uint8 ``[height, width, 3]``.
 
     Args:
         things: The things from back to front.
         extent: Size of the frame.
-        tint: An index of `TINTS`.
-        slope: The brightness gradient.
+        ground: What is behind the things.
         rng: Draws the noise.
     """
-    levels = _ground(extent, tint, slope)
+    levels = ground.levels.copy()
     shown = owners(things, extent)
     for number, thing in enumerate(things):
         if thing.shape == "region":
@@ -57,6 +39,12 @@ def paint(
             rows, columns = np.nonzero(mine)
             levels[mine] = _texture(thing, rows, columns)
             continue
+        # A shadow of a thing outside the frame, or behind the wall, would show where it is.
+        if ground.shadow and thing.shape != "bar" and (shown == number).any():
+            down, across = ground.shadow
+            shaded = replace(thing, x=thing.x + across, y=thing.y + down)
+            rows_of, columns_of, inside = silhouette(shaded, extent)
+            levels[rows_of, columns_of][inside] *= _SHADE
         rows_of, columns_of, inside = silhouette(thing, extent)
         if not inside.size:
             continue
@@ -68,17 +56,11 @@ def paint(
     return np.clip(levels, 0, 255).astype(np.uint8)
 
 
-def _ground(extent: FrameSize, tint: int, slope: Slope) -> NDArray[np.float32]:
-    down, across = np.mgrid[-1 : 1 : extent.height * 1j, -1 : 1 : extent.width * 1j]
-    light = (slope[0] * down + slope[1] * across)[:, :, None]
-    return np.asarray(light + np.array(TINTS[tint], np.float32), np.float32)
-
-
 def _texture(
     thing: Thing, rows: NDArray[np.intp], columns: NDArray[np.intp]
 ) -> NDArray[np.float32]:
     """Return the color of each pixel, float32 ``[pixels, 3]``."""
-    color = np.array(COLORS[thing.color], np.float32)
+    color = np.array(PALETTE[thing.color], np.float32)
     levels = np.repeat(color[None], len(rows), axis=0)
     step = max(2, min(thing.half_width, thing.half_height) // 2)
     if thing.material == "striped":

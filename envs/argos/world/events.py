@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -14,10 +15,13 @@ from .labels import normal_words
 from .things import COLORS, SHAPES
 
 VERBS: dict[str, frozenset[str]] = {
-    "enters": frozenset(("enters", "enter", "appears", "appear", "arrives", "comes", "entering")),
+    "enters": frozenset(
+        ("enters", "enter", "appears", "appear", "arrives", "comes", "entering", "shows", "moves")
+    ),
     "leaves": frozenset(("leaves", "leave", "disappears", "exits", "goes", "leaving")),
     "meets": frozenset(("meets", "meet", "touches", "touch", "meeting", "touching")),
     "turns": frozenset(("turns", "turn", "changes", "becomes", "turning")),
+    "hides": frozenset(("hides", "hide", "vanishes", "behind", "hidden")),
     "stays": frozenset(("stays", "stay", "visible", "present", "seen")),
 }
 """The words that describe each kind of event."""
@@ -59,6 +63,8 @@ class WorldEvent:
             return f"the {self.names[0]} meets the {self.names[1]}"
         if self.kind == "turns":
             return f"the {self.names[0]} turns {self.color}"
+        if self.kind == "hides":
+            return f"the {self.names[0]} hides behind the wall"
         if self.kind == "stays":
             return f"the {self.names[0]} stays visible"
         return f"the {self.names[0]} {self.kind}"
@@ -73,7 +79,8 @@ class WorldEvent:
         kinds = {_KIND_OF[word] for word in said if word in _KIND_OF}
         needed = ({word for name in self.names for word in name.split()} | {self.color}) - {""}
         named = said & (set(COLORS) | set(SHAPES))
-        return kinds == {self.kind} and named == needed and not said & NEGATIONS
+        fits = kinds == {self.kind} and named == needed and not said & NEGATIONS
+        return fits and (self.kind != "turns" or _new_color(words) == self.color)
 
     def overlap(self, first: int, last: int) -> float:
         """Return the intersection over union with the frames from `first` to `last`."""
@@ -83,15 +90,45 @@ class WorldEvent:
         return shared / (max(self.last, last) - min(self.first, first) + 1)
 
 
+def _new_color(words: Sequence[str]) -> str:
+    """Return the last color of a description that is not the one after "from"."""
+    colors = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word in COLORS and before != "from"
+    ]
+    return colors[-1] if colors else ""
+
+
 Events = Annotated[tuple[WorldEvent, ...], Strict(False)]
 
 
+_JOINED = re.compile(r",|;|\band\b|\bwhile\b|\bbefore\b|\bafter\b|\bthen\b|\bas\b")
+
+
+def named_events(events: Sequence[WorldEvent], description: str) -> list[WorldEvent]:
+    """Return the events that a description names; none if a part of it names no event.
+
+    "The red ball enters and the blue cube leaves" has two parts. A description that as a whole
+    names one event, such as "the ball and the cube meet", has one part.
+    """
+    whole = [event for event in events if event.is_named(normal_words(description))]
+    if whole:
+        return whole
+    found: list[WorldEvent] = []
+    for part in _JOINED.split(description):
+        words = normal_words(part)
+        matching = [event for event in events if event.is_named(words)]
+        if words and not matching:
+            return []
+        found += matching
+    return found
+
+
 def supports(events: Sequence[WorldEvent], first: int, last: int, description: str) -> bool:
-    """Return whether a span has an IoU of at least 0.5 with the event that is described."""
-    words = normal_words(description)
-    return any(
-        event.is_named(words) and event.overlap(first, last) >= LEAST_OVERLAP for event in events
-    )
+    """Return whether a span has an IoU of at least 0.5 with one of the events described."""
+    named = named_events(events, description)
+    return any(event.overlap(first, last) >= LEAST_OVERLAP for event in named)
 
 
 def happens(events: Sequence[WorldEvent], frame: int, description: str) -> bool:
@@ -100,8 +137,7 @@ def happens(events: Sequence[WorldEvent], frame: int, description: str) -> bool:
     An event of the kind ``"stays"`` never counts, because one frame cannot show that something
     stays, and a guess would often be right.
     """
-    words = normal_words(description)
     return any(
-        event.kind != "stays" and event.first <= frame <= event.last and event.is_named(words)
-        for event in events
+        event.kind != "stays" and event.first <= frame <= event.last
+        for event in named_events(events, description)
     )

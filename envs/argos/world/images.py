@@ -18,7 +18,8 @@ from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
 from .common import choose_tint
-from .draw import draw_slope, paint
+from .draw import paint
+from .grounds import draw_ground
 from .presets import IMAGES, Split, WorldPreset
 from .questions import QUESTIONS
 from .things import FrameSize
@@ -42,6 +43,7 @@ class ImageWorld:
     """
 
     ground_truth: ClassVar[type] = GroundedTruth
+    world_version: ClassVar[int] = 3
 
     def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
         self.preset = world_preset(IMAGES, preset, QUESTIONS, overrides)
@@ -68,8 +70,8 @@ class ImageWorld:
             answer=lambda scene: scene.answer,
         )
         tint, shortcut = choose_tint(rng, asked.answer, asked.options, self.split)
-        extent = FrameSize(preset.width, preset.height)
-        pixels = paint(asked.things, extent, tint, draw_slope(rng), rng)
+        ground = draw_ground(rng, preset, tint, is_sheet=kind in ("chart", "map"))
+        pixels = paint(asked.things, FrameSize(preset.width, preset.height), ground, rng)
         return Sample(
             id=identity,
             question=asked.question,
@@ -82,7 +84,7 @@ class ImageWorld:
                 height=preset.height,
                 frames=(asked.things,),
                 targets=asked.targets,
-                entailments=asked.entailments,
+                asked=asked.asked,
                 counted=asked.counted,
                 shortcut=shortcut,
             ),

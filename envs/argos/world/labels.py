@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .things import COLORS, MATERIALS, SHAPES, SIZES, Thing
+from .things import COLORS, MATERIALS, PALETTE, SHAPES, SIZES, Thing
 
 SYNONYMS = {
     "sphere": "ball",
@@ -27,11 +27,13 @@ SYNONYMS = {
     "spotted": "dotted",
     "checked": "checkered",
     "solid": "plain",
+    "screen": "wall",
+    "grey": "gray",
     "matte": "plain",
 }
 _PARTS = frozenset(("bar", "region"))
-_NOUNS = frozenset(SHAPES) | _PARTS
-_KNOWN = frozenset((*COLORS, *MATERIALS, *SIZES, *_NOUNS))
+_NOUNS = frozenset(SHAPES) | _PARTS | {"wall"}
+_KNOWN = frozenset((*PALETTE, *MATERIALS, *SIZES, *_NOUNS))
 _SKIPPED = frozenset(("a", "an", "the", "one", "of", "that"))
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -73,7 +75,7 @@ def _singular(word: str) -> str:
         return SYNONYMS[word]
     if word in _KNOWN:
         return word
-    for ending, instead in (("ies", "y"), ("xes", "x"), ("s", "")):
+    for ending, instead in (("ies", "y"), ("xes", "x"), ("sses", "ss"), ("s", "")):
         if word.endswith(ending):
             single = word.removesuffix(ending) + instead
             single = SYNONYMS.get(single, single)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .things import COLORS, SHAPES
+
 Split = Literal["train", "ood"]
 
 SHORTCUT_RATE = 0.9
@@ -23,6 +25,10 @@ class WorldPreset:
         distractors: Minimum and maximum number of things that the question is not about.
         frames: Minimum and maximum number of frames of a video.
         step: Seconds from frame to frame.
+        colors: The colors of things.
+        shapes: The shapes of things.
+        grounds: The textures of the ground, keys of `visenv.envs.argos.world.grounds.TEXTURES`.
+        shadows: Whether things have shadows.
     """
 
     width: int
@@ -30,20 +36,41 @@ class WorldPreset:
     kinds: tuple[str, ...]
     radius: tuple[int, int]
     distractors: tuple[int, int] = (1, 3)
-    frames: tuple[int, int] = (8, 16)
-    step: float = 0.5
+    frames: tuple[int, int] = (24, 32)
+    step: float = 0.25
+    colors: tuple[str, ...] = tuple(COLORS)
+    shapes: tuple[str, ...] = SHAPES
+    grounds: tuple[str, ...] = ("plain", "planks", "tiles", "grass", "fabric")
+    shadows: bool = True
 
 
 IMAGE_KINDS = ("count", "color", "material", "relation", "depth", "absent", "chart", "map")
-VIDEO_KINDS = ("order", "duration", "count", "meeting", "change")
+VIDEO_KINDS = ("order", "duration", "count", "meeting", "change", "speed", "hidden")
 
 IMAGES = {
     "default": WorldPreset(width=448, height=336, kinds=IMAGE_KINDS, radius=(24, 38)),
-    "tiny": WorldPreset(width=96, height=96, kinds=("color",), radius=(13, 17), distractors=(0, 0)),
+    "tiny": WorldPreset(
+        width=96,
+        height=96,
+        kinds=("color",),
+        radius=(13, 17),
+        distractors=(0, 0),
+        shapes=SHAPES[:4],
+        grounds=("plain",),
+        shadows=False,
+    ),
 }
 VIDEOS = {
     "default": WorldPreset(width=224, height=168, kinds=VIDEO_KINDS, radius=(14, 20)),
     "tiny": WorldPreset(
-        width=48, height=48, kinds=("change",), radius=(8, 10), distractors=(1, 1), frames=(8, 8)
+        width=48,
+        height=48,
+        kinds=("change", "order", "speed"),
+        radius=(6, 8),
+        distractors=(0, 0),
+        frames=(12, 12),
+        shapes=SHAPES[:4],
+        grounds=("plain",),
+        shadows=False,
     ),
 }

@@ -12,12 +12,10 @@ import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
 
-from ..ground_truth import Entailment
-from .common import Placer, entail, other
+from .asked import Asked
+from .common import Placer, other
 from .presets import WorldPreset
-from .things import COLORS, MATERIALS, SHAPES, Thing
-
-_COLORS = tuple(COLORS)
+from .things import MATERIALS, SIZES, Thing, plural
 
 
 class SceneQuestion(NamedTuple):
@@ -29,7 +27,7 @@ class SceneQuestion(NamedTuple):
         options: All answers that the wording allows, equally likely.
         things: The things from back to front.
         targets: The labels that a grounded reasoning points to.
-        entailments: The statements that entail answers.
+        asked: What the question asks about.
         counted: The label that is counted, ``""`` if none is.
     """
 
@@ -38,48 +36,52 @@ class SceneQuestion(NamedTuple):
     options: tuple[str, ...]
     things: tuple[Thing, ...]
     targets: tuple[str, ...]
-    entailments: tuple[Entailment, ...]
+    asked: Asked
     counted: str = ""
 
 
 def count(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask how many things of a shape there are."""
     options = ("1", "2", "3", "4")
-    answer, shape = pick(rng, options), pick(rng, SHAPES)
+    answer, shape = pick(rng, options), pick(rng, preset.shapes)
     placer = Placer(rng, preset)
     for _ in range(int(answer)):
         placer.add(shape=shape, size="small")
     placer.distract(shape, size="small")
     return SceneQuestion(
-        f"How many {shape}s are there?",
+        f"How many {plural(shape)} are there?",
         answer,
         options,
-        tuple(shuffled(rng, placer.things)),
+        placer.layers(),
         (shape,),
-        entail(f"the number of {shape}s is {{answer}}", options),
+        Asked(
+            relation="number",
+            subject=shape,
+            conclusion=f"the number of {plural(shape)} is {answer}",
+        ),
         shape,
     )
 
 
 def color(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which color the only thing of a shape has."""
-    answer, shape = pick(rng, _COLORS), pick(rng, SHAPES)
+    answer, shape = pick(rng, preset.colors), pick(rng, preset.shapes)
     placer = Placer(rng, preset)
     placer.add(shape=shape, color=answer)
     placer.distract(shape, size="small")
     return SceneQuestion(
         f"What color is the {shape}?",
         answer,
-        _COLORS,
-        tuple(shuffled(rng, placer.things)),
+        preset.colors,
+        placer.layers(),
         (shape,),
-        entail(f"the {shape} is {{answer}}", _COLORS),
+        Asked(relation="color", subject=shape, conclusion=f"the {shape} is {answer}"),
     )
 
 
 def material(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask whether the only thing of a shape is plain, striped, dotted or checkered."""
-    answer, shape = pick(rng, MATERIALS), pick(rng, SHAPES)
+    answer, shape = pick(rng, MATERIALS), pick(rng, preset.shapes)
     placer = Placer(rng, preset)
     placer.add(shape=shape, material=answer, size="large")
     placer.distract(shape, size="large")
@@ -87,9 +89,9 @@ def material(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
         f"Is the {shape} plain, striped, dotted or checkered?",
         answer,
         MATERIALS,
-        tuple(shuffled(rng, placer.things)),
+        placer.layers(),
         (shape,),
-        entail(f"the {shape} is {{answer}}", MATERIALS),
+        Asked(relation="material", subject=shape, conclusion=f"the {shape} is {answer}"),
     )
 
 
@@ -98,48 +100,55 @@ def relation(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     options = ("left", "right")
     answer = pick(rng, options)
     placer = Placer(rng, preset)
-    shapes = shuffled(rng, SHAPES)
+    shapes = shuffled(rng, preset.shapes)
     pair = [placer.add(shape=shape, size="small") for shape in shapes[:2]]
     pair.sort(key=lambda thing: thing.x)
     if pair[0].x == pair[1].x:
         return relation(rng, preset)
+    placer.distract(*shapes[:2], size="small")
     first, second = pair if answer == "left" else pair[::-1]
     names = first.name, second.name
     return SceneQuestion(
         f"Is the {names[0]} to the left or to the right of the {names[1]}?",
         answer,
         options,
-        tuple(placer.things),
+        placer.layers(),
         names,
-        entail(f"the {names[0]} is to the {{answer}}", options),
+        Asked(
+            relation="side",
+            subject=names[0],
+            other=names[1],
+            conclusion=f"the {names[0]} is to the {answer}",
+        ),
     )
 
 
 def depth(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which of two things that overlap is in front."""
-    radius = preset.radius[1]
-    shapes = shuffled(rng, SHAPES)[:2]
-    colors = shuffled(rng, _COLORS)[:2]
-    margin = 2 * radius + 2
-    x = int(rng.integers(margin, preset.width - margin))
-    y = int(rng.integers(margin, preset.height - margin))
+    size = pick(rng, SIZES)
+    radius = preset.radius[SIZES.index(size)]
+    placer = Placer(rng, preset)
+    shapes = shuffled(rng, preset.shapes)[:2]
+    colors = shuffled(rng, preset.colors)[:2]
     shift = radius if rng.random() < 0.5 else -radius
+    low, high = radius + 1 - min(shift, 0), preset.width - radius - 1 - max(shift, 0)
+    x = int(rng.integers(low, high))
+    y = int(rng.integers(radius + 1, preset.height - radius - 1))
     pair = [
-        Thing(
-            colors[side], pick(rng, MATERIALS), shapes[side], "large", x + move, y, radius, radius
-        )
+        Thing(colors[side], pick(rng, MATERIALS), shapes[side], size, x + move, y, radius, radius)
         for side, move in ((0, 0), (1, shift))
     ]
+    placer.distract(*shapes, size=size)
     options = (pair[0].name, pair[1].name)
     answer = pick(rng, options)
-    things = tuple(sorted(pair, key=lambda thing: thing.name == answer))
+    things = (*placer.behind, *sorted(pair, key=lambda thing: thing.name == answer))
     return SceneQuestion(
         f"Which is in front, the {options[0]} or the {options[1]}?",
         answer,
         options,
         things,
         options,
-        entail("the {answer} is in front", options),
+        Asked(relation="depth", conclusion=f"the {answer} is in front"),
     )
 
 
@@ -151,9 +160,13 @@ def absent(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """
     options = ("yes", "no")
     answer = pick(rng, options)
-    wanted, shape = pick(rng, _COLORS), pick(rng, SHAPES)
+    wanted, shape = pick(rng, preset.colors), pick(rng, preset.shapes)
+    article = "an" if wanted == "orange" else "a"
     placer = Placer(rng, preset)
-    different = {"shape": other(rng, SHAPES, shape), "color": other(rng, _COLORS, wanted)}
+    different = {
+        "shape": other(rng, preset.shapes, shape),
+        "color": other(rng, preset.colors, wanted),
+    }
     if answer == "yes":
         placer.add(**different)
         asked = [placer.add(shape=shape, color=wanted)]
@@ -162,16 +175,17 @@ def absent(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
             placer.add(shape=shape, color=different["color"]),
             placer.add(shape=different["shape"], color=wanted),
         ]
-    placer.add(shape=other(rng, SHAPES, shape), color=other(rng, _COLORS, wanted))
+    placer.add(shape=other(rng, preset.shapes, shape), color=other(rng, preset.colors, wanted))
     return SceneQuestion(
-        f"Is there a {wanted} {shape}?",
+        f"Is there {article} {wanted} {shape}?",
         answer,
         options,
-        tuple(shuffled(rng, placer.things)),
+        placer.layers(),
         tuple(thing.name for thing in asked),
-        (
-            Entailment(statement=f"i see a {wanted} {shape}", answer="yes"),
-            Entailment(statement=f"i see no {wanted} {shape}", answer="no"),
+        Asked(
+            relation="presence",
+            subject=f"{wanted} {shape}",
+            conclusion=f"i see {article if answer == 'yes' else 'no'} {wanted} {shape}",
         ),
     )
 
@@ -179,20 +193,19 @@ def absent(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
 def chart(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask which bar of a chart is the tallest, or the shortest."""
     extreme = pick(rng, ("tallest", "shortest"))
-    number = 4
-    colors = shuffled(rng, _COLORS)[:number]
-    heights = rng.permutation(np.linspace(0.25, 0.9, number)) * preset.height
-    column = preset.width // number
-    half = max(3, column // 3)
+    colors = shuffled(rng, preset.colors)
+    sheet = _inset(rng, preset, 0.6)
+    heights = rng.permutation(np.linspace(0.25, 1, len(colors))) * sheet.height
+    column = sheet.width // len(colors)
     things = tuple(
         Thing(
             bar_color,
             "plain",
             "bar",
             "large",
-            column * place + column // 2,
-            int(preset.height - height / 2),
-            half,
+            sheet.left + column * place + column // 2,
+            int(sheet.top + sheet.height - height / 2),
+            max(3, column // 4),
             int(height / 2),
         )
         for place, (bar_color, height) in enumerate(zip(colors, heights, strict=True))
@@ -201,43 +214,71 @@ def chart(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     return SceneQuestion(
         f"What color is the {extreme} bar of the chart?",
         colors[best],
-        _COLORS,
+        preset.colors,
         things,
         (f"{colors[best]} bar",),
-        entail(f"the {extreme} bar is {{answer}}", _COLORS),
+        Asked(
+            relation="extreme bar",
+            given=extreme,
+            conclusion=f"the {extreme} bar is {colors[best]}",
+        ),
     )
 
 
 def map_region(rng: np.random.Generator, preset: WorldPreset) -> SceneQuestion:
     """Ask in which region of a map the marker is."""
-    colors = shuffled(rng, _COLORS)
-    across, down = preset.width // 4, preset.height // 4
+    colors = shuffled(rng, preset.colors)
+    sheet = _inset(rng, preset, 0.38)
+    across, down = sheet.width // 6, sheet.height // 4
     regions = [
         Thing(
-            colors[2 * row + side],
+            colors[3 * row + column],
             "plain",
             "region",
             "large",
-            int(across * (1 + 2 * side) + rng.integers(-across // 2, across // 2 + 1)),
-            int(down * (1 + 2 * row) + rng.integers(-down // 2, down // 2 + 1)),
-            across,
-            down,
+            sheet.left + int(across * (1 + 2 * column) + rng.integers(-across // 2, across // 2)),
+            sheet.top + int(down * (1 + 2 * row) + rng.integers(-down // 2, down // 2)),
+            across + across // 4,
+            down + down // 4,
         )
         for row in (0, 1)
-        for side in (0, 1)
+        for column in (0, 1, 2)
     ]
     inside = pick(rng, regions)
     radius = max(4, preset.radius[0] // 2)
-    shape = pick(rng, SHAPES)
-    marker = Thing(colors[4], "plain", shape, "small", inside.x, inside.y, radius, radius)
+    shape = pick(rng, preset.shapes)
+    marker = Thing("gray", "plain", shape, "small", inside.x, inside.y, radius, radius)
     return SceneQuestion(
         f"In which region of the map is the {shape}?",
         inside.color,
-        _COLORS,
+        preset.colors,
         (*regions, marker),
         (f"{inside.color} region", shape),
-        entail(f"the {shape} is in the {{answer}} region", _COLORS),
+        Asked(
+            relation="region",
+            subject=shape,
+            conclusion=f"the {shape} is in the {inside.color} region",
+        ),
     )
+
+
+class _Inset(NamedTuple):
+    """Holds the part of a picture that a chart or a map fills, native pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+def _inset(rng: np.random.Generator, preset: WorldPreset, share: float) -> _Inset:
+    """Return a random part of the picture with a share of its width and of its height.
+
+    A chart at a fixed place would have a bar at the same pixel in each picture.
+    """
+    width, height = int(preset.width * share), int(preset.height * share)
+    left = int(rng.integers(preset.width - width))
+    return _Inset(left, int(rng.integers(preset.height - height)), width, height)
 
 
 QUESTIONS: dict[str, Callable[[np.random.Generator, WorldPreset], SceneQuestion]] = {

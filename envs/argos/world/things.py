@@ -20,8 +20,11 @@ COLORS: dict[str, tuple[int, int, int]] = {
     "purple": (150, 60, 180),
     "orange": (240, 130, 30),
 }
+PALETTE = COLORS | {"gray": (112, 112, 118)}
+"""The colors of things, and of the wall."""
+
 MATERIALS = ("plain", "striped", "dotted", "checkered")
-SHAPES = ("ball", "cube", "cone", "diamond")
+SHAPES = ("ball", "cube", "cone", "diamond", "star", "cross", "ring", "heart")
 SIZES = ("small", "large")
 
 
@@ -30,11 +33,12 @@ class Thing:
     """Describes a thing with a position and a look. Later things of a frame are in front.
 
     Attributes:
-        color: A key of `COLORS`.
+        color: A key of `PALETTE`.
         material: One of `MATERIALS`.
-        shape: One of `SHAPES`, ``"bar"`` (of a chart) or ``"region"`` (of a map).
+        shape: One of `SHAPES`, ``"bar"`` (of a chart), ``"region"`` (of a map) or ``"wall"``.
         size: One of `SIZES`.
-        x: The center, native pixels. The pixels of a region are those closest to its center.
+        x: The center, native pixels. The pixels of a region are those within
+            its width and height that are closer to its center than to those of other regions.
         y: The center, native pixels.
         half_width: Half of the width, native pixels.
         half_height: Half of the height, native pixels.
@@ -55,6 +59,11 @@ class Thing:
         return f"{self.color} {self.shape}"
 
 
+def plural(shape: str) -> str:
+    """Return the plural of a shape."""
+    return f"{shape}es" if shape.endswith("s") else f"{shape}s"
+
+
 Things = Annotated[tuple[Thing, ...], Strict(False)]
 
 
@@ -72,16 +81,24 @@ def owners(things: tuple[Thing, ...], extent: FrameSize) -> NDArray[np.int8]:
     regions = [number for number, thing in enumerate(things) if thing.shape == "region"]
     if regions:
         rows, columns = np.mgrid[0 : extent.height, 0 : extent.width]
-        distances = np.stack(
-            [(columns - things[each].x) ** 2 + (rows - things[each].y) ** 2 for each in regions]
-        )
-        shown[:] = np.array(regions, np.int8)[distances.argmin(axis=0)]
+        distances = np.stack([_distances(things[each], rows, columns) for each in regions])
+        closest = np.array(regions, np.int8)[distances.argmin(axis=0)]
+        shown[:] = np.where(np.isfinite(distances.min(axis=0)), closest, -1)
     for number, thing in enumerate(things):
         if thing.shape != "region":
             rows_of, columns_of, inside = silhouette(thing, extent)
             shown[rows_of, columns_of][inside] = number
     shown.flags.writeable = False
     return shown
+
+
+def _distances(
+    region: Thing, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the squared distances of pixels to the center of a region, infinite outside it."""
+    across, down = np.abs(columns - region.x), np.abs(rows - region.y)
+    inside = (across <= region.half_width) & (down <= region.half_height)
+    return np.where(inside, across**2 + down**2, np.inf)
 
 
 @lru_cache(maxsize=512)
@@ -123,6 +140,16 @@ def silhouette(thing: Thing, extent: FrameSize) -> tuple[slice, slice, NDArray[n
         inside = across + np.abs(down) <= 1
     elif thing.shape == "cone":
         inside = across <= (down + 1) / 2
+    elif thing.shape == "star":
+        angle = np.arctan2(columns - thing.x, thing.y - rows)
+        inside = np.hypot(across, down) <= 0.68 + 0.32 * np.cos(5 * angle)
+    elif thing.shape == "cross":
+        inside = (across <= 0.36) | (np.abs(down) <= 0.36)
+    elif thing.shape == "ring":
+        inside = (across**2 + down**2 <= 1) & (across**2 + down**2 >= 0.2)
+    elif thing.shape == "heart":
+        lobes = (down < -0.1) & ((across - 0.5) ** 2 + (down + 0.5) ** 2 * 1 <= 0.25)
+        inside = lobes | ((down >= -0.45) & (across <= (1 - down) / 1.45))
     else:
         inside = np.ones(rows.shape, np.bool_)
     return slice(top, bottom), slice(left, right), inside

@@ -13,15 +13,16 @@ from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
 from .common import choose_tint
-from .draw import draw_slope, paint
+from .draw import paint
+from .grounds import draw_ground
 from .images import world_preset
-from .plots import PLOTS
+from .plots import PLOTS, Plot
 from .presets import VIDEOS, Split
 from .things import FrameSize, Thing
 
 
 class VideoWorld:
-    """Creates videos of 8 to 16 frames in which things enter, leave, meet and change.
+    """Creates videos in which things move, enter, leave, hide, meet and change.
 
     This is a `ProceduralSource`. The images of a sample are the frames; `Sample.ground_truth` is a
     `GroundedTruth` with exact intervals of the events, those of the question first.
@@ -37,6 +38,7 @@ class VideoWorld:
     """
 
     ground_truth: ClassVar[type] = GroundedTruth
+    world_version: ClassVar[int] = 3
 
     def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
         self.preset = world_preset(VIDEOS, preset, PLOTS, overrides)
@@ -55,23 +57,13 @@ class VideoWorld:
         plot = PLOTS[kind](rng, preset, frames)
         tint, shortcut = choose_tint(rng, plot.answer, plot.options, self.split)
         extent = FrameSize(preset.width, preset.height)
-        slope = draw_slope(rng)
-        scenes: list[tuple[Thing, ...]] = []
-        for frame in range(frames):
-            shown = (actor.at(frame, frames, preset) for actor in plot.actors)
-            scenes.append(tuple(thing for thing in shown if thing is not None))
-        all_events = [event for actor in plot.actors for event in actor.events(frames)]
-        # "The red ball stays visible" is true of most things without looking at the video, so it
-        # counts as an event only if the question asks about it.
-        others = [
-            event for event in all_events if event.kind != "stays" and event not in plot.key_events
-        ]
+        ground = draw_ground(rng, preset, tint)
+        scenes = tuple(scene_of(plot, frame) for frame in range(frames))
+        others = [event for event in plot.events if event not in plot.key_events]
         return Sample(
             id=identity,
             question=plot.question,
-            images=tuple(
-                Image.from_pixels(paint(each, extent, tint, slope, rng)) for each in scenes
-            ),
+            images=tuple(Image.from_pixels(paint(each, extent, ground, rng)) for each in scenes),
             answers=(plot.answer,),
             kind=kind,
             ground_truth=GroundedTruth(
@@ -79,11 +71,19 @@ class VideoWorld:
                 times=tuple(round(preset.step * frame, 2) for frame in range(frames)),
                 width=preset.width,
                 height=preset.height,
-                frames=tuple(scenes),
-                targets=tuple(dict.fromkeys(each.names[0] for each in plot.key_events)),
+                frames=scenes,
+                targets=plot.targets,
                 events=(*plot.key_events, *others),
                 key_events=len(plot.key_events),
-                entailments=plot.entailments,
+                asked=plot.asked,
                 shortcut=shortcut,
             ),
         )
+
+
+def scene_of(plot: Plot, frame: int) -> tuple[Thing, ...]:
+    """Return the things of a frame from back to front; those behind the wall come first."""
+    behind = [actor.at(frame) for actor in plot.actors if frame in actor.behind]
+    before = [actor.at(frame) for actor in plot.actors if frame not in actor.behind]
+    wall = [plot.wall] if plot.wall else []
+    return (*behind, *wall, *before)

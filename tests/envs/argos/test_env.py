@@ -95,7 +95,7 @@ def test_video_is_one_part_and_its_frames_are_announced() -> None:
     (message,) = info["step"].messages
     video = next(part for part in message.parts if isinstance(part, Video))
     assert len(message.parts) == 3
-    assert message.parts[0].startswith("[F1 @ t=0.00s] [F2 @ t=0.50s] ")
+    assert message.parts[0].startswith("[F1 @ t=0.00s] [F2 @ t=0.25s] ")
     assert message.parts[0].count("[F") == len(video.frames) == len(video.times)
 
 

@@ -20,6 +20,8 @@ STAYS = WorldEvent(kind="stays", names=("red ball",), first=2, last=9)
         (MEETS, "the red ball meets the blue cube"),
         (MEETS, "the blue box and the red ball touch"),
         (TURNS, "the green cone turns blue"),
+        (TURNS, "the cone turns from green to blue"),
+        (TURNS, "the cone turns blue from green"),
         (STAYS, "the red ball stays visible"),
     ],
 )
@@ -43,6 +45,8 @@ def test_description_names_an_event(event: WorldEvent, description: str) -> None
         (MEETS, "the red ball meets the cube"),
         (MEETS, "the red ball meets the blue cube and the blue cone"),
         (TURNS, "the green cone turns"),
+        (TURNS, "the blue cone turns green"),
+        (TURNS, "the cone turns from blue to green"),
         (STAYS, "the red ball is not visible"),
     ],
 )

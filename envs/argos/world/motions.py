@@ -1,0 +1,127 @@
+"""Defines how things move in videos: wandering, bouncing between the sides, coming and leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.worlds.draws import shuffled
+
+from .actors import Actor, Path, line
+from .common import Placer, other
+from .presets import WorldPreset
+from .things import Thing
+
+
+def draw_things(rng: np.random.Generator, preset: WorldPreset, number: int) -> list[Thing]:
+    """Return things that differ in color and in shape, with space between them."""
+    placer = Placer(rng, preset)
+    colors, shapes = shuffled(rng, preset.colors), shuffled(rng, preset.shapes)
+    return [
+        placer.add(color=colors[place], shape=shapes[place], size="small")
+        for place in range(number)
+    ]
+
+
+def draw_passers(
+    rng: np.random.Generator, preset: WorldPreset, frames: int, taken: Sequence[Thing]
+) -> list[Actor]:
+    """Return things that cross the picture behind the others, with other colors and shapes."""
+    low, high = preset.distractors
+    actors: list[Actor] = []
+    shapes = [each for each in preset.shapes if each not in {thing.shape for thing in taken}]
+    for shape in shuffled(rng, shapes)[: int(rng.integers(low, high + 1))]:
+        color = other(rng, preset.colors, *(thing.color for thing in taken))
+        thing = Placer(rng, preset).add(shape=shape, color=color, size="small")
+        actors.append(Actor(thing, wander(rng, preset, frames, thing)))
+    return actors
+
+
+def wander(rng: np.random.Generator, preset: WorldPreset, frames: int, thing: Thing) -> Path:
+    """Return a path through a few random places, with a stop."""
+    times = sorted({0, frames - 1, *rng.integers(1, frames - 1, 3).tolist()})
+    stops = [(time, _spot(rng, preset, thing)) for time in times]
+    if len(stops) > 2:
+        stops[2] = (stops[2][0], stops[1][1])
+    return line(stops, frames)
+
+
+def _spot(rng: np.random.Generator, preset: WorldPreset, thing: Thing) -> tuple[float, float]:
+    """Return a random place at which the whole thing is inside the picture."""
+    low, high = thing.half_width + 1, preset.width - thing.half_width - 1
+    return float(rng.integers(low, high)), draw_height(rng, preset, thing)
+
+
+def draw_height(
+    rng: np.random.Generator, preset: WorldPreset, thing: Thing, below: int = 0
+) -> float:
+    """Return a random height at which a thing fits, with a free space of `below` under it."""
+    margin = thing.half_height + (11 if preset.height > 100 else 1)
+    return float(rng.integers(margin, preset.height - margin - below))
+
+
+class Visit(NamedTuple):
+    """Holds the path of a thing that comes into view and leaves.
+
+    Attributes:
+        centers: The path.
+        inside: How far the thing has come in, native pixels, 0 outside, float64 ``[frames]``.
+    """
+
+    centers: Path
+    inside: NDArray[np.float64]
+
+
+def visit(
+    rng: np.random.Generator,
+    preset: WorldPreset,
+    thing: Thing,
+    between: tuple[int, int],
+    longer: tuple[bool, bool],
+    frames: int,
+) -> Visit:
+    """Return a visit from a side edge to the place of the thing, and back.
+
+    From the first to the last frame of `between`, the path does not depend on `longer`: things that
+    come a frame earlier are not farther inside.
+
+    Args:
+        rng: The generator.
+        preset: The size of the frame.
+        thing: The thing, at the place that it goes to.
+        between: The first and the last frame in which it is inside for sure.
+        longer: Whether it is also inside in the frame before, and in the frame after.
+        frames: The number of frames.
+    """
+    radius = thing.half_width
+    from_left = thing.x < preset.width / 2
+    most = thing.x + radius if from_left else preset.width - 1 - thing.x + radius
+    times = np.arange(frames)
+    parts = []
+    for since in (times - between[0], between[1] - times):
+        pace = rng.uniform(0.03, 0.06) * preset.width
+        parts.append(pace * (since + 1) + rng.uniform(2, 2 + radius))
+    inside = np.minimum(np.minimum(*parts), most)
+    inside[(times < between[0] - longer[0]) | (times > between[1] + longer[1])] = 0
+    across = inside - radius - 1 if from_left else preset.width + radius - inside
+    return Visit(np.stack([across, np.full(frames, float(thing.y))], axis=1), inside)
+
+
+def bounce(preset: WorldPreset, thing: Thing, angles: NDArray[np.float64], height: float) -> Path:
+    """Return a path to and fro between the sides, from how far the thing has gone in each frame."""
+    way = preset.width - 1 - 2 * thing.half_width
+    across = thing.half_width + np.abs(angles % (2 * way) - way)
+    return np.stack([across, np.full(len(angles), height)], axis=1)
+
+
+def draw_angle(rng: np.random.Generator, preset: WorldPreset, thing: Thing) -> float:
+    """Return a random place on the way to and fro of `bounce`, native pixels."""
+    return float(rng.uniform(0, 2 * (preset.width - 1 - 2 * thing.half_width)))
+
+
+def draw_sign(rng: np.random.Generator) -> int:
+    """Return -1 or 1."""
+    return 1 if rng.random() < 0.5 else -1
