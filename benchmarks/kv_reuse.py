@@ -25,6 +25,7 @@ import transformers
 import tyro
 
 import visenv  # noqa: F401 - registers the environments
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import (
     TokenSession,
     TransformersPolicy,
@@ -74,7 +75,8 @@ def generate(folder: Path, work: Workload) -> Callable[[], None]:
     """Return a function that plays the same conversations with stock transformers, padded left."""
     policy = TransformersPolicy(folder)  # only for tokenizer, template and image processor
     codec = policy.codec
-    template, encoder, vocabulary = codec.template, codec.encoder, codec.vocabulary
+    template, vocabulary = codec.template, codec.vocabulary
+    encoder = require_qwen_vl(codec.family).images
     model: Any = transformers.AutoModelForImageTextToText.from_pretrained(folder)
     suppressed = np.flatnonzero(codec.banned).tolist()
 

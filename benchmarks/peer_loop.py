@@ -15,6 +15,7 @@ import torch
 import transformers
 from torch.utils.checkpoint import checkpoint
 
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 from visenv.types import Image, Segment
 
@@ -47,7 +48,7 @@ class Loop:
         if checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})
         self.model = model.to(device).train()
-        self._encoder = policy.codec.encoder
+        self._encoder = require_qwen_vl(policy.codec.family).images
         self._placeholder = policy.codec.image_id
         self._device = device
 

@@ -13,6 +13,7 @@ from unittest import mock
 import torch
 import transformers
 
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 from visenv.types import Image, Segment
 
@@ -100,7 +101,7 @@ class Peer:
             own[row, at] = 1
             sampled[row, at] = torch.from_numpy(segment.loss_mask).long()
         shown = [images[span.sha256] for segment in segments for span in segment.images]
-        patches = self._policy.codec.encoder.encode(shown)
+        patches = require_qwen_vl(self._policy.codec.family).images.encode(shown)
         inputs = {
             "prompt_ids": ids[:, :longest],
             "prompt_mask": own[:, :longest],

@@ -27,6 +27,7 @@ import tyro
 
 from benchmarks.random_vlm import SHAPES, build, group
 from visenv.algos.trainer.prefetch import pinned, prefetched
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 
 Way = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
@@ -42,7 +43,7 @@ class Round(NamedTuple):
 
 def take(policy: TransformersPolicy, parts: Sequence[Any], way: Way) -> Round:
     """Run forward and backward of all micro-batches."""
-    policy.codec.encoder.forget()
+    require_qwen_vl(policy.codec.family).images.forget()
     making = 0.0
 
     def make(part: Any) -> Any:

@@ -241,8 +241,9 @@ def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:
     for part in parts:
         start = len(tokens)
         if isinstance(part, Image):
-            spans.append(codec.encoder.span(part, start, codec.image_id))
-            tokens += [codec.image_id] * spans[-1].length
+            own, shown = codec.family.show(part, start)
+            spans += [span for span in shown.spans if isinstance(span, ImageSpan)]
+            tokens += own
             continue
         tokens += part
         if isinstance(part, _Turn):
@@ -257,8 +258,7 @@ def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:
         policy_version=np.zeros(len(tokens), np.int32),
         turns=tuple(turns),
         images=tuple(spans),
-        placeholder_ids=(codec.image_id,),
-        merge=codec.encoder.merge,
+        placeholder_ids=codec.family.placeholder_ids,
         temperature=1.0,
-        processor=codec.encoder.fingerprint,
+        processor=codec.family.fingerprint(with_videos=False),
     )

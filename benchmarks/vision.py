@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.random_vlm import SHAPES, build, group
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.windows import WINDOWS
 
@@ -34,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         policy = TransformersPolicy(build(Path(scratch), options.size), threads=1)
     _, images = group(policy, SHAPES[0], 8)
-    patches = policy.codec.encoder.encode([*images.values()])
+    patches = require_qwen_vl(policy.codec.family).images.encode([*images.values()])
     values = torch.cat([each.values for each in patches])  # [patches, numbers of a patch]
     grids = torch.tensor([each.grid for each in patches])  # [images, 3]
     model: Any = policy.network.model.model

@@ -29,6 +29,7 @@ GROUPS = {
     "data set": "visenv.data",
     "wrapper": "visenv.wrappers",
     "record type": "visenv.records",
+    "model family": "visenv.families",
 }
 """The entry-point group of each kind of plugin."""
 

@@ -247,6 +247,15 @@ SCORERS: dict[str, str] = {
     "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
 }
 
+FAMILIES: dict[str, str] = {
+    "qwen2_5_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",
+    "qwen3_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",
+}
+"""Families of models, by the type of the model in the configuration of a checkpoint.
+
+A package lists its families in the entry-point group ``visenv.families``.
+"""
+
 WRAPPERS: dict[str, str] = {
     "NoImage": "visenv.evaluation.controls:NoImage",
     "NoTool": "visenv.evaluation.controls:NoTool",
@@ -274,6 +283,7 @@ TABLES = {
     "data set": DATA,
     "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
+    "model family": FAMILIES,
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import transformers
 
@@ -14,16 +14,14 @@ from visenv.pretrained import load_pretrained
 from visenv.types import Episode, Message, TurnRequest
 
 from .constrain import RegexConstraints
-from .media import Media
+from .families import load_family
+from .family import Checkpoint, ModelFamily, VideoMode
+from .fingerprint import fingerprint_of
 from .processor import load_processor
 from .session import TokenSession, TokenStream
 from .template import ChatTemplate, Increment
-from .video import VideoEncoder
 from .vision import ImageEncoder
 from .vocabulary import Vocabulary
-
-VideoMode = Literal["native", "frames"]
-"""How a video is shown: by the video tokens of the model, or as images, frame by frame."""
 
 
 class Codec:
@@ -40,8 +38,7 @@ class Codec:
 
     Attributes:
         processor: The tokenizer, image processor and video processor of the checkpoint.
-        encoder: Runs the image processor once for each distinct image.
-        media: Converts images and videos to tokens.
+        family: Converts images and videos to tokens, and to inputs of the model.
         vocabulary: The bytes or the control token of each token id.
         template: The chat template's increments.
         banned: bool ``[rows]``: the tokens that are never sampled.
@@ -67,20 +64,29 @@ class Codec:
         if video not in (None, "native", "frames"):
             raise ConfigurationError(f"video must be 'native' or 'frames', got {video!r}.")
         self.processor = load_processor(model)
-        _limit_pixels(self.processor.image_processor, min_pixels, max_pixels)
-        self.encoder = image_encoder(self.processor.image_processor)
         self.vocabulary = Vocabulary(self.processor.tokenizer, rows)
         self.template = ChatTemplate(self.processor, self.vocabulary)
         self.end_id = self.template.end_id
         self.image_id = self.template.image_id
-        videos = None if video == "frames" else self._videos(model, required=video == "native")
-        self.media = Media(self.encoder, self.image_id, videos)
+        config = load_pretrained(transformers.AutoConfig, model)
+        self.family: ModelFamily = load_family(config.model_type)(
+            Checkpoint(model, config, self.processor, self.template),
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            video=video,
+            image_encoder=image_encoder,
+        )
         self.banned = self.vocabulary.banned(self.end_id)
         self.constraints = RegexConstraints(self.vocabulary, self.banned, self.end_id)
 
+    @staticmethod
+    def fingerprint_of(processor: Any) -> str:
+        """Return the fingerprint of an image processor of transformers, see `fingerprint_of`."""
+        return fingerprint_of(processor)
+
     def open(self, seed: int) -> TokenSession:
         """Return a new session with its own sampling seed."""
-        return TokenSession(self.media, seed)
+        return TokenSession(self.family, seed)
 
     def increment(
         self, stream: TokenStream, messages: Sequence[Message], request: TurnRequest
@@ -127,35 +133,10 @@ class Codec:
             request = turn.request._replace(regex=None)
             increment = self.increment(stream, session.pending, request)
             session.pending = []
-            self.media.check(increment.items)
-            stream.show(increment, self.media)
+            self.family.check(increment.items)
+            stream.show(increment, self.family)
             sampled = self.template.sampled(turn.text, turn.request.prefill)
             said = self.vocabulary.encode(sampled)
             said.append(self.end_id)
             stream.say(session.turn, said, [math.nan] * len(said), version, turn.finish_reason)
         return replace(episode, segments=session.segments())
-
-    def _videos(self, model: str, *, required: bool) -> VideoEncoder | None:
-        """Return the encoder of videos, or None if they can only be shown as frames."""
-        vision = load_pretrained(transformers.AutoConfig, model).vision_config
-        try:
-            self.template.require_video()
-            return VideoEncoder(self.processor, getattr(vision, "tokens_per_second", 1.0))
-        except (PolicyError, ConfigurationError) as error:
-            if required:
-                raise PolicyError(
-                    f"{model} cannot show videos natively, only as frames (video='frames'): {error}"
-                ) from error
-            return None
-
-
-def _limit_pixels(image_processor: Any, smallest: int | None, largest: int | None) -> None:
-    size = {
-        "shortest_edge": smallest or image_processor.size["shortest_edge"],
-        "longest_edge": largest or image_processor.size["longest_edge"],
-    }
-    if size["shortest_edge"] > size["longest_edge"]:
-        raise ConfigurationError(
-            f"min_pixels {size['shortest_edge']} exceeds max_pixels {size['longest_edge']}."
-        )
-    image_processor.size = size  # both edges are pixel counts in Qwen's processors

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from visenv.types import ImageSpan, VideoSpan
+from visenv.types import VideoSpan
 
-Span = ImageSpan | VideoSpan
-"""Describes a run of placeholders."""
+from .family import Span
 
 
 def rope_positions(
-    length: int, spans: Iterable[Span], merge: int, tokens_per_second: float = 1.0
+    length: int,
+    spans: Sequence[Span],
+    grids: Sequence[tuple[int, int, int]],
+    merge: int,
+    tokens_per_second: float = 1.0,
 ) -> NDArray[np.int64]:
     """Return the M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
 
@@ -27,7 +30,8 @@ def rope_positions(
 
     Args:
         length: Number of tokens in the stream.
-        spans: Its images and runs of videos, in order.
+        spans: Its images and runs of videos, in order, each with one run of placeholders.
+        grids: Patches ``(time, height, width)`` of each of them.
         merge: Patches per placeholder along one side.
         tokens_per_second: Positions per second of a video.
 
@@ -36,12 +40,12 @@ def rope_positions(
     """
     positions = np.empty((3, length), np.int64)
     end = position = 0
-    for span in spans:
+    for span, (steps, height, width) in zip(spans, grids, strict=True):
         text = span.offset - end
         positions[:, end : span.offset] = position + np.arange(text)
         position += text
         end = span.offset + span.length
-        grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
+        grid = (steps, height // merge, width // merge)
         places = np.indices(grid).reshape(3, -1)  # [3, tokens]
         if isinstance(span, VideoSpan):
             places[0] = (places[0] * (span.seconds_per_step * tokens_per_second)).astype(np.int64)

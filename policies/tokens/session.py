@@ -21,10 +21,10 @@ from visenv.types import (
     TurnSpan,
     Video,
     VideoSpan,
+    Visual,
 )
 
-from .media import Media, MediaSpan
-from .positions import Span
+from .family import MediaSpan, ModelFamily, Span
 from .template import Increment
 
 
@@ -65,10 +65,15 @@ class TokenStream:
 
     @property
     def spans(self) -> list[Span]:
-        """Return the runs of placeholders, in order."""
+        """Return the spans of images and videos, in order."""
         return [span for each in self.shown for span in each.spans]
 
-    def show(self, increment: Increment, media: Media) -> None:
+    @property
+    def items(self) -> dict[str, Visual]:
+        """Return the images and videos by their hash."""
+        return {each.item.sha256: each.item for each in self.shown}
+
+    def show(self, increment: Increment, family: ModelFamily) -> None:
         """Append tokens of the environment.
 
         Each placeholder is expanded to the tokens of its item.
@@ -76,8 +81,8 @@ class TokenStream:
         items = iter(increment.items)
         tokens: list[int] = []
         for token in increment.token_ids:
-            if token in media.placeholders:
-                own, shown = media.show(next(items), len(self.token_ids) + len(tokens))
+            if token in family.template_ids:
+                own, shown = family.show(next(items), len(self.token_ids) + len(tokens))
                 self.shown.append(shown)
                 tokens += own
             else:
@@ -103,7 +108,7 @@ class TokenStream:
         self.logprobs += logprobs
         self.versions += [version] * len(token_ids)
 
-    def segment(self, media: Media) -> Segment:
+    def segment(self, family: ModelFamily) -> Segment:
         """Return the stream as training data, after checking its invariants."""
         mask = np.zeros(len(self.token_ids), np.bool_)
         for span in self.turns:
@@ -116,10 +121,9 @@ class TokenStream:
             policy_version=np.array(self.versions, np.int32),
             turns=tuple(self.turns),
             images=tuple([span for span in self.spans if isinstance(span, ImageSpan)]),
-            placeholder_ids=media.placeholders,
-            merge=media.merge,
+            placeholder_ids=family.placeholder_ids,
             temperature=1.0 if self.temperature is None else self.temperature,
-            processor=media.fingerprint(with_videos=bool(videos)),
+            processor=family.fingerprint(with_videos=bool(videos)),
             videos=videos,
         )
 
@@ -128,16 +132,16 @@ class TokenSession(Session):
     """Stores a conversation with `TransformersPolicy`.
 
     Args:
-        media: The policy's encoders of images and videos.
+        family: The family of the policy's model.
         seed: Seed of the sampling in this session: one uniform number is drawn for each token.
     """
 
-    def __init__(self, media: Media, seed: int) -> None:
+    def __init__(self, family: ModelFamily, seed: int) -> None:
         super().__init__()
         self.rng = np.random.default_rng(seed)
         self.streams = [TokenStream()]
         self.pending: list[Message] = []
-        self._media = media
+        self._family = family
 
     @property
     def stream(self) -> TokenStream:
@@ -157,7 +161,7 @@ class TokenSession(Session):
 
         For a policy without video tokens, videos are converted to their frames.
         """
-        if self._media.videos is None:
+        if not self._family.takes_videos:
             messages = [message.with_frames() for message in messages]
         super().observe(messages, context)
         if context == "replace":
@@ -184,4 +188,4 @@ class TokenSession(Session):
     def segments(self) -> tuple[Segment, ...]:
         """Return a segment for each context in which the policy sampled."""
         spoken = [stream for stream in self.streams if stream.turns]
-        return tuple(stream.segment(self._media) for stream in spoken)
+        return tuple(stream.segment(self._family) for stream in spoken)

@@ -20,8 +20,8 @@ from visenv.errors import ImageError, PolicyError
 from visenv.private_names import check_private_names
 from visenv.types import Image, Video, VideoSpan
 
+from .family import Span
 from .fingerprint import fingerprint_of
-from .positions import Span
 from .private_names import VIDEO_NAMES
 from .vision import ImagePatches, check_shape
 

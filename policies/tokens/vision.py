@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import torch
 from cachetools import LRUCache
 
 from visenv.errors import ImageError
-from visenv.types import Image, ImageSpan
+from visenv.types import Image, ImageSpan, PlaceholderRun
 
 from .fingerprint import fingerprint_of
 
@@ -46,6 +47,7 @@ class ImageEncoder:
     def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
         self._processor = image_processor
         self._known: LRUCache[str, ImagePatches] = LRUCache(capacity, _nbytes)
+        self._grids: LRUCache[str, tuple[int, int, int]] = LRUCache(2**16)
         self.merge: int = image_processor.merge_size
         self.fingerprint = fingerprint_of(image_processor)
 
@@ -65,6 +67,7 @@ class ImageEncoder:
         missing = {image.sha256: image for image in images if known[image.sha256] is None}
         for sha256, made in zip(missing, self._process(missing.values()), strict=True):
             known[sha256] = made
+            self._grids[sha256] = made.grid
             with suppress(ValueError):  # an image larger than the cache is not cached
                 self._known[sha256] = made
         return [patches for image in images if (patches := known[image.sha256]) is not None]
@@ -73,11 +76,16 @@ class ImageEncoder:
         """Drop the cached images."""
         self._known.clear()
 
+    def grid(self, image: Image) -> tuple[int, int, int]:
+        """Return the number of patches of an image along ``(time, height, width)``."""
+        grid = self._grids.get(image.sha256)
+        return self.encode([image])[0].grid if grid is None else grid
+
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
         """Return the placeholders of an image whose first placeholder has the index `offset`."""
-        grid = self.encode([image])[0].grid
-        length = int(np.prod(grid)) // self.merge**2
-        return ImageSpan(offset, length, image.sha256, grid, placeholder_id)
+        patches = math.prod(self.grid(image))
+        run = PlaceholderRun(offset, patches // self.merge**2)
+        return ImageSpan(image.sha256, (run,), placeholder_id, patches)
 
     def _process(self, images: Iterable[Image]) -> list[ImagePatches]:
         pixels = [image.pixels.copy() for image in images]  # torch requires writable memory

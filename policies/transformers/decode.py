@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..tokens.media import Media
+from ..tokens.qwen_vl import QwenVL
 from ..tokens.session import TokenStream
 from .cache import SlotCache
 from .network import QwenVLParts
@@ -34,7 +34,7 @@ class Decoder:
 
     Args:
         network: The model.
-        media: Its encoders of images and videos.
+        family: Its family, which encodes images and videos.
         spelling: Bytes of each token, by id.
         end_id: The token that ends a turn.
         context: Most tokens in a stream.
@@ -43,13 +43,13 @@ class Decoder:
     def __init__(
         self,
         network: QwenVLParts,
-        media: Media,
+        family: QwenVL,
         spelling: Sequence[bytes],
         end_id: int,
         context: int,
     ) -> None:
         self._network = network
-        self._media = media
+        self._family = family
         self._spelling = spelling
         self._end = end_id
         self._context = context
@@ -66,9 +66,9 @@ class Decoder:
         """
         # The image processor gets all new images in one call, and the video processor all new
         # videos.
-        self._media.encode([item for turn in turns for item in turn.increment.items])
+        self._family.prepare([item for turn in turns for item in turn.increment.items])
         for turn in turns:
-            turn.stream.show(turn.increment, self._media)
+            turn.stream.show(turn.increment, self._family)
             turn.limit = min(turn.limit, self._context - len(turn.stream.token_ids))
             if turn.stream.memory_version != version:
                 turn.stream.memory = None
@@ -112,7 +112,7 @@ class Decoder:
         following = np.zeros(len(distinct), np.int64)
         for row, stream in enumerate(distinct):
             token_ids[row, : new[row]] = stream.token_ids[known[row] :]
-            whole = self._media.positions(len(stream.token_ids), stream.spans)
+            whole = self._family.positions(len(stream.token_ids), stream.spans, stream.items)
             positions[:, row, : new[row]] = whole[:, known[row] :]
             following[row] = whole[0, -1] + 1  # a prompt ends in text, whose axes are equal
         cache = self._network.cache(len(distinct))
@@ -160,7 +160,7 @@ class Decoder:
             for each in stream.shown
             if each.start >= start
         ]
-        seen = self._network.vision.look(self._media.encode([each.item for each in shown]))
+        seen = self._network.vision.look(self._family.encode([each.item for each in shown]))
         return [seen[span.sha256].of(span) for each in shown for span in each.spans]
 
     def _step(

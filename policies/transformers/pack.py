@@ -17,9 +17,9 @@ from visenv.errors import PolicyError
 from visenv.types import Segment, Visual
 
 from ..tokens.codec import Codec
+from ..tokens.family import ModelFamily, Span
 from ..tokens.fingerprint import same_processor
-from ..tokens.media import Media
-from ..tokens.positions import Span
+from ..tokens.qwen_vl import QwenVL, require_qwen_vl
 from ..tokens.vision import ImagePatches
 from .attention import AttentionCall, alike
 from .head import ExcludedTokens, TokenPositions
@@ -84,10 +84,11 @@ def pack(
             a video is missing, it has no tokens, its first token was sampled, or a token violates
             the constraint of its turn.
     """
-    _check(codec.media, segments, images)
-    row = _Row(segments, codec.media)
+    family = require_qwen_vl(codec.family)
+    check_segments(family, segments, images)
+    row = _Row(segments, family, images)
     row.lay(grow(segments) if share else _apart(segments))
-    shown = codec.media.encode([images[span.sha256] for span in row.shown])
+    shown = family.encode([images[span.sha256] for span in row.shown])
     sampled = [np.flatnonzero(segment.loss_mask) for segment in segments]
     before = [row.where(index, each - 1) for index, each in enumerate(sampled)]
     mask = np.zeros((len(segments), max(map(len, segments))), np.bool_)  # [segments, length]
@@ -110,16 +111,23 @@ def _apart(segments: Sequence[Segment]) -> list[PrefixNode]:
     return [PrefixNode((index,), 0, len(segment)) for index, segment in enumerate(segments)]
 
 
-def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visual]) -> None:
+def check_segments(
+    family: ModelFamily, segments: Sequence[Segment], images: Mapping[str, Visual]
+) -> None:
+    """Check that segments can be scored by a policy with this family.
+
+    Raises:
+        PolicyError: If there are none, or one of them cannot be scored, see `pack`.
+    """
     if not segments:
         raise PolicyError("There are no segments to score.")
     for segment in segments:
-        if segment.videos and media.videos is None:
+        if segment.videos and not family.takes_videos:
             raise PolicyError(
                 "The segment has video tokens, and this policy shows videos as frames: both need "
                 "the same option `video`."
             )
-        own = media.fingerprint(with_videos=bool(segment.videos))
+        own = family.fingerprint(with_videos=bool(segment.videos))
         if not same_processor(own, segment.processor):
             raise PolicyError(
                 f"The segment was made with the image processor {segment.processor}, "
@@ -145,7 +153,8 @@ class _Row:
     """Builds a packed row."""
 
     segments: Sequence[Segment]
-    media: Media
+    family: QwenVL
+    images: Mapping[str, Visual]
     token_ids: list[NDArray[np.int64]] = field(default_factory=list)
     positions: list[NDArray[np.int64]] = field(default_factory=list)
     layout: list[AttentionCall] = field(default_factory=list)
@@ -171,7 +180,7 @@ class _Row:
     def _lay(self, node: PrefixNode) -> None:
         segment = self.segments[node.members[0]]
         part = slice(node.start, node.end)
-        whole = self.media.positions(len(segment), segment.spans)  # [3, length]
+        whole = self.family.positions(len(segment), segment.spans, self.images)  # [3, length]
         self.token_ids.append(segment.token_ids[part].astype(np.int64))
         self.positions.append(whole[:, part])  # [3, node]
         self.shown += [span for span in segment.spans if _within(span, node)]

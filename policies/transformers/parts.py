@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -130,11 +129,11 @@ class _Splitter:
 
 def _patches(segment: Segment) -> dict[str, int]:
     """Return the number of patches of each image and video of a segment, by its hash."""
-    patches = {span.sha256: math.prod(span.grid) for span in segment.images}
-    for span in segment.videos:  # the last run of a video ends with its last step
-        steps, height, width = span.grid
-        whole = (span.first_step + steps) * height * width
-        patches[span.sha256] = max(whole, patches.get(span.sha256, 0))
+    patches = {image.sha256: image.patches for image in segment.images}
+    for run in segment.videos:  # the last run of a video ends with its last step
+        steps, height, width = run.grid
+        whole = (run.first_step + steps) * height * width
+        patches[run.sha256] = max(whole, patches.get(run.sha256, 0))
     return patches
 
 

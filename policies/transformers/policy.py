@@ -16,8 +16,10 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Adapter, BatchBudget, TrainablePolicy, no_gather
 from visenv.types import Episode, Reply, Sampling, Segment, TurnRequest, Visual
 
-from ..tokens.codec import Codec, VideoMode
+from ..tokens.codec import Codec
+from ..tokens.family import VideoMode
 from ..tokens.processor import save_processor
+from ..tokens.qwen_vl import require_qwen_vl
 from ..tokens.session import TokenSession
 from .attention import ATTENTION
 from .batch import Batcher
@@ -105,7 +107,10 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         sharded = is_wanted()
         loaded = load_model(str(model), getattr(torch, dtype), ATTENTION, sharded=sharded)
         loaded = loaded.eval() if sharded else loaded.to(device).eval()
-        loaded.model.visual.requires_grad_(not freeze_vision)
+        rows = shape_of(loaded.get_output_embeddings().weight)[0]
+        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
+        for weight in self.codec.family.vision(loaded):
+            weight.requires_grad_(not freeze_vision)
         if isinstance(lora, Mapping):
             lora = LoraSettings(**lora)
         if lora is not None:
@@ -115,9 +120,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             enable = getattr(loaded, name, loaded.gradient_checkpointing_enable)
             enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
-        rows = shape_of(loaded.get_output_embeddings().weight)[0]
-        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
-        self.image_processor = self.codec.encoder.fingerprint
+        self.image_processor = self.codec.family.fingerprint(with_videos=False)
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
         self._options: dict[str, Any] = {"fp32_head": fp32_head, "vision_cache": vision_cache}
@@ -135,7 +138,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
         )
         spelling, end = codec.vocabulary.bytes, codec.end_id
-        self.decoder = Decoder(self.network, codec.media, spelling, end, self._context)
+        family = require_qwen_vl(codec.family)
+        self.decoder = Decoder(self.network, family, spelling, end, self._context)
         self.module = ScoringModule(self.network)
         self._batcher = Batcher[RunningTurn](self._sample, self._max_batch)
 
@@ -187,7 +191,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         session.sample_at(sampling.temperature)
         increment = self.codec.increment(session.stream, session.pending, request)
         session.pending = []
-        self.codec.media.check(increment.items)
+        self.codec.family.check(increment.items)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
         return RunningTurn(
             stream=session.stream,

@@ -115,16 +115,17 @@ def grow(segments: Sequence[Segment]) -> list[PrefixNode]:
 def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
     """Return the tokens of each segment, with placeholders replaced by a number of their item.
 
-    A common prefix then never ends inside an image or a run of a video, because equal items have
-    the same number of placeholders.
+    A common prefix then never ends inside an image of one run or a run of a video, because equal
+    items have the same number of placeholders.
     """
-    numbers: dict[tuple[str, tuple[int, int, int]], int] = {}
+    numbers: dict[tuple[str, int], int] = {}
     keys = []
     for segment in segments:
         key = segment.token_ids.astype(np.int64)
         for span in segment.spans:
-            number = numbers.setdefault((span.sha256, span.grid), len(numbers))
-            key[span.offset : span.offset + span.length] = -1 - number
+            number = numbers.setdefault((span.sha256, span.length), len(numbers))
+            for run in span.runs:
+                key[run.offset : run.end] = -1 - number
         keys.append(key)
     return keys
 

@@ -17,7 +17,7 @@ from visenv.errors import ConfigurationError
 from visenv.private_names import unknown_result
 from visenv.types import VideoSpan
 
-from ..tokens.positions import Span
+from ..tokens.family import Span
 from ..tokens.vision import ImagePatches
 
 BLANK = ""

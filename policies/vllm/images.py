@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from visenv.private_names import check_private_names
-from visenv.types import Image, ImageSpan
+from visenv.types import Image
 
 from ..tokens.vision import ImageEncoder
 from .private_names import IMAGE_NAMES
@@ -33,8 +33,8 @@ class ImageMeter(ImageEncoder):
         self._edges: dict[str, int] = image_processor.size
 
     @override
-    def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """Return the placeholders of an image whose first placeholder has the index `offset`."""
+    def grid(self, image: Image) -> tuple[int, int, int]:
+        """Return the number of patches of an image along ``(time, height, width)``."""
         width, height = image.size
         resized = self._resize(
             height,
@@ -44,6 +44,4 @@ class ImageMeter(ImageEncoder):
             max_pixels=self._edges["longest_edge"],
         )
         rows, across = (side // self._patch for side in resized)
-        return ImageSpan(
-            offset, rows * across // self.merge**2, image.sha256, (1, rows, across), placeholder_id
-        )
+        return 1, rows, across

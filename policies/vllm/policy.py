@@ -14,7 +14,7 @@ from typing_extensions import override
 from visenv.errors import PolicyError
 from visenv.policy import Adapter
 
-from ..tokens.codec import VideoMode
+from ..tokens.family import VideoMode
 from . import environment
 from .adapter import arguments as adapter_arguments
 from .launch import own_gpu

@@ -61,7 +61,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> None:
         self.version = 0
         self.codec = codec
-        self.image_processor = codec.encoder.fingerprint
+        self.image_processor = codec.family.fingerprint(with_videos=False)
         self.rules = TokenRules(codec)
         self.manifest = WeightManifest(model)
         self._most = {"images": max_images, "videos": max_videos}
@@ -115,9 +115,9 @@ class EngineSampler(EnginePolicy[TokenSession]):
         self.rules.start(request.stop, request.regex)  # refuses an invalid expression
         increment = self.codec.increment(session.stream, session.pending, request)
         session.pending = []
-        self.codec.media.check(increment.items)
+        self.codec.family.check(increment.items)
         stream = session.stream
-        stream.show(increment, self.codec.media)
+        stream.show(increment, self.codec.family)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
         engine_request = EngineRequest(
             token_ids=_collapsed(stream),

@@ -108,7 +108,7 @@ class VLLMServer:
         """
         codec = self._settings.codec()
         arguments = self._settings.arguments(codec, self._transfer)
-        loader = {} if codec.media.videos is None else loaded_by_us()
+        loader = loaded_by_us() if codec.family.takes_videos else {}
         flags = as_flags(loader | arguments)
         command = [sys.executable, "-m", "visenv.policies.vllm.serve", *flags]
         command += [*_FLAGS, *_GUARD, *self._listen()]

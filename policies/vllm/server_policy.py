@@ -15,7 +15,7 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError
 from visenv.private_names import check_private_names
 
-from ..tokens.codec import VideoMode
+from ..tokens.family import VideoMode
 from . import environment
 from .address import ServerAddress
 from .client import ServerClient

@@ -15,7 +15,8 @@ from visenv.decoding.files import check_folder
 from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.pretrained import load_pretrained
 
-from ..tokens.codec import Codec, VideoMode
+from ..tokens.codec import Codec
+from ..tokens.family import VideoMode
 from .images import ImageMeter
 
 PROCESSOR = "visenv.policies.vllm.processor:TurnProcessor"
@@ -88,7 +89,7 @@ class EngineSettings:
             transfer: How weights will be sent; see `transfer`.
         """
         text = read_config(self.model).text_config
-        videos = 0 if codec.media.videos is None else self.max_videos
+        videos = self.max_videos if codec.family.takes_videos else 0
         given: dict[str, Any] = {
             "model": str(self.model),
             "dtype": self.dtype,

@@ -24,6 +24,7 @@ from visenv.types import (
     Image,
     ImageSpan,
     Message,
+    PlaceholderRun,
     Reply,
     Sampling,
     Segment,
@@ -56,7 +57,7 @@ class ToySession(Session):
         for part in (part for message in messages for part in message.parts):
             if isinstance(part, Image):
                 self.image_spans.append(
-                    ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2), PLACEHOLDER)
+                    ImageSpan(part.sha256, (PlaceholderRun(len(self.tokens), 1),), PLACEHOLDER, 4)
                 )
                 self.tokens.append(PLACEHOLDER)
             elif isinstance(part, str):
@@ -78,7 +79,7 @@ class ToySession(Session):
             mask[place], logprobs[place], versions[place] = True, logprob, version
         tokens = np.array(self.tokens, np.int32)
         spans = (tuple(self.turns), tuple(self.image_spans))
-        return (Segment(tokens, mask, logprobs, versions, *spans, (PLACEHOLDER,), 2, 1.0, "toy"),)
+        return (Segment(tokens, mask, logprobs, versions, *spans, (PLACEHOLDER,), 1.0, "toy"),)
 
 
 class Bigrams(torch.nn.Module):
@@ -291,10 +292,15 @@ def divided(episode: Episode) -> Episode:
                 logprobs=whole.logprobs[start:end],
                 policy_version=whole.policy_version[start:end],
                 turns=(span._replace(start=span.start - start, end=end - start),),
-                images=tuple(each._replace(offset=each.offset - start) for each in images),
+                images=tuple(_moved(each, -start) for each in images),
             )
         )
     return replace(episode, segments=tuple(parts))
+
+
+def _moved(span: ImageSpan, tokens: int) -> ImageSpan:
+    runs = tuple(run._replace(offset=run.offset + tokens) for run in span.runs)
+    return span._replace(runs=runs)
 
 
 def demonstration(first: str, second: str, gray: int = 0) -> Episode:

@@ -25,7 +25,7 @@ def _episode(reward: float, tokens: int) -> Episode:
     zeros, mask = np.zeros(tokens + 1, np.int32), np.arange(tokens + 1) > 0
     spans = (TurnSpan(0, 1, tokens + 1, "stop"),)
     numbers = (zeros, mask, zeros.astype(np.float32), zeros)
-    segment = Segment(*numbers, spans, (), (9,), 2, 1.0, "none")
+    segment = Segment(*numbers, spans, (), (9,), 1.0, "none")
     turn = Turn((), "", reward, (), "stop")
     return Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
 

@@ -38,6 +38,7 @@ from visenv.types import (
     ImageSpan,
     Malformed,
     Message,
+    PlaceholderRun,
     QuestionTruth,
     Scored,
     Segment,
@@ -143,8 +144,11 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str], filmed: list
         with_video: bool = draw(st.booleans())
         if shown and with_image:
             sha256 = draw(st.sampled_from(shown))
-            image_spans.append(ImageSpan(len(tokens), 2, sha256, (1, 2, 4), 0))
-            tokens += [0, 0]
+            runs: list[PlaceholderRun] = []
+            for length in draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)):
+                runs.append(PlaceholderRun(len(tokens), length))
+                tokens += [*[0] * length, 7]  # rows of an image have a token between them
+            image_spans.append(ImageSpan(sha256, tuple(runs), 0, draw(st.integers(1, 99))))
         elif filmed and with_video:
             sha256, seconds = draw(st.sampled_from(filmed)), draw(st.floats(0, 9))
             first_step = draw(st.integers(0, 9))
@@ -170,7 +174,6 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str], filmed: list
         tuple(turn_spans),
         tuple(image_spans),
         (0, 1),
-        2,
         draw(st.floats(0, 2)),
         draw(texts),
         tuple(video_spans),
@@ -235,7 +238,6 @@ def test_arrays_come_back_to_the_bit(tmp_path: Path) -> None:
         (TurnSpan(0, 1, 3, "length"),),
         (),
         (9,),
-        2,
         0.7,
         "p",
     )
@@ -254,7 +256,7 @@ def test_turns_saved_without_a_constraint_have_none(tmp_path: Path) -> None:
     """Read an older episode: its constraints were not saved, its tokens chosen among all tokens."""
     empty = np.zeros(0, np.int32)
     arrays = (empty, np.zeros(0, np.bool_), np.zeros(0, np.float32), empty)
-    segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), (9,), 2, 1.0, "p")
+    segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), (9,), 1.0, "p")
     turn = Turn((), "red", 0.0, (), "stop")
     episode = Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
     path = tmp_path / "e.jsonl"
@@ -405,6 +407,8 @@ def _lines(tmp_path: Path) -> tuple[Path, list[bytes]]:
         b"[" * 100_000,
         b'{"format": 1}',
         b'{"format": 2}',
+        b'{"format": 3}',
+        b'{"format": 4}',
     ],
 )
 def test_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broken: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,14 @@ def test_segments_have_the_recorded_tokens_and_images(recorded: Path, name: str)
             tokens = np.frombuffer(base64.b64decode(saved["token_ids"]), "<i4")
             np.testing.assert_array_equal(segment.token_ids, tokens)
             assert segment.processor == saved["processor"]
-            assert [span.sha256 for span in segment.images] == [span[2] for span in saved["images"]]
+            images = [
+                (span.sha256, span.runs, span.placeholder_id, span.patches)
+                for span in segment.images
+            ]
+            assert images == [
+                (sha256, ((offset, length),), placeholder, math.prod(grid))
+                for offset, length, sha256, grid, placeholder in saved["images"]
+            ]
             inside = {
                 place
                 for offset, length, *_ in saved["images"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from types import UnionType
@@ -22,6 +23,7 @@ from visenv.types import (
     ImageSpan,
     Message,
     Part,
+    PlaceholderRun,
     Role,
     Segment,
     Turn,
@@ -35,10 +37,10 @@ from visenv.types.episode import Status
 from .fields import (
     ADDED,
     ARRAYS,
-    FORMAT,
     LARGEST,
     NUMBER_MAPPINGS,
     PLAIN,
+    READ,
     SETTINGS,
     TEXT_MAPPINGS,
     TURN_FACTS,
@@ -97,10 +99,11 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
 
 def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
     """Return the episode of a JSON object; an object that is no episode raises one of `BROKEN`."""
-    if record["format"] != FORMAT:
+    if record["format"] not in READ:
         raise EpisodeError(
-            f"it has the format {record['format']!r}, and this version of visenv reads {FORMAT}: "
-            "play the episode again, or read it with the version that wrote it."
+            f"it has the format {record['format']!r}, and this version of visenv reads "
+            f"{' and '.join(map(str, READ))}: play the episode again, or read it with the version "
+            "that wrote it."
         )
     _check_types(record, TYPES)
     if record["status"] not in get_args(Status):
@@ -140,7 +143,7 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
         ground_truth=truth_from_json(record["ground_truth"]),
         turns=tuple(turns),
         closing=messages(record["closing"]),
-        segments=tuple([_segment(each) for each in record["segments"]]),
+        segments=tuple([_segment(each, record["format"]) for each in record["segments"]]),
         term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
         world_version=_added(record, "world_version", int),
     )
@@ -199,26 +202,40 @@ def _video(record: Mapping[str, Any], images: ImageFolder) -> Video:
     return Video(tuple(frames), tuple(map(float, record["times"])))
 
 
-def _segment(record: Mapping[str, Any]) -> Segment:
+def _segment(record: Mapping[str, Any], format_: int) -> Segment:
     _check_types(record, SETTINGS)
     arrays: dict[str, Any] = {name: _decode(record[name], dtype) for name, dtype in ARRAYS.items()}
-    images = [
-        ImageSpan(offset, length, sha256, tuple(grid), placeholder)
-        for offset, length, sha256, grid, placeholder in record["images"]
-    ]
+    read = _image_of_format_2 if format_ == 2 else _image
     videos = [
         VideoSpan(offset, length, sha256, tuple(grid), placeholder, seconds, first)
         for offset, length, sha256, grid, placeholder, seconds, first in record["videos"]
     ]
     return Segment(
         **arrays,
-        **{name: record[name] for name in ("merge", "processor")},
+        processor=record["processor"],
         temperature=float(record["temperature"]),
         placeholder_ids=tuple(record["placeholder_ids"]),
         turns=tuple([TurnSpan(*span) for span in record["turns"]]),
-        images=tuple(images),
+        images=tuple([read(*span) for span in record["images"]]),
         videos=tuple(videos),
     )
+
+
+def _image(sha256: str, runs: Any, placeholder: int, patches: int) -> ImageSpan:
+    placed = [PlaceholderRun(*map(_whole, run)) for run in runs]
+    return ImageSpan(sha256, tuple(placed), _whole(placeholder), _whole(patches))
+
+
+def _image_of_format_2(
+    offset: int, length: int, sha256: str, grid: Any, placeholder: int
+) -> ImageSpan:
+    return _image(sha256, [(offset, length)], placeholder, math.prod(grid))
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or abs(value) > LARGEST:
+        raise ValueError(f"expected a whole number of 64 bits, got {value!r:.80}")
+    return value
 
 
 def _decode(text: str, dtype: str) -> NDArray[Any]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from types import UnionType
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 """The format number in every line. Format 1 had neither the environment's spec nor typed failures.
 
-The first files of format 2 lack the fields of `ADDED`, which then have their default values.
+Format 2 had one run of placeholders and a grid of patches for each image. The first files of format
+2 lack the fields of `ADDED`, which then have their default values.
 """
+
+READ = (2, FORMAT)
+"""The formats that are read."""
 
 WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
 NUMBERS = ("seed", "group", "member")
@@ -33,4 +37,4 @@ TURN_FACTS = (*TIMES, "advantage")
 ADDED: dict[str, Any] = {"term_weights": {}, "world_version": 1, **dict.fromkeys(TURN_FACTS)}
 """Fields of episodes and turns that the first files of format 2 lack, with their default values."""
 ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
-SETTINGS = {"merge": int, "temperature": float | int, "processor": str}
+SETTINGS = {"temperature": float | int, "processor": str}

@@ -37,7 +37,7 @@ from visenv.types.message import (
     flatten,
 )
 from visenv.types.sample import Sample
-from visenv.types.segment import ImageSpan, Segment, TurnSpan, VideoSpan
+from visenv.types.segment import ImageSpan, PlaceholderRun, Segment, TurnSpan, VideoSpan
 from visenv.types.step import EpisodeInfo, StepResult
 from visenv.types.turn import Context, FinishReason, Reply, Sampling, TurnRequest
 from visenv.types.video import Video
@@ -67,6 +67,7 @@ __all__ = [
     "Message",
     "Part",
     "Pixels",
+    "PlaceholderRun",
     "QuestionTruth",
     "RandomTurnRequest",
     "Reply",

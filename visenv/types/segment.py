@@ -7,6 +7,7 @@ referred to by the hash of their pixels and stored once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,22 +38,50 @@ class TurnSpan(NamedTuple):
     regex: str | None = None
 
 
-class ImageSpan(NamedTuple):
-    """Locates the placeholders of one image in a segment.
+class PlaceholderRun(NamedTuple):
+    """Locates adjacent placeholder tokens.
 
     Attributes:
-        offset: Index of the first placeholder token.
-        length: Number of placeholder tokens: the product of `grid` over the merge size squared.
-        sha256: The hash of the image's pixels (`Image.sha256`).
-        grid: Patches ``(time, height, width)`` that the image processor made of the image.
-        placeholder_id: The token id of the placeholders.
+        offset: Index of the first one.
+        length: Their number, at least 1.
     """
 
     offset: int
     length: int
+
+    @property
+    def end(self) -> int:
+        """Return the index after the last one."""
+        return self.offset + self.length
+
+
+class ImageSpan(NamedTuple):
+    """Locates the placeholders of one image in a segment.
+
+    The placeholders of an image are one run (Qwen-VL), or several runs with other tokens in between
+    that mark the rows or the tiles of the image (Mistral 3, SmolVLM, InternVL).
+
+    Attributes:
+        sha256: The hash of the image's pixels (`Image.sha256`).
+        runs: The runs of placeholders, in order.
+        placeholder_id: The token id of the placeholders.
+        patches: Number of patches that the vision tower reads.
+    """
+
     sha256: str
-    grid: tuple[int, int, int]
+    runs: tuple[PlaceholderRun, ...]
     placeholder_id: int
+    patches: int
+
+    @property
+    def offset(self) -> int:
+        """Return the index of the first placeholder token."""
+        return self.runs[0].offset
+
+    @property
+    def length(self) -> int:
+        """Return the number of placeholder tokens."""
+        return sum(run.length for run in self.runs)
 
 
 class VideoSpan(NamedTuple):
@@ -64,7 +93,7 @@ class VideoSpan(NamedTuple):
 
     Attributes:
         offset: Index of the first placeholder token.
-        length: Number of placeholder tokens: the product of `grid` over the merge size squared.
+        length: Number of placeholder tokens, a divisor of the product of `grid`.
         sha256: The hash of the whole video (`Video.sha256`).
         grid: Patches ``(time, height, width)`` of this run.
         placeholder_id: The token id of the placeholders.
@@ -79,6 +108,11 @@ class VideoSpan(NamedTuple):
     placeholder_id: int
     seconds_per_step: float
     first_step: int = 0
+
+    @property
+    def runs(self) -> tuple[PlaceholderRun, ...]:
+        """Return the placeholders as one run, like `ImageSpan.runs`."""
+        return (PlaceholderRun(self.offset, self.length),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +130,6 @@ class Segment:
         turns: The sampled spans, in order.
         images: The image spans, in order.
         placeholder_ids: All token ids of placeholders of images and videos.
-        merge: Patches per placeholder along one side (Qwen-VL: 2).
         temperature: The temperature that the tokens were sampled at.
         processor: Fingerprint of the image processor, which detects that a different one is used.
         videos: The video spans, in order.
@@ -112,7 +145,6 @@ class Segment:
     turns: tuple[TurnSpan, ...]
     images: tuple[ImageSpan, ...]
     placeholder_ids: tuple[int, ...]
-    merge: int
     temperature: float
     processor: str
     videos: tuple[VideoSpan, ...] = ()
@@ -138,10 +170,7 @@ class Segment:
         if not isinstance(other, Segment):
             return NotImplemented
         arrays = ("token_ids", "loss_mask", "logprobs", "policy_version")
-        values = (
-            *("turns", "images", "videos", "placeholder_ids"),
-            *("merge", "temperature", "processor"),
-        )
+        values = ("turns", "images", "videos", "placeholder_ids", "temperature", "processor")
         return all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name == "logprobs")
             for name in arrays
@@ -185,22 +214,32 @@ def _check_media(segment: Segment) -> None:
     )
     covered = np.zeros(len(segment), np.bool_)
     end = 0
+    for image in segment.images:
+        _require(bool(image.runs), f"the image {image.sha256} has no placeholders.")
+        _require(image.patches > 0, f"the image {image.sha256} has {image.patches} patches.")
+    for video in segment.videos:
+        patches = math.prod(video.grid)
+        _require(
+            0 < video.length <= patches and patches % video.length == 0,
+            f"the span at {video.offset} has {video.length} placeholders for {patches} patches.",
+        )
     for span in segment.spans:
-        _require(span.offset >= end, f"media spans overlap or are out of order at {span.offset}.")
-        end = span.offset + span.length
-        _require(end <= len(segment), f"the segment ends inside the media span at {span.offset}.")
-        features = int(np.prod(span.grid)) // segment.merge**2
-        _require(
-            span.length == features,
-            f"the span at {span.offset} has {span.length} placeholders for {features} features.",
-        )
-        own = segment.token_ids[span.offset : end] == span.placeholder_id
-        _require(
-            span.placeholder_id in segment.placeholder_ids and bool(own.all()),
-            f"the span at {span.offset} has tokens other than its placeholder "
-            f"{span.placeholder_id}.",
-        )
-        covered[span.offset : end] = True
+        for run in span.runs:
+            _require(
+                run.offset >= end and run.length > 0,
+                f"media spans overlap or are out of order at {run.offset}.",
+            )
+            end = run.end
+            _require(
+                end <= len(segment), f"the segment ends inside the media span at {run.offset}."
+            )
+            own = segment.token_ids[run.offset : end] == span.placeholder_id
+            _require(
+                span.placeholder_id in segment.placeholder_ids and bool(own.all()),
+                f"the span at {run.offset} has tokens other than its placeholder "
+                f"{span.placeholder_id}.",
+            )
+            covered[run.offset : end] = True
     _require(
         bool((covered == placeholders).all()),
         f"{int(placeholders.sum())} placeholders in the tokens, {int(covered.sum())} in the spans.",

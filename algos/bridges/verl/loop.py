@@ -121,12 +121,13 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
 
     def _new_collector(self, params: Mapping[str, Any]) -> Collector:
         codec = _codec(self.tokenizer.name_or_path)
-        theirs = type(codec.encoder)(self.processor.image_processor)
-        if theirs.fingerprint != codec.encoder.fingerprint:
+        own = codec.family.fingerprint(with_videos=False)
+        theirs = codec.fingerprint_of(self.processor.image_processor)
+        if theirs != own:
             raise ConfigurationError(
-                f"verl's image processor {theirs.fingerprint} differs from that of the checkpoint, "
-                f"{codec.encoder.fingerprint}, in its settings, class or backend, so images would "
-                "not match their tokens: remove data.mm_processor_kwargs."
+                f"verl's image processor {theirs} differs from that of the checkpoint, {own}, in "
+                "its settings, class or backend, so images would not match their tokens: remove "
+                "data.mm_processor_kwargs."
             )
         room = RowLengths(self.rollout_config.prompt_length, self.rollout_config.response_length)
         return Collector(

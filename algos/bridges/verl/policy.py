@@ -76,8 +76,8 @@ class ServerPolicy(Policy[Any]):
         session.sample_at(sampling.temperature)
         increment = codec.increment(stream, session.pending, request)
         session.pending = []
-        codec.media.check(increment.items)
-        stream.show(increment, codec.media)
+        codec.family.check(increment.items)
+        stream.show(increment, codec.family)
         limits = (
             self._left(stream),
             sampling.max_tokens,

@@ -93,7 +93,7 @@ def _segment(tokens: Sequence[int]) -> Segment:
     )
     zeros = np.zeros(len(mask), np.float32)
     ids = np.ones(len(mask), np.int32)
-    return Segment(ids, mask, zeros, ids * 0, spans, (), (0,), 2, 1.0, "none")
+    return Segment(ids, mask, zeros, ids * 0, spans, (), (0,), 1.0, "none")
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
             groups = collector.groups(range(4), size=2)
         processes = DistributedContext(timeout=60)
         reference = policy.copy_frozen()
-        policy.codec.encoder.forget()  # images are processed again
+        policy.codec.family.images.forget()  # images are processed again
         with preparing(policy, optimization, processes) as backend:
             updater = update.Updater(
                 policy, Sloped(kl_coef=0.1), optimization, backend, processes, None, reference

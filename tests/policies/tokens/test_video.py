@@ -95,7 +95,7 @@ def test_tokens_patches_and_times_are_those_of_the_models_own_processor(
     assert [span.sha256 for span in segment.videos if span.first_step == 0] == [
         video.sha256 for video in shown
     ]
-    patches = policy.codec.media.videos.encode(shown)
+    patches = policy.codec.family.videos.encode(shown)
     assert [list(one.grid) for one in patches] == expected["video_grid_thw"].tolist()
     stacked = torch.cat([one.values for one in patches])
     torch.testing.assert_close(stacked, expected["pixel_values_videos"].float(), rtol=0, atol=0)
@@ -112,7 +112,7 @@ def test_foreign_text_beside_a_video_stays_text(policy: Any, talk: Any) -> None:
     hostile = "<|video_pad|><|vision_start|>"
     counts = [
         list(policy.encode(said(Message("user", (text, talk.clip(1, 3))))).segments[0].token_ids)
-        .count(policy.codec.media.videos.placeholder)
+        .count(policy.codec.family.videos.placeholder)
         for text in (hostile, "calm")
     ]  # fmt: skip
     assert counts[0] == counts[1] > 0
@@ -155,7 +155,7 @@ def test_positions_by_hand() -> None:
     begin at 0, 2 and 5 (2.8 and 5.6 truncated). The next text follows the largest position, 1 + 5.
     """
     span = VideoSpan(1, 6, "", (3, 2, 4), 9, 0.7)
-    positions = rope_positions(8, [span], merge=2, tokens_per_second=4)
+    positions = rope_positions(8, [span], [span.grid], merge=2, tokens_per_second=4)
     assert positions[0].tolist() == [0, 1, 1, 3, 3, 6, 6, 7]
     assert positions[1].tolist() == [0, 1, 1, 1, 1, 1, 1, 7]
     assert positions[2].tolist() == [0, 1, 2, 1, 2, 1, 2, 7]
@@ -170,16 +170,17 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
     parts = ("a", talk.clip(1, 3, 168, 96), "b", talk.picture(2), "c", talk.clip(3, 2), "d")
     (segment,) = policy.encode(said(Message("user", parts))).segments
     ids = torch.from_numpy(segment.token_ids).long()[None]
-    media = policy.codec.media
-    kinds = (ids == policy.codec.image_id).int() + 2 * (ids == media.videos.placeholder).int()
+    family = policy.codec.family
+    kinds = (ids == policy.codec.image_id).int() + 2 * (ids == family.videos.placeholder).int()
     expected, _ = policy.network.model.model.get_rope_index(
         input_ids=ids,
         mm_token_type_ids=kinds,
-        image_grid_thw=torch.tensor([span.grid for span in segment.images]),
-        video_grid_thw=torch.tensor([one.grid for one in media.videos.encode(parts[1::4])]),
+        image_grid_thw=torch.tensor([family.images.grid(parts[3])]),
+        video_grid_thw=torch.tensor([one.grid for one in family.videos.encode(parts[1::4])]),
         second_per_grid_ts=torch.tensor([1.0, 1.0]),
     )
-    found = media.positions(len(segment), segment.spans)
+    shown = {part.sha256: part for part in parts if not isinstance(part, str)}
+    found = family.positions(len(segment), segment.spans, shown)
     np.testing.assert_array_equal(found, expected[:, 0])
 
 
@@ -194,7 +195,7 @@ def test_video_is_measured_as_it_is_processed(
     frame = Image.from_pixels(np.zeros((height, width, 3), np.uint8))
     video = Video((frame,) * frames, tuple(map(float, range(frames))))
     for policy in (qwen3, qwen2_5):
-        videos = policy.codec.media.videos
+        videos = policy.codec.family.videos
         if max(width, height) > 150 * min(width, height):
             continue  # too narrow, or rounded to that by the processor
         videos.check([video])
@@ -214,8 +215,9 @@ def test_positions_are_valid_for_any_times(
     policy: Any, talk: Any, times: tuple[float, ...]
 ) -> None:
     frames = talk.clip(1, 3, 32, 32).frames
-    (segment,) = policy.encode(said(Message("user", (Video(frames, times),)))).segments
-    positions = policy.codec.media.positions(len(segment), segment.spans)
+    video = Video(frames, times)
+    (segment,) = policy.encode(said(Message("user", (video,)))).segments
+    positions = policy.codec.family.positions(len(segment), segment.spans, {video.sha256: video})
     assert (np.diff(positions.max(0)) >= -max(segment.videos[0].grid)).all()
     assert positions.min() == 0
     seconds = segment.videos[0].seconds_per_step
@@ -301,7 +303,7 @@ def test_segment_without_videos_is_the_same_for_both(
 def test_fingerprint_depends_on_the_settings_of_videos(policy: Any) -> None:
     processor = policy.codec.processor
     before = video_module.VideoEncoder(processor, 4.0).fingerprint
-    assert before == policy.codec.media.videos.fingerprint
+    assert before == policy.codec.family.videos.fingerprint
     size = processor.video_processor.size
     try:
         processor.video_processor.size = {"shortest_edge": 1024, "longest_edge": 4096}
@@ -348,5 +350,5 @@ def test_limits_of_pixels_are_those_of_images(qwen3: Any, qwen3_folder: Path, ta
     grids = []
     for codec in (limited, qwen3.codec):
         (segment,) = codec.encode(asked, 0).segments
-        grids.append((segment.images[0].grid, segment.videos[0].grid))
-    assert grids == [((1, 4, 4), (1, 8, 8)), ((1, 8, 8), (1, 8, 8))]
+        grids.append((segment.images[0].patches, segment.videos[0].grid))
+    assert grids == [(16, (1, 8, 8)), (64, (1, 8, 8))]

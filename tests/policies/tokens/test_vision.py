@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.types import ImageSpan
+from visenv.types import ImageSpan, PlaceholderRun
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -24,8 +24,8 @@ def test_positions_by_hand() -> None:
     The first texts have positions 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4.
     Its longest side is 3, so that the next text has position 2 + 3 = 5.
     """
-    span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6), placeholder_id=9)
-    positions = rope_positions(9, [span], merge=2)
+    span = ImageSpan("", (PlaceholderRun(2, 6),), placeholder_id=9, patches=24)
+    positions = rope_positions(9, [span], [(1, 4, 6)], merge=2)
     assert positions[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 5]
     assert positions[1].tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 5]
     assert positions[2].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 5]
@@ -40,9 +40,12 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
     expected, _ = policy.network.model.model.get_rope_index(
         input_ids=ids,
         mm_token_type_ids=(ids == policy.codec.image_id).int(),
-        image_grid_thw=torch.tensor([span.grid for span in segment.images]),
+        image_grid_thw=torch.tensor(
+            [each.grid for each in policy.codec.family.images.encode(images)]
+        ),
     )
-    found = rope_positions(len(segment), segment.images, segment.merge)
+    shown = {image.sha256: image for image in images}
+    found = policy.codec.family.positions(len(segment), segment.images, shown)
     np.testing.assert_array_equal(found, expected[:, 0])
 
 
@@ -51,7 +54,7 @@ def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> Non
     expected = policy.codec.processor.image_processor(
         images=[image.pixels.copy() for image in images], return_tensors="pt"
     )
-    found = policy.codec.encoder.encode(images)
+    found = policy.codec.family.images.encode(images)
     assert [list(one.grid) for one in found] == expected["image_grid_thw"].tolist()
     stacked = torch.cat([one.values for one in found])
     torch.testing.assert_close(stacked, expected["pixel_values"].float())
@@ -106,7 +109,7 @@ def test_batch_may_exceed_the_capacity(talk: Any) -> None:
 def test_fingerprint_depends_on_each_setting(policy: Any) -> None:
     processor = policy.codec.processor.image_processor
     before = vision.ImageEncoder(processor).fingerprint
-    assert before == policy.codec.encoder.fingerprint
+    assert before == policy.codec.family.fingerprint(with_videos=False)
     size = processor.size
     try:
         processor.size = {"shortest_edge": 1024, "longest_edge": 4096}

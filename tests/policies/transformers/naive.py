@@ -38,7 +38,7 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
     for part in parts:
         start = len(tokens)
         if isinstance(part, Image | Video):
-            own, shown = codec.media.show(part, start)
+            own, shown = codec.family.show(part, start)
             spans += shown.spans
             tokens += own
         elif isinstance(part, Said):
@@ -56,10 +56,9 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
         policy_version=np.zeros(length, np.int32),
         turns=tuple(turns),
         images=tuple([span for span in spans if isinstance(span, ImageSpan)]),
-        placeholder_ids=codec.media.placeholders,
-        merge=codec.encoder.merge,
+        placeholder_ids=codec.family.placeholder_ids,
         temperature=temperature,
-        processor=codec.media.fingerprint(with_videos=bool(videos)),
+        processor=codec.family.fingerprint(with_videos=bool(videos)),
         videos=videos,
     )
 
@@ -77,7 +76,7 @@ def logprobs(
 ) -> torch.Tensor:
     """Return the log-probabilities of the sampled tokens of a segment, ``[sampled]``."""
     ids = torch.from_numpy(segment.token_ids).long()[None]
-    shown = codec.encoder.encode([images[span.sha256] for span in segment.images])
+    shown = codec.family.images.encode([images[span.sha256] for span in segment.images])
     seen: dict[str, Any] = {"mm_token_type_ids": (ids == codec.image_id).long()}
     if shown:
         seen["pixel_values"] = torch.cat([each.values for each in shown])
@@ -117,9 +116,9 @@ def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> d
     return {
         "pixel_values_videos": torch.cat([each["pixel_values_videos"] for each in made]),
         "video_grid_thw": torch.cat([each["video_grid_thw"] for each in made]),
-        "position_ids": torch.from_numpy(codec.media.positions(len(segment), segment.spans))[
-            :, None
-        ],
+        "position_ids": torch.from_numpy(
+            codec.family.positions(len(segment), segment.spans, images)
+        )[:, None],
     }
 
 

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from visenv.policies import transformers as package
+from visenv.policies.tokens.qwen_vl import require_qwen_vl
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -143,7 +144,7 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
 
 def test_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
     policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
-    (patches,) = policy.codec.encoder.encode([talk.picture(1, 256, 256)])
+    (patches,) = require_qwen_vl(policy.codec.family).images.encode([talk.picture(1, 256, 256)])
     assert patches.grid == (1, 4, 4)  # 32 px per side in patches of 8 px
 
 

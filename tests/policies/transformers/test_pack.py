@@ -113,7 +113,7 @@ def test_segment_with_a_video_needs_a_policy_that_shows_videos_natively(
         qwen3.score([filmed], {frame.sha256: frame for frame in clip.frames})
     with pytest.raises(PolicyError, match="image processor another"):
         qwen3.score([replace(filmed, processor="another")], {clip.sha256: clip})
-    monkeypatch.setattr(qwen3.codec.media, "videos", None)
+    monkeypatch.setattr(qwen3.codec.family, "videos", None)
     with pytest.raises(PolicyError, match="same option `video`"):
         qwen3.score([filmed], {clip.sha256: clip})
 

@@ -142,7 +142,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
     )
     (segment,) = session.segments()
     prompt = torch.from_numpy(segment.token_ids[: segment.turns[0].start]).long()[None]
-    patches = policy.codec.encoder.encode(list(session.stream.images))
+    patches = policy.codec.family.images.encode(list(session.stream.images))
     generated = policy.network.model.generate(
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),

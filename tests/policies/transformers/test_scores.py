@@ -35,7 +35,7 @@ def by_hash(*images: Image) -> dict[str, Image]:
 def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any, talk: Any) -> None:
     image = talk.picture(1, 96, 64)
     segment = segment_of(policy, talk, "<think>red</think>", image)
-    (patches,) = policy.codec.encoder.encode([image])
+    (patches,) = policy.codec.family.images.encode([image])
     ids = torch.from_numpy(segment.token_ids).long()[None]
     with torch.no_grad():
         logits = policy.network.model(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import tiny_model
 from visenv.testing.record import played
-from visenv.types import ImageSpan, Segment
+from visenv.types import ImageSpan, PlaceholderRun, Segment
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -31,7 +31,8 @@ def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) 
     """Return a segment without sampled tokens; images are (offset, hash, columns), one row high."""
     length = len(tokens)
     spans = tuple(
-        ImageSpan(at, columns, name, (1, 2, 2 * columns), IMAGE) for at, name, columns in images
+        ImageSpan(name, (PlaceholderRun(at, columns),), IMAGE, 4 * columns)
+        for at, name, columns in images
     )
     return Segment(
         np.array(tokens, np.int32),
@@ -41,7 +42,6 @@ def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) 
         (),
         spans,
         (IMAGE,),
-        2,
         1.0,
         "processor",
     )

@@ -123,7 +123,7 @@ def test_budget_of_patches_counts_each_video_once(
     clips = [talk.clip(seed, 5) for seed in (1, 1, 2)]
     played = [talk.alone(policy, k, [talk.shown("x", clip)])[0] for k, clip in enumerate(clips)]
     segments = [session.segments()[0] for session in played]
-    grids = {one.grid for one in policy.codec.media.videos.encode(clips)}
+    grids = {one.grid for one in policy.codec.family.videos.encode(clips)}
     assert grids == ({(3, 8, 8)} if len(segments[0].videos) == 3 else {(3, 4, 4)})
     patches = int(np.prod(grids.pop()))
     found = policy.split(segments, BatchBudget(10**6, int(videos * patches)))

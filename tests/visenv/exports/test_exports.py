@@ -122,7 +122,7 @@ def played(member: int, reward: float, **fields: Any) -> Episode:
     ids = np.arange(7, dtype=np.int32)
     spans = (TurnSpan(0, 1, 4, "stop"), TurnSpan(1, 5, 7, "length"))
     logprobs = np.where(mask, np.float32(-0.5), np.float32(0))
-    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 2, 1.0, "p")
+    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 1.0, "p")
     given = {
         "terms": {"vqa": reward, "judge": None},
         "term_weights": {"vqa": 1.0, "judge": 2.0},

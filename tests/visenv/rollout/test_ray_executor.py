@@ -32,6 +32,7 @@ from visenv.types import (
     Image,
     ImageSpan,
     Message,
+    PlaceholderRun,
     Reply,
     Sampling,
     Segment,
@@ -176,7 +177,6 @@ class ParrotSession(Session):
                 turns=tuple(self.turns),
                 images=tuple(self.images),
                 placeholder_ids=(PLACEHOLDER,),
-                merge=2,
                 temperature=1.0,
                 processor="parrot",
             ),
@@ -210,7 +210,7 @@ class Parrot(EnginePolicy[ParrotSession]):
             os._exit(1)
         for image in (each for message in session.messages for each in message.images):
             session.images.append(
-                ImageSpan(len(session.tokens), 1, image.sha256, (1, 2, 2), PLACEHOLDER)
+                ImageSpan(image.sha256, (PlaceholderRun(len(session.tokens), 1),), PLACEHOLDER, 4)
             )
             session.tokens.append(PLACEHOLDER)
         start = len(session.tokens)

@@ -16,10 +16,12 @@ from visenv.types import (
     Image,
     ImageSpan,
     Message,
+    PlaceholderRun,
     Segment,
     Turn,
     TurnSpan,
     TurnTaken,
+    VideoSpan,
 )
 
 PAD = 9
@@ -27,7 +29,7 @@ AWAY = Failure("service", "judge", "away")
 IMAGE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
 OTHER = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
 
-# A prompt of one token, an image of 2 x 4 patches (2 features at merge 2), a turn of two tokens,
+# A prompt of one token, an image of 2 placeholders and 8 patches, a turn of two tokens,
 # one token of the environment, and a turn of one token.
 SEGMENT = Segment(
     token_ids=np.array([1, PAD, PAD, 2, 3, 4, 5], np.int32),
@@ -35,9 +37,8 @@ SEGMENT = Segment(
     logprobs=np.array([0, 0, 0, -0.5, -1.5, 0, -2.0], np.float32),
     policy_version=np.array([0, 0, 0, 1, 1, 0, 2], np.int32),
     turns=(TurnSpan(0, 3, 5, "stop"), TurnSpan(1, 6, 7, "length")),
-    images=(ImageSpan(1, 2, IMAGE.sha256, (1, 2, 4), PAD),),
+    images=(ImageSpan(IMAGE.sha256, (PlaceholderRun(1, 2),), PAD, 8),),
     placeholder_ids=(PAD,),
-    merge=2,
     temperature=1.0,
     processor="test",
 )
@@ -64,6 +65,12 @@ def test_sampled_tokens_are_counted_in_all_segments() -> None:
     turns = (*EPISODE.turns, *EPISODE.turns)
     later = replace(SEGMENT, turns=(TurnSpan(2, 3, 5, "stop"), TurnSpan(3, 6, 7, "length")))
     assert replace(EPISODE, turns=turns, segments=(SEGMENT, later)).num_sampled_tokens == 6
+
+
+def _runs(*runs: tuple[int, int]) -> dict[str, Any]:
+    """Return the change that gives the image these runs of placeholders."""
+    placed = tuple(PlaceholderRun(*run) for run in runs)
+    return {"images": (SEGMENT.images[0]._replace(runs=placed),)}
 
 
 def _with(name: str, place: int, value: Any) -> dict[str, Any]:
@@ -97,17 +104,30 @@ def _with(name: str, place: int, value: Any) -> dict[str, Any]:
         (_with("token_ids", 0, PAD), "3 placeholders in the tokens, 2 in the spans"),
         ({"images": ()}, "2 placeholders in the tokens, 0 in the spans"),
         (
-            {"images": (SEGMENT.images[0]._replace(offset=6),)},
+            _runs((6, 2)),
             "the segment ends inside the media span at 6",
         ),
         (
-            {"images": (SEGMENT.images[0]._replace(grid=(1, 4, 4)),)},
-            "the span at 1 has 2 placeholders for 4 features",
+            {"images": (SEGMENT.images[0]._replace(patches=0),)},
+            f"the image {IMAGE.sha256} has 0 patches",
         ),
+        (
+            {"images": (SEGMENT.images[0]._replace(runs=()),)},
+            f"the image {IMAGE.sha256} has no placeholders",
+        ),
+        (_runs((1, 2), (2, 1)), "media spans overlap or are out of order at 2"),
+        (_runs((2, 1), (1, 1)), "media spans overlap or are out of order at 1"),
+        (_runs((1, 2), (3, 0)), "media spans overlap or are out of order at 3"),
+        (_runs((-1, 2)), "media spans overlap or are out of order at -1"),
+        (_runs((1, 2), (3, 1)), "the span at 3 has tokens other than its placeholder"),
         ({"images": SEGMENT.images * 2}, "media spans overlap or are out of order at 1"),
         (
-            {"images": (SEGMENT.images[0]._replace(length=1, grid=(1, 2, 2)),)},
+            _runs((1, 1)),
             "2 placeholders in the tokens, 1 in the spans",
+        ),
+        (
+            {"images": (), "videos": (VideoSpan(1, 2, "", (1, 1, 3), PAD, 1.0),)},
+            "the span at 1 has 2 placeholders for 3 patches",
         ),
         # turns
         ({"turns": SEGMENT.turns[:1]}, "the turn spans and loss_mask disagree"),
@@ -158,6 +178,18 @@ def test_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], sai
 def test_episode_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(EpisodeError, match=said):
         replace(EPISODE, **changes)
+
+
+def test_image_has_several_runs_with_other_tokens_in_between() -> None:
+    """Check the segment with a token between the two placeholders of its image."""
+    segment = replace(
+        SEGMENT,
+        token_ids=np.array([PAD, 1, PAD, 2, 3, 4, 5], np.int32),
+        **_runs((0, 1), (2, 1)),
+    )
+    (span,) = segment.images
+    assert (span.offset, span.length) == (0, 2)
+    assert segment.spans == segment.images
 
 
 def test_segments_without_log_probabilities_are_allowed() -> None:

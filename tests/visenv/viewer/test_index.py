@@ -49,7 +49,6 @@ def segment(*turns: list[float]) -> Segment:
         tuple(spans),
         (),
         (10_000,),
-        2,
         1.0,
         "p",
     )

@@ -480,7 +480,7 @@ def test_turn_shows_tokens_logprobs_times_and_advantage(
     mask = np.array([False, True, True, False, True])
     spans = (TurnSpan(0, 1, 3, "stop"), TurnSpan(1, 4, 5, "stop"))
     ids = np.arange(5, dtype=np.int32)
-    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 2, 1.0, "p")
+    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 1.0, "p")
     first, last = make_episode().turns
     first = replace(first, sampling_seconds=1.5, env_seconds=0.05, advantage=-0.75)
     episode = replace(make_episode(), turns=(first, last), segments=(segment,))

@@ -17,6 +17,7 @@ from visenv.types import (
     Image,
     ImageSpan,
     Message,
+    PlaceholderRun,
     Segment,
     Turn,
     TurnSpan,
@@ -37,9 +38,8 @@ def _segment(first_turn: int, **changes: Any) -> Segment:
         logprobs=np.where(mask, np.float32(-0.5), np.float32(0)),
         policy_version=np.array([0, 0, 0, 11, 11, 0, 12], np.int32),
         turns=(TurnSpan(first_turn, 3, 5, "stop"), TurnSpan(first_turn + 1, 6, 7, "stop")),
-        images=(ImageSpan(1, 1, PICTURE.sha256, (1, 2, 2), PAD),),
+        images=(ImageSpan(PICTURE.sha256, (PlaceholderRun(1, 1),), PAD, 4),),
         placeholder_ids=(PAD,),
-        merge=2,
         temperature=1.0,
         processor="any",
     )
