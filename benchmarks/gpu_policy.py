@@ -127,7 +127,7 @@ def _grow(blocks: torch.nn.ModuleList, count: int) -> None:
 
 def scored(policy: TransformersPolicy, packed: PackedBatch) -> TokenScores:
     """Score a batch as the trainer does, and run the vision tower on its images again."""
-    policy.network.vision.forget()
+    policy.network.forget()
     scores: TokenScores = policy.module(packed)
     return scores
 

@@ -118,7 +118,7 @@ class Step:
         else:
 
             def loss() -> torch.Tensor:
-                self.policy.network.vision.forget()  # otherwise its cost is 0 from the second step
+                self.policy.network.forget()  # otherwise its cost is 0 from the second step
                 packed = pack(self.policy.codec, segments, images, share=way == "shared")
                 scores: TokenScores = self.policy.module(packed)
                 ratio = torch.exp(scores.logprobs - scores.logprobs.detach())

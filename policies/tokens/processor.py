@@ -1,4 +1,4 @@
-"""Loads and saves Qwen-VL processors, with or without torchvision.
+"""Loads and saves processors; those of Qwen-VL with or without torchvision.
 
 The stock processors of transformers require a video processor, which only exists with torchvision,
 and the CUDA build of torchvision does not work with a CPU build of torch. Without torchvision, this
@@ -37,6 +37,10 @@ _VIDEO_PROCESSORS = {
 }
 
 
+_WITHOUT_VIDEO = ("Qwen2_5_VLProcessor", "Qwen3VLProcessor")
+"""The processors that this module may have loaded without their video part."""
+
+
 def load_processor(name: str) -> Any:
     """Return the processor of a folder or a hub name.
 
@@ -45,9 +49,9 @@ def load_processor(name: str) -> Any:
         PolicyError: If the architecture of the model is not supported.
     """
     check_folder(name)
-    if is_torchvision_available():
-        return load_pretrained(transformers.AutoProcessor, name)
     model_type = load_pretrained(transformers.AutoConfig, name).model_type
+    if is_torchvision_available() or model_type not in _VIDEO_PROCESSORS:
+        return load_pretrained(transformers.AutoProcessor, name)
     return load_pretrained(processor_class(model_type), name)
 
 
@@ -65,7 +69,7 @@ def _save_processor(processor: Any, folder: Path) -> None:
     processor.save_pretrained(folder)
     file = folder / "processor_config.json"
     config = json.loads(file.read_text())
-    if "video_processor" not in config:
+    if "video_processor" not in config and type(processor).__name__ in _WITHOUT_VIDEO:
         video = dict(config["image_processor"])
         del video["image_processor_type"]
         model_type = "qwen3_vl" if "Qwen3" in type(processor).__name__ else "qwen2_5_vl"

@@ -21,7 +21,6 @@ from visenv.policy import no_gather
 from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
 
-from ..tokens.processor import processor_class
 from . import lora, shards
 from .private_names import MODEL_NAMES
 from .windows import WINDOWS
@@ -37,7 +36,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
     Args:
         name: A folder or a hub name.
         dtype: Type of the weights.
-        attention: Implementation for the language model; the vision tower uses `WINDOWS`.
+        attention: Implementation for the language model of Qwen-VL, whose vision tower uses
+            `WINDOWS`. Other models use the implementation that transformers chooses.
         sharded: Whether each process has a shard of every weight, also during loading.
 
     Raises:
@@ -49,12 +49,14 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         check_folder(name)
         check_checksums(Path(name))
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
-            _check_architecture(name, load_pretrained(transformers.AutoConfig, name))
+            config = load_pretrained(transformers.AutoConfig, name)
+            _check_architecture(name, config)
+            own = {"text_config": attention, "vision_config": "sdpa"}
             model: Any = load_pretrained(
                 transformers.AutoModelForImageTextToText,
                 name,
                 dtype=dtype,
-                attn_implementation={"text_config": attention, "vision_config": "sdpa"},
+                **({"attn_implementation": own} if config.model_type in MODEL_NAMES else {}),
             )
     except ConfigurationError:  # a ValueError that is not about the checkpoint
         raise
@@ -63,7 +65,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         raise RunError(f"There is no model to load at {name}: {broken or error}") from error
     # Set after loading: while it loads a model, transformers searches for the package of an
     # implementation that it considers to be flash attention.
-    model.model.visual.config._attn_implementation = WINDOWS  # noqa: SLF001
+    if config.model_type in MODEL_NAMES:
+        model.model.visual.config._attn_implementation = WINDOWS  # noqa: SLF001
     return model
 
 
@@ -82,10 +85,14 @@ def _check_architecture(name: str, config: Any) -> None:
     if getattr(config, "vision_config", None) is None:
         raise PolicyError(
             f"{name} is a {config.model_type} model, which has no vision tower and cannot see "
-            "images. Use a vision-language model, Qwen2.5-VL or Qwen3-VL."
+            "images. Use a vision-language model."
         )
-    processor_class(config.model_type)
-    check_private_names(MODEL_NAMES[config.model_type])
+    if type(config) not in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        raise PolicyError(
+            f"{name} is a {config.model_type} model, which writes no text about images: "
+            "AutoModelForImageTextToText of transformers does not support it."
+        )
+    check_private_names(MODEL_NAMES.get(config.model_type, ()))
 
 
 def named_weights(

@@ -8,6 +8,7 @@ adapters (`read_adapter`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def adapt(model: Any, settings: LoraSettings) -> None:
         r=settings.rank,
         lora_alpha=settings.alpha,  # type: ignore[arg-type]  # a float works
         lora_dropout=0.0,
-        target_modules=rf".*language_model\..*\.({'|'.join(settings.targets)})",
+        target_modules=rf"{re.escape(_language(model))}\..*\.({'|'.join(settings.targets)})",
     )
     try:
         with torch.random.fork_rng():
@@ -79,6 +80,13 @@ def adapt(model: Any, settings: LoraSettings) -> None:
         raise ConfigurationError(f"LoRA cannot be applied: {error}") from error
     for weight in adapters(model).values():
         weight.data = weight.data.to(torch.promote_types(weight.dtype, torch.float32))
+
+
+def _language(model: Any) -> str:
+    """Return the name of the language model in the whole model."""
+    decoder = model.get_decoder()
+    name: str = next(name for name, module in model.named_modules() if module is decoder)
+    return name
 
 
 def adapters(model: Any) -> dict[str, torch.nn.Parameter]:

@@ -70,6 +70,14 @@ class QwenVLParts:
         device: torch.device = self.model.device
         return device
 
+    def check(self) -> None:
+        """Check what this version of transformers returns; see `VisionTower.check`."""
+        self.vision.check()
+
+    def forget(self) -> None:
+        """Drop the cached features of images, because the weights changed."""
+        self.vision.forget()
+
     def cache(self, rows: int) -> SlotCache:
         """Return an empty cache for a batch of `rows`."""
         config = self._text.config

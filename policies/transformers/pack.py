@@ -102,7 +102,7 @@ def pack(
         images=shown,
         shown=tuple(row.shown),
         before=torch.from_numpy(np.concatenate(before)),  # [places], segment by segment
-        places=_places(codec, segments),
+        places=places_of(codec, segments),
         mask=torch.from_numpy(mask),
     )
 
@@ -203,7 +203,8 @@ def _within(span: Span, node: PrefixNode) -> bool:
 # --------------------------------------------------------------------------------------- the places
 
 
-def _places(codec: Codec, segments: Sequence[Segment]) -> TokenPositions:
+def places_of(codec: Codec, segments: Sequence[Segment]) -> TokenPositions:
+    """Return the sampled tokens of segments, segment by segment."""
     tokens = [segment.token_ids[segment.loss_mask].astype(np.int64) for segment in segments]
     # A greedy turn has temperature 0; it is scored at temperature 1.
     temperature = [np.full(len(own), segment.temperature or 1.0, np.float32)

@@ -1,4 +1,4 @@
-"""Defines `TransformersPolicy`: a Qwen-VL model that samples, scores, and can be trained."""
+"""Defines `TransformersPolicy`: a vision-language model that samples, scores, and is trained."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from .attention import ATTENTION
 from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
+from .generate import Generator
 from .lora import LoraSettings, adapt, read_adapter
 from .network import QwenVLParts
 from .pack import PackedBatch, pack
+from .padded import PaddedBatch, PaddedModel, PaddedScoring, check_no_dropout, pad, split_rows
 from .parts import split
 from .score import ScoringModule
 from .shards import is_wanted, shape_of
@@ -35,11 +37,15 @@ from .turn import RunningTurn
 
 
 class TransformersPolicy(TrainablePolicy[TokenSession]):
-    """Runs a Qwen2.5-VL or Qwen3-VL checkpoint with transformers.
+    """Runs a vision-language checkpoint with transformers.
 
-    Replies that are requested at the same time are sampled as one batch; keys and values stay with
-    their session between turns. Tokens are append-only (`ChatTemplate`). The module `decode`
-    describes banned and constrained tokens and the recorded log-probabilities.
+    Qwen2.5-VL and Qwen3-VL are packed: segments share their prefixes (`pack`), and keys and values
+    stay with their session between turns (`decode`). All other models are run by their public
+    interface: rows are padded (`padded`), and `generate` samples (`generate`).
+
+    Replies that are requested at the same time are sampled as one batch. Tokens are append-only
+    (`ChatTemplate`). The module `decode` describes banned and constrained tokens and the recorded
+    log-probabilities.
 
     If the weights are updated during a session, its keys and values are recomputed, and each
     sampled token is stored with the version that sampled it.
@@ -115,13 +121,15 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             lora = LoraSettings(**lora)
         if lora is not None:
             adapt(loaded, lora)
+        self._checkpointing = gradient_checkpointing
         if gradient_checkpointing:
+            check_no_dropout(loaded)
             name = "activation_checkpointing_enable"  # deprecates the other name since 5.24
             enable = getattr(loaded, name, loaded.gradient_checkpointing_enable)
             enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only reentrant checkpointing needs them
         self.image_processor = self.codec.family.fingerprint(with_videos=False)
-        self._context: int = loaded.config.text_config.max_position_embeddings
+        self._context: int = loaded.config.get_text_config().max_position_embeddings
         self._max_batch = max_batch
         self._options: dict[str, Any] = {"fp32_head": fp32_head, "vision_cache": vision_cache}
         self.version = 0
@@ -129,18 +137,27 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._bare = False
         self._adopt(loaded)
         if not sharded:  # a model in shards computes only inside of a trainer
-            self.network.vision.check()
+            self.network.check()
 
     def _adopt(self, model: Any) -> None:
         """Use this model; `_bare` disables its adapters."""
         codec = self.codec
-        self.network = QwenVLParts(
-            model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
-        )
-        spelling, end = codec.vocabulary.bytes, codec.end_id
-        family = require_qwen_vl(codec.family)
-        self.decoder = Decoder(self.network, family, spelling, end, self._context)
-        self.module = ScoringModule(self.network)
+        banned = torch.from_numpy(codec.banned)
+        if codec.family.packs:
+            packed = QwenVLParts(model, banned, bare=self._bare, **self._options)
+            family = require_qwen_vl(codec.family)
+            spelling, end = codec.vocabulary.bytes, codec.end_id
+            self.network: QwenVLParts | PaddedModel = packed
+            self.decoder: Decoder | Generator = Decoder(
+                packed, family, spelling, end, self._context
+            )
+            self.module: torch.nn.Module = ScoringModule(packed)
+        else:
+            fp32_head = self._options["fp32_head"]
+            padded = PaddedModel(model, codec, fp32_head=fp32_head, bare=self._bare)
+            self.network = padded
+            self.decoder = Generator(padded, codec, self._context, bare=self._bare)
+            self.module = PaddedScoring(padded)
         self._batcher = Batcher[RunningTurn](self._sample, self._max_batch)
 
     def _sample(self, turns: Sequence[RunningTurn]) -> None:
@@ -211,21 +228,29 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     @override
     def split(self, segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
-        """Split by `parts.split`; in each part, a shared prefix is read once and counts once."""
-        return split(segments, budget)
+        """Split by `parts.split`; in each part, a shared prefix is read once and counts once.
+
+        Models that are not packed are split by `split_rows`.
+        """
+        return split(segments, budget) if self.codec.family.packs else split_rows(segments, budget)
 
     @override
-    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> PackedBatch:
-        """Pack by `pack` into one row, in which a shared prefix occurs once."""
+    def collate(
+        self, segments: Sequence[Segment], images: Mapping[str, Visual]
+    ) -> PackedBatch | PaddedBatch:
+        """Pack by `pack` into one row, in which a shared prefix occurs once, or pad by `pad`."""
+        if isinstance(self.network, PaddedModel):
+            return pad(self.network, self.codec, segments, images)
         return pack(self.codec, segments, images)
 
     @override
     def train_mode(self, on: bool) -> None:
         """Set PyTorch's flag.
 
-        Scores do not depend on it, because the architectures have no dropout.
+        Scores do not depend on it: Qwen-VL has no dropout, and other models stay in evaluation mode
+        unless gradient checkpointing needs the flag, for which a dropout is refused.
         """
-        self.network.model.train(on)
+        self.network.model.train(on and (self.codec.family.packs or self._checkpointing))
 
     @override
     def updated(self) -> None:
@@ -283,7 +308,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             self._own_model()
         if not self._bare:
             restore(self.network.model, folder)
-        self.network.vision.forget()
+        self.network.forget()
         self.updated()
 
     @override

@@ -72,7 +72,7 @@ class EngineSettings:
             PolicyError: If the checkpoint is not supported; the message says why.
         """
         rows = read_config(self.model).text_config.vocab_size
-        return Codec(
+        codec = Codec(
             str(self.model),
             rows,
             self.min_pixels,
@@ -80,6 +80,12 @@ class EngineSettings:
             self.video,
             image_encoder=ImageMeter,
         )
+        if not codec.family.packs:
+            raise PolicyError(
+                f"Models of type {codec.family.name!r} are not sampled with vLLM yet: sample with "
+                "the policy itself (without a sampler)."
+            )
+        return codec
 
     def arguments(self, codec: Codec, transfer: str) -> dict[str, Any]:
         """Return the arguments of vLLM's `EngineArgs`.

@@ -26,16 +26,23 @@ def parts(policy: TrainablePolicy[Any]) -> tuple[Any, Any]:
     """Return the transformers model of a policy, and its `Codec`.
 
     Raises:
-        ConfigurationError: If the policy has no transformers model.
+        ConfigurationError: If the policy has no transformers model, or it is of another type than
+            Qwen2.5-VL and Qwen3-VL.
     """
     run: Any = policy
     try:
-        return run.network.model, run.codec
+        model, codec = run.network.model, run.codec
     except AttributeError as error:
         raise ConfigurationError(
             "TRL trains transformers models; pass a policy with such a model "
             f'(load("policy", "transformers")), not {type(policy).__name__}.'
         ) from error
+    if not codec.family.packs:
+        raise ConfigurationError(
+            "The bridge to TRL supports Qwen2.5-VL and Qwen3-VL, and this is a "
+            f"{codec.family.name} model: use visenv's own trainer."
+        )
+    return model, codec
 
 
 def ban(model: Any, banned: NDArray[np.bool_]) -> None:

@@ -155,4 +155,10 @@ def _place(row: Mapping[str, Any]) -> EpisodeSpec:
 @lru_cache(maxsize=1)
 def _codec(model: str) -> Any:
     rows = load_pretrained(transformers.AutoConfig, model).get_text_config().vocab_size
-    return load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")
+    codec = load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")
+    if not codec.family.packs:
+        raise ConfigurationError(
+            "The bridge to verl supports Qwen2.5-VL and Qwen3-VL, and this is a "
+            f"{codec.family.name} model: use visenv's own trainer."
+        )
+    return codec

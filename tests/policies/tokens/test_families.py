@@ -15,12 +15,12 @@ pytest.importorskip("transformers")
 import torch
 
 from tests.policies.transformers import naive
-from visenv.policies.tokens import families, qwen_vl
+from visenv.policies.tokens import families, generic, qwen_vl
 
 if TYPE_CHECKING:
     from visenv.policies.tokens.family import ModelFamily
 
-    _: type[ModelFamily] = qwen_vl.QwenVL  # checked by mypy
+    _: tuple[type[ModelFamily], ...] = (qwen_vl.QwenVL, generic.GenericFamily)  # for mypy
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -37,9 +37,25 @@ def test_family_of_a_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert families.load_family("owl_vl") is qwen_vl.QwenVL
 
 
-def test_unknown_type_is_refused() -> None:
-    with pytest.raises(PolicyError, match=r"type 'owl_vl' are not .* \['qwen2_5_vl', 'qwen3_vl'\]"):
-        families.load_family("owl_vl")
+def test_other_types_have_the_generic_family() -> None:
+    assert families.load_family("owl_vl") is generic.generic
+
+
+def test_other_family_is_not_packed(policy: Any) -> None:
+    assert qwen_vl.require_qwen_vl(policy.codec.family) is policy.codec.family
+    other = generic.GenericFamily.__new__(generic.GenericFamily)
+    other.name = "owl_vl"
+    with pytest.raises(PolicyError, match="type 'owl_vl' cannot be packed"):
+        qwen_vl.require_qwen_vl(other)
+
+
+def test_smaller_inputs_are_padded_with_zeros() -> None:
+    one, two = torch.ones(1, 2, 1), torch.ones(2, 1, 3)
+    assert generic._stacked([one, two]).tolist() == [
+        [[1, 0, 0], [1, 0, 0]],
+        [[1, 1, 1], [0, 0, 0]],
+        [[1, 1, 1], [0, 0, 0]],
+    ]
 
 
 def test_inputs_are_those_of_a_plain_forward_pass(policy: Any, talk: Any) -> None:

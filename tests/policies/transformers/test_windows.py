@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from tests.tiny_models import tiny_model
 from visenv.policies import transformers as package
 from visenv.policies.tokens.qwen_vl import require_qwen_vl
-from visenv.policies.transformers import windows
+from visenv.policies.transformers import network, windows
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -75,5 +75,6 @@ def test_vision_tower_attends_once_for_each_size_of_window(
     pictures = [talk.picture(seed, 12 * 14, 20 * 14) for seed in range(2)]
     patches = require_qwen_vl(policy.codec.family).images.encode(pictures)
     assert [each.grid for each in patches] == [(1, 20, 12)] * 2
+    assert isinstance(policy.network, network.QwenVLParts)
     policy.network.vision.look({str(place): each for place, each in enumerate(patches)})
     assert shapes == [(4, 2, 64, 16), (6, 2, 32, 16), (2, 2, 16, 16), (2, 2, 240, 16)]

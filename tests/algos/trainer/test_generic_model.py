@@ -1,0 +1,100 @@
+"""Tests the trainer with tiny models of families that are not packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import visenv  # noqa: F401 - registers the environments
+from tests.algos.runs import metrics
+from tests.environments import few
+from visenv.algos.policy_gradient import GRPO, GSPO
+from visenv.algos.sft import SFT
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
+from visenv.registration import load
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
+from visenv.rollout import Collector
+from visenv.types import EventLog, Sample
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("torchvision")
+
+from tests.policies.transformers import families
+
+pytestmark = [
+    pytest.mark.component("torch", "transformers"),
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning"),  # InternVL's processor
+]
+
+
+@pytest.fixture(
+    scope="module", params=few(["gemma3", "idefics3", "internvl", "llava_onevision"], 1)
+)
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return families.build(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def letters(log: EventLog, sample: Sample) -> float:
+    """Return a reward in which random turns differ: the mean of their characters."""
+    text = "".join(turn.text for turn in log.turns)
+    return sum(map(ord, text)) / (len(text) * 128)
+
+
+def _make_env() -> Any:
+    env = gym.make("visenv/ZoomVQA-v0", preset="tiny", reward="outcome")
+    return RewardWrapper(env, [RewardTerm("letters", 1.0, of_log(letters))])
+
+
+def _policy(model: Path) -> Any:
+    return load("policy", "transformers")(model, threads=1)
+
+
+def _weights(policy: Any) -> list[bytes]:
+    return [weight.detach().numpy().tobytes() for weight in policy.parameters()]
+
+
+def _config(steps: int) -> TrainerConfig:
+    optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=6000)
+    return TrainerConfig(
+        steps, rollouts=RolloutConfig(1, 2, max_tokens=6), optimization=optimization
+    )
+
+
+def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> None:
+    straight = _policy(model)
+    Trainer(straight, GRPO(), _config(2), folder=tmp_path / "straight").train(_make_env)
+    for row in metrics(tmp_path / "straight"):
+        # the same weights sampled and scored, so the ratio is 1 up to rounding
+        assert row["ratio"] == pytest.approx(1, abs=1e-4)
+        assert row["clip_low"] == row["clip_high"] == 0
+        assert row["grad_norm"] > 0
+
+    Trainer(_policy(model), GRPO(), _config(1), folder=tmp_path / "twice").train(_make_env)
+    resumed = _policy(model)
+    again = Trainer(resumed, GRPO(), _config(2), folder=tmp_path / "twice", resume=True)
+    again.train(_make_env)
+    assert _weights(resumed) == _weights(straight)
+
+
+def test_gspo_changes_the_weights(model: Path, tmp_path: Path) -> None:
+    policy = _policy(model)
+    before = _weights(policy)
+    Trainer(policy, GSPO(), _config(1), folder=tmp_path / "run").train(_make_env)
+    (row,) = metrics(tmp_path / "run")
+    assert row["ratio"] == pytest.approx(1, abs=1e-4)
+    assert _weights(policy) != before
+
+
+def test_sft_on_oracle_episodes_lowers_the_loss(model: Path, tmp_path: Path) -> None:
+    policy = _policy(model)
+    groups = Collector(_make_env, load("policy", "oracle")()).groups(range(2))
+    episodes = [policy.encode(episode) for (episode,) in groups]
+    trainer = Trainer(policy, SFT(), _config(5), folder=tmp_path / "sft")
+    trainer.fit(episodes, batch_size=2)
+    losses = [row["loss"] for row in metrics(tmp_path / "sft")]
+    assert losses[4] < losses[0] - 0.1
