@@ -88,13 +88,18 @@ def choose(rows: Sequence[RunningTurn], logits: torch.Tensor) -> tuple[list[int]
     """Return the next token of each turn, and its log-probability.
 
     Args:
-        rows: The turns; each draws one uniform number from its own generator.
+        rows: The turns; each that continues draws one uniform number from its own generator. A
+            turn that has ended draws none, so that the next turn of its session does not depend on
+            the length of the other turns in the batch.
         logits: ``[rows, vocabulary]``, at their temperatures; excluded tokens are masked in place.
     """
     logprobs = torch.log_softmax(_constrain(rows, logits), -1)  # [rows, vocabulary]
     chosen = logprobs.argmax(-1)  # [rows]
     if any(turn.rng is not None for turn in rows):
-        drawn = [0.0 if turn.rng is None else turn.rng.random() for turn in rows]
+        drawn = [
+            turn.rng.random() if turn.rng is not None and turn.finish is None else 0.0
+            for turn in rows
+        ]
         uniform = torch.tensor(drawn, dtype=torch.float64, device=logits.device)
         greedy = torch.tensor([turn.rng is None for turn in rows], device=logits.device)
         chosen = torch.where(greedy, chosen, draw(logprobs, uniform))

@@ -128,6 +128,26 @@ def test_rest_of_the_batch_does_not_matter(qwen3: Any, talk: Any) -> None:
             assert one.token_ids.tolist() == other.token_ids.tolist()
 
 
+def test_next_turn_does_not_depend_on_the_length_of_other_turns(qwen3: Any, talk: Any) -> None:
+    """Check a session whose first turn has 1 token, beside two with 12: it stays in their batch."""
+    turns = [talk.shown("a"), talk.shown("b")]
+    sampling = Sampling(1.0, 12)
+
+    def short() -> Any:
+        return talk.converse(qwen3, 0, turns, request=TurnRequest(max_tokens=1), sampling=sampling)
+
+    def long(seed: int) -> Any:
+        request = TurnRequest(regex="[ab]{99}")
+        return talk.converse(qwen3, seed, turns, request=request, sampling=sampling)
+
+    ((_, alone),) = talk.together([short()])
+    (_, among), *others = talk.together([short(), long(1), long(2)])
+    assert {len(reply.token_ids) for _, replies in others for reply in replies} == {12}
+    assert [reply.token_ids.tolist() for reply in among] == [
+        reply.token_ids.tolist() for reply in alone
+    ]
+
+
 def test_group_shares_its_prompt_but_not_its_draws(qwen3: Any, talk: Any) -> None:
     turns = mixed_turns(talk, 7)
     played = talk.together([talk.converse(qwen3, seed, turns) for seed in range(6)])
