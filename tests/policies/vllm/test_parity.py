@@ -88,6 +88,6 @@ def test_limits_of_pixels_hold_in_the_engine_too(
     (one,), (other,) = ours.segments(), theirs.segments()
     # 200 x 160 is sqrt(32000 / 6400) = 2.236 times too large per side: 89.4 x 71.6, rounded down to
     # units of two patches of 8 pixels, is 80 x 64. 20 x 20 is too small: 48 x 48.
-    assert [span.grid for span in one.images] == [(1, 8, 10), (1, 6, 6)]
+    assert [(span.patches, span.length) for span in one.images] == [(8 * 10, 4 * 5), (6 * 6, 3 * 3)]
     assert one.token_ids.tolist() == other.token_ids.tolist()
     vllm.close()

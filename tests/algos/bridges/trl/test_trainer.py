@@ -119,9 +119,11 @@ def test_batch_is_the_episodes_token_by_token(policy: Any, config: Config, pictu
         types = torch.cat([torch.zeros(1), played["mm_token_type_ids"][row]])[1:]
         pads = torch.cat([played["prompt_ids"][row], played["completion_ids"][row]])
         assert torch.equal(types == 1, pads == policy.codec.image_id)
-    grids = [span.grid for episode in trainer._episodes for span in episode.segments[0].images]
+    spans = [span for episode in trainer._episodes for span in episode.segments[0].images]
+    images = {image.sha256: image for episode in trainer._episodes for image in episode.images}
+    grids = [policy.codec.family.images.grid(images[span.sha256]) for span in spans]
     assert played["image_grid_thw"].tolist() == [list(grid) for grid in grids]
-    assert len(played["pixel_values"]) == sum(int(np.prod(grid)) for grid in grids)
+    assert len(played["pixel_values"]) == sum(span.patches for span in spans)
 
 
 def test_members_share_the_sample_and_speak_for_themselves(
