@@ -81,7 +81,7 @@ class Codec:
 
     @staticmethod
     def fingerprint_of(processor: Any) -> str:
-        """Return the fingerprint of an image processor of transformers, see `fingerprint_of`."""
+        """Return the fingerprint of an image processor, as segments and families contain it."""
         return fingerprint_of(processor)
 
     def open(self, seed: int) -> TokenSession:

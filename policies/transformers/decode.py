@@ -68,8 +68,7 @@ class Decoder:
         # videos.
         self._family.prepare([item for turn in turns for item in turn.increment.items])
         for turn in turns:
-            turn.stream.show(turn.increment, self._family)
-            turn.limit = min(turn.limit, self._context - len(turn.stream.token_ids))
+            turn.show(self._family, self._context)
             if turn.stream.memory_version != version:
                 turn.stream.memory = None
                 turn.stream.memory_version = version

@@ -52,10 +52,8 @@ class Generator:
             version: Version of the weights, which is not needed, because no state is kept.
         """
         del version
-        family = self._codec.family
         for turn in turns:
-            turn.stream.show(turn.increment, family)
-            turn.limit = min(turn.limit, self._context - len(turn.stream.token_ids))
+            turn.show(self._codec.family, self._context)
         rows = [turn for turn in turns if turn.limit > 0]
         if rows:
             self._run(rows)

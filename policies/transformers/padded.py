@@ -25,6 +25,7 @@ from ..tokens.family import ModelFamily
 from .head import LogprobHead, TokenPositions
 from .lora import without
 from .pack import check_segments, places_of
+from .score import in_rows
 
 _TYPES = ("mm_token_type_ids", "token_type_ids")
 """The names of the argument for token types; a model has at most one of them."""
@@ -172,11 +173,7 @@ class PaddedScoring(torch.nn.Module):
         hidden = network.hidden(network.placed(batch.inputs)).flatten(0, 1)  # [tokens, width]
         before = hidden.index_select(0, batch.before.to(device, non_blocking=True))
         picked, entropy = network.head(before, batch.places.to(device))  # [places] each
-        mask = batch.mask.to(device, non_blocking=True)
-        zeros = picked.new_zeros(mask.shape)
-        return TokenScores(
-            zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask
-        )
+        return in_rows(picked, entropy, batch.mask.to(device, non_blocking=True))
 
 
 def check_no_dropout(model: Any) -> None:

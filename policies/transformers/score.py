@@ -41,9 +41,18 @@ class ScoringModule(torch.nn.Module):
         picked, entropy = network.head(before, packed.places.to(device))  # [places] each
         if BLANK in seen:
             picked = picked + seen[BLANK].none_of_it()
-        # [segments, length], True in `places` cells.
-        mask = packed.mask.to(device, non_blocking=True)
-        zeros = picked.new_zeros(mask.shape)
-        return TokenScores(
-            zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask
-        )
+        return in_rows(picked, entropy, packed.mask.to(device, non_blocking=True))
+
+
+def in_rows(picked: torch.Tensor, entropy: torch.Tensor, mask: torch.Tensor) -> TokenScores:
+    """Return the scores of sampled tokens at their places in the segments, 0 elsewhere.
+
+    Args:
+        picked: The log-probabilities of the sampled tokens, segment by segment, ``[places]``.
+        entropy: The entropies of their distributions, ``[places]``.
+        mask: bool ``[segments, length]``, whose True cells, row by row, are the places.
+    """
+    zeros = picked.new_zeros(mask.shape)
+    return TokenScores(
+        zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask
+    )

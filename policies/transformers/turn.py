@@ -11,6 +11,7 @@ import torch
 from visenv.types import FinishReason
 
 from ..tokens.constrain import RegexConstraint
+from ..tokens.family import ModelFamily
 from ..tokens.session import TokenStream
 from ..tokens.template import Increment
 from .head import IMPOSSIBLE
@@ -22,7 +23,7 @@ class RunningTurn:
 
     Attributes:
         stream: The stream that the turn continues.
-        increment: The new messages, which `Decoder.sample` appends to the stream.
+        increment: The new messages, which `show` appends to the stream.
         rng: Draws one uniform number for each token; None is greedy.
         temperature: Divisor of the logits.
         limit: Most tokens.
@@ -54,6 +55,16 @@ class RunningTurn:
     def read(self) -> int:
         """Return the number of tokens with known keys and values: all but the last sampled one."""
         return len(self.stream.token_ids) + max(len(self.token_ids) - 1, 0)
+
+    def show(self, family: ModelFamily, context: int) -> None:
+        """Append the increment to the stream, and limit the turn to the rest of the context.
+
+        Args:
+            family: The family of the model.
+            context: Most tokens in a stream.
+        """
+        self.stream.show(self.increment, family)
+        self.limit = min(self.limit, context - len(self.stream.token_ids))
 
     def take(self, token: int, logprob: float, ends: bool, spelled: bytes) -> None:
         """Add a sampled token, and check whether it ends the turn.

@@ -58,7 +58,7 @@ class CodingTruth(QuestionTruth):
         split: ``"simple"`` or ``"hard"``.
         steps: The kinds of turns that the task needs, in order.
         box: The region to crop, if the problem is a crop.
-        legibility: The test of images that a program wrote.
+        legibility: How an image that a program wrote is tested.
         capital: Height of the capitals of the answer in the picture before its problems, pixels;
             0 if the answer is no text of a procedural picture.
     """

@@ -111,7 +111,14 @@ def visit(
 
 
 def bounce(preset: WorldPreset, thing: Thing, angles: NDArray[np.float64], height: float) -> Path:
-    """Return a path to and fro between the sides, from how far the thing has gone in each frame."""
+    """Return a path that bounces between the sides.
+
+    Args:
+        preset: The size of the frame.
+        thing: The thing, whose width is left free at the sides.
+        angles: How far the thing has gone in each frame, native pixels, float64 ``[frames]``.
+        height: Its height in the picture, native pixels.
+    """
     way = preset.width - 1 - 2 * thing.half_width
     across = thing.half_width + np.abs(angles % (2 * way) - way)
     return np.stack([across, np.full(len(angles), height)], axis=1)

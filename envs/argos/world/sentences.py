@@ -8,18 +8,9 @@ from __future__ import annotations
 
 import re
 
-from .labels import normal_words
+from visenv.text.normalize import NUMBERS
 
-NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        (
-            *("zero", "one", "two", "three", "four", "five", "six"),
-            *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-        )
-    )
-}
-"""Words for numbers, and their digits."""
+from .labels import normal_words
 
 MOST_SENTENCES = 500
 MOST_CHARACTERS = 1_000

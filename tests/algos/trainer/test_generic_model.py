@@ -10,8 +10,9 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos.runs import metrics
+from tests.algos.trainer.model_runs import check_grpo_resumes, policy_of, weights_of
 from tests.environments import few
-from visenv.algos.policy_gradient import GRPO, GSPO
+from visenv.algos.policy_gradient import GSPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.registration import load
@@ -50,14 +51,6 @@ def _make_env() -> Any:
     return RewardWrapper(env, [RewardTerm("letters", 1.0, of_log(letters))])
 
 
-def _policy(model: Path) -> Any:
-    return load("policy", "transformers")(model, threads=1)
-
-
-def _weights(policy: Any) -> list[bytes]:
-    return [weight.detach().numpy().tobytes() for weight in policy.parameters()]
-
-
 def _config(steps: int) -> TrainerConfig:
     optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=6000)
     return TrainerConfig(
@@ -66,32 +59,21 @@ def _config(steps: int) -> TrainerConfig:
 
 
 def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> None:
-    straight = _policy(model)
-    Trainer(straight, GRPO(), _config(2), folder=tmp_path / "straight").train(_make_env)
-    for row in metrics(tmp_path / "straight"):
-        # the same weights sampled and scored, so the ratio is 1 up to rounding
-        assert row["ratio"] == pytest.approx(1, abs=1e-4)
-        assert row["clip_low"] == row["clip_high"] == 0
-        assert row["grad_norm"] > 0
-
-    Trainer(_policy(model), GRPO(), _config(1), folder=tmp_path / "twice").train(_make_env)
-    resumed = _policy(model)
-    again = Trainer(resumed, GRPO(), _config(2), folder=tmp_path / "twice", resume=True)
-    again.train(_make_env)
-    assert _weights(resumed) == _weights(straight)
+    check_grpo_resumes(model, _make_env, _config, tmp_path)
+    assert all(row["grad_norm"] > 0 for row in metrics(tmp_path / "straight"))
 
 
 def test_gspo_changes_the_weights(model: Path, tmp_path: Path) -> None:
-    policy = _policy(model)
-    before = _weights(policy)
+    policy = policy_of(model)
+    before = weights_of(policy)
     Trainer(policy, GSPO(), _config(1), folder=tmp_path / "run").train(_make_env)
     (row,) = metrics(tmp_path / "run")
     assert row["ratio"] == pytest.approx(1, abs=1e-4)
-    assert _weights(policy) != before
+    assert weights_of(policy) != before
 
 
 def test_sft_on_oracle_episodes_lowers_the_loss(model: Path, tmp_path: Path) -> None:
-    policy = _policy(model)
+    policy = policy_of(model)
     groups = Collector(_make_env, load("policy", "oracle")()).groups(range(2))
     episodes = [policy.encode(episode) for (episode,) in groups]
     trainer = Trainer(policy, SFT(), _config(5), folder=tmp_path / "sft")

@@ -1,0 +1,51 @@
+"""Provides runs of the trainer with tiny models, for tests of packed and of other models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.algos.runs import metrics
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Trainer, TrainerConfig
+from visenv.registration import load
+
+
+def policy_of(model: Path) -> Any:
+    """Return a policy of a checkpoint that computes with one thread."""
+    return load("policy", "transformers")(model, threads=1)
+
+
+def weights_of(policy: Any) -> list[bytes]:
+    """Return the bytes of each parameter."""
+    return [weight.detach().numpy().tobytes() for weight in policy.parameters()]
+
+
+def check_grpo_resumes(
+    model: Path, make_env: Callable[[], Any], config: Callable[[int], TrainerConfig], folder: Path
+) -> None:
+    """Check two steps of GRPO on policy, and that a run that is resumed after one is equal.
+
+    The runs are in the subfolders ``straight`` and ``twice``.
+
+    Args:
+        model: The checkpoint.
+        make_env: Makes the environment.
+        config: Returns the settings of a run with a number of steps.
+        folder: The parent of the folders of the runs.
+    """
+    straight = policy_of(model)
+    Trainer(straight, GRPO(), config(2), folder=folder / "straight").train(make_env)
+    for row in metrics(folder / "straight"):
+        # the same weights sampled and scored, so the ratio is 1 up to rounding
+        assert row["ratio"] == pytest.approx(1, abs=1e-4)
+        assert row["clip_low"] == row["clip_high"] == 0
+
+    Trainer(policy_of(model), GRPO(), config(1), folder=folder / "twice").train(make_env)
+    resumed = policy_of(model)
+    again = Trainer(resumed, GRPO(), config(2), folder=folder / "twice", resume=True)
+    again.train(make_env)
+    assert weights_of(resumed) == weights_of(straight)
