@@ -35,6 +35,11 @@ WAYS = ("greedy", "sampled")
 """The sampling modes in which held-out samples are played."""
 
 
+# Worlds keep recent scenes in memory (`visenv.worlds.recent`), 64 of the main job. The second mode
+# plays the scenes of the first one while they are kept, so that each scene is drawn once.
+_SAMPLES_AT_ONCE = 64
+
+
 class HeldOutEpisodes(NamedTuple):
     """Holds the held-out episodes of one environment and one sampling mode.
 
@@ -193,9 +198,13 @@ def play_held_out(
         with closing(make_env()) as env:
             specs = places(env, episodes)[rank::count]
         with closing(placement.collector(make_env, policy)) as collector:
-            for way, heat in zip(WAYS, (0.0, temperature), strict=True):
-                collector.sampling = Sampling(heat, max_tokens)
-                yield HeldOutEpisodes(name, way, collector.episodes(specs))
+            played: dict[str, list[Episode]] = {way: [] for way in WAYS}
+            for start in range(0, len(specs), _SAMPLES_AT_ONCE):
+                for way, heat in zip(WAYS, (0.0, temperature), strict=True):
+                    collector.sampling = Sampling(heat, max_tokens)
+                    played[way] += collector.episodes(specs[start : start + _SAMPLES_AT_ONCE])
+        for way, way_episodes in played.items():
+            yield HeldOutEpisodes(name, way, way_episodes)
 
 
 def flattened(scores: Scores) -> dict[str, float]:

@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 import transformers
 from torch.nn.attention.bias import causal_lower_right
-from torch.nn.utils.rnn import pad_sequence
 
 ATTENTION = "visenv"
 """Name of `attend` in transformers."""
@@ -171,5 +170,11 @@ def _seen(before: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> torch.
 
 
 def _batch(streams: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return streams ``[length, heads, size]`` as ``[streams, longest, heads, size]``."""
-    return pad_sequence([*streams], batch_first=True)  # [streams, longest, heads, size]
+    """Return streams ``[length, heads, size]`` as ``[streams, longest, heads, size]``.
+
+    `pad_sequence` writes each stream into the batch, and its gradient copies the batch for each
+    stream. The gradient of `pad` is a slice.
+    """
+    longest = max(len(stream) for stream in streams)
+    padded = [F.pad(stream, (0, 0, 0, 0, 0, longest - len(stream))) for stream in streams]
+    return torch.stack(padded)  # [streams, longest, heads, size]
