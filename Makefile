@@ -33,13 +33,14 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py benchmarks/cheat_policies.py
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks notebooks/execute.py hatch_build.py
 
-.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak mutants bounds lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean
+.PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak properties mutants bounds lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
 	@echo 'make test       install (Chromium and OSMesa too), then lint, types, imports and tests'
 	@echo 'make quick      lint, types, and the fast tests without real components, in about 2 minutes'
 	@echo 'make soak       run the tests with the marker soak, which make test leaves out'
+	@echo 'make properties run the property tests with ten times as many examples as make test'
 	@echo 'make mutants    plant 60 faults in the code and print how many of them the tests find, in about an hour'
 	@echo 'make bounds     test the lowest and the newest versions that pyproject.toml admits; ARGS="core data" selects extras'
 	@echo 'make .venv      install only; TORCH_INDEX=<address> sets another index for PyTorch'
@@ -190,6 +191,10 @@ pytest: .venv
 
 soak: .venv .venv-simulators chromium osmesa
 	$(PYTEST) -m soak $(ARGS)
+
+# tests/conftest.py sets the number of examples.
+properties: .venv
+	$(PYTEST) -m 'hypothesis and not soak' --hypothesis-profile=thorough $(ARGS)
 
 mutants: .venv .venv-simulators osmesa
 	$(BIN)/python -m tests.mutants $(ARGS)
