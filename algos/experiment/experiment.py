@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +24,10 @@ from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
-from ..trainer.metrics_log import METRICS, read_metrics
 from ..trainer.resume import restore_logs
 from . import parts
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
+from .equal_time import seconds_of, steps_as_long
 from .folder import check_folder, claimed, link_shared
 from .held_out_curves import BEFORE, TEACHER, label_after
 from .metric_names import absent_metrics, check_metrics
@@ -203,17 +204,12 @@ class Experiment:
         return found
 
     def _steps(self, name: str, phase: Phase) -> int:
-        """Return the number of steps, which can depend on the time of another phase.
-
-        The time of a step of SFT is taken from the phase whose weights this phase starts with. The
-        time of sampling the demonstrations is included.
-        """
+        """Return the number of steps, which can depend on the time of another phase."""
         if not phase.as_long_as:
             return phase.steps
-        results = self.results
-        a_step = results.seconds[phase.begins_with] / results.steps[phase.begins_with]
-        left = results.seconds[phase.as_long_as] - results.sampling_seconds.get(name, 0.0)
-        return max(1, round(left / a_step))
+        count = partial(steps_as_long, name, self.recipe, self.folder, self.results)
+        on_cpu = all(weight.device.type == "cpu" for weight in self.policy.parameters())
+        return self.processes.in_first(lambda: count(on_cpu=on_cpu))
 
     def _weights(self, phase: str) -> Path:
         """Return the folder of the weights after the last step of a finished phase.
@@ -281,9 +277,3 @@ class Experiment:
             if told.episodes and told.teacher:
                 self._evaluate(TEACHER, policy=parts.make_player(told))
                 return
-
-
-def seconds_of(folder: Path) -> float:
-    """Return the seconds of the steps of a phase, including those before an interruption."""
-    rows = read_metrics(folder / METRICS)
-    return float(sum(row["seconds/play"] + row["seconds/learn"] for _, row in rows))

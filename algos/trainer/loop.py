@@ -241,7 +241,7 @@ class TrainingLoop:
         processes = self._processes
         with ExitStack() as held:
             torch.manual_seed(int(self._stream(_TORCH, processes.rank).generate_state(1)[0]))
-            start = time.perf_counter()
+            start, processor_start = time.perf_counter(), time.process_time()
             with self._backend.playing(self._player):
                 groups = self._episode_source.groups(self.step, observers.episode)
             played = time.perf_counter()
@@ -252,6 +252,7 @@ class TrainingLoop:
             replayed = self._episode_source.replayed_seconds
             metrics["seconds/play"] = played - start + replayed
             metrics["seconds/learn"] = time.perf_counter() - played
+            metrics["seconds/processor"] = time.process_time() - processor_start + replayed
             self.step += 1
             self._state.step = self.step
             if replayed:
