@@ -9,6 +9,7 @@ import numpy as np
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
+from visenv.worlds.draws import checked_range
 from visenv.worlds.reports import cards, questions
 from visenv.worlds.reports.library import DOCUMENTS, HELD_OUT_DOCUMENTS, SEEDS, ReportsLibrary
 from visenv.worlds.reports.question import ReportQuestion
@@ -83,7 +84,9 @@ class ReportsWorld:
     ) -> None:
         self.library = ReportsLibrary(preset)
         self._preset = PRESETS[preset]
-        self.documents = _checked_range(DOCUMENTS if documents is None else documents)
+        self.documents = checked_range(
+            "documents", DOCUMENTS if documents is None else documents, SEEDS
+        )
         self.held_out_documents = self.documents if documents is not None else HELD_OUT_DOCUMENTS
         self.kinds = tuple(self._preset.kinds if kinds is None else kinds)
         self.candidates = tuple(self._preset.candidates if candidates is None else candidates)
@@ -137,12 +140,3 @@ class ReportsWorld:
         for count in self.candidates:
             if count not in (1, 2, 3, 4):
                 raise ConfigurationError(f"There can be 1 to 4 candidates, got {count!r}.")
-
-
-def _checked_range(documents: Sequence[int]) -> tuple[int, int]:
-    given = tuple(documents)
-    if len(given) == 2 and 0 <= given[0] < given[1] <= SEEDS:
-        return given
-    raise ConfigurationError(
-        f"documents must be two seeds from 0 to {SEEDS}, the first below the second; got {given}."
-    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
-from visenv.worlds.draws import pick
+from visenv.worlds.draws import checked_range, pick
 from visenv.worlds.recent import RECENT
 
 from ..ground_truth import SearchTruth, WorldId
@@ -62,7 +62,7 @@ class EntitiesWorld:
             raise ConfigurationError(f"hops must be among {list(known)}, got {hops!r}.")
         self.preset = preset
         count, self.world_version = genre(preset).worlds, genre(preset).version
-        self.worlds = _checked_range((0, count) if worlds is None else worlds)
+        self.worlds = checked_range("worlds", (0, count) if worlds is None else worlds, SEEDS)
         self.held_out_worlds = self.worlds if worlds is not None else (count, 2 * count)
 
     def sample(self, rng: np.random.Generator) -> Sample:
@@ -100,12 +100,3 @@ class EntitiesWorld:
                 world=WorldId(preset=engine.preset, seed=engine.seed),
             ),
         )
-
-
-def _checked_range(worlds: Sequence[int]) -> tuple[int, int]:
-    given = tuple(worlds)
-    if len(given) == 2 and 0 <= given[0] < given[1] <= SEEDS:
-        return given
-    raise ConfigurationError(
-        f"worlds must be two seeds from 0 to {SEEDS}, the first below the second; got {given}."
-    )
