@@ -159,6 +159,11 @@ MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
 }
 
+EXAMINATIONS: dict[str, str] = {
+    "model": "visenv.policies.transformers.examination:examine",
+}
+"""What `visenv doctor` examines beside the installation."""
+
 RECIPES: dict[str, str] = {
     "train": "visenv.algos.experiment.command:train",
 }
@@ -284,6 +289,7 @@ TABLES = {
     "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
     "model family": FAMILIES,
+    "examination": EXAMINATIONS,
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,

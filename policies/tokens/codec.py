@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import transformers
-
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.pretrained import load_pretrained
 from visenv.types import Episode, Message, TurnRequest
 
+from .config import read_config
 from .constrain import RegexConstraints
 from .families import load_family
 from .family import Checkpoint, ModelFamily, VideoMode
@@ -68,7 +66,7 @@ class Codec:
         self.template = ChatTemplate(self.processor, self.vocabulary)
         self.end_id = self.template.end_id
         self.image_id = self.template.image_id
-        config = load_pretrained(transformers.AutoConfig, model)
+        config = read_config(model)
         self.family: ModelFamily = load_family(config.model_type)(
             Checkpoint(model, config, self.processor, self.template),
             min_pixels=min_pixels,
@@ -76,6 +74,12 @@ class Codec:
             video=video,
             image_encoder=image_encoder,
         )
+        beyond = [token for token in self.family.placeholder_ids if token >= rows]
+        if beyond:
+            raise PolicyError(
+                f"The placeholder of images in the configuration of {model} is the token "
+                f"{beyond[0]}, and the model has only {rows} tokens."
+            )
         self.banned = self.vocabulary.banned(self.end_id)
         self.constraints = RegexConstraints(self.vocabulary, self.banned, self.end_id)
 

@@ -16,10 +16,11 @@ import transformers
 from transformers import ProcessorMixin
 from transformers.utils.import_utils import is_torchvision_available
 
-from visenv.decoding.files import check_folder
 from visenv.disk import disk_errors
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.pretrained import load_pretrained
+
+from .config import needs_own_code, read_config
 
 _TOKENS = {
     "image": "<|image_pad|>",
@@ -46,13 +47,30 @@ def load_processor(name: str) -> Any:
 
     Raises:
         FileRefusedError: If the folder contains a pipe, a device or a socket.
-        PolicyError: If the architecture of the model is not supported.
+        RunError: If there is no readable configuration.
+        PolicyError: If the architecture of the model is not supported, or it has no processor of
+            texts and images.
     """
-    check_folder(name)
-    model_type = load_pretrained(transformers.AutoConfig, name).model_type
-    if is_torchvision_available() or model_type not in _VIDEO_PROCESSORS:
-        return load_pretrained(transformers.AutoProcessor, name)
-    return load_pretrained(processor_class(model_type), name)
+    model_type = read_config(name).model_type
+    own = not is_torchvision_available() and model_type in _VIDEO_PROCESSORS
+    try:
+        loaded = load_pretrained(
+            processor_class(model_type) if own else transformers.AutoProcessor, name
+        )
+    except ConfigurationError:  # a ValueError that is not about the processor
+        raise
+    except (OSError, ValueError, AttributeError) as error:  # a tokenizer may lack a named token
+        reason = str(error).partition(". ")[0]
+        if needs_own_code(error):
+            reason = "it needs Python files of its own, which visenv never runs"
+        raise PolicyError(f"The processor of {name} cannot be loaded: {reason}.") from error
+    for part in ("tokenizer", "image_processor"):
+        if not hasattr(loaded, part):
+            raise PolicyError(
+                f"{name} has a {type(loaded).__name__}, but no processor with a {part}. Copy the "
+                "processor of its model into the folder."
+            )
+    return loaded
 
 
 def save_processor(processor: Any, folder: Path) -> None:

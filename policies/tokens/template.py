@@ -212,8 +212,12 @@ class ChatTemplate:
 
     def _find_image(self) -> int:
         names = [getattr(self._processor, name, None) for name in _PLACEHOLDERS]
-        tokens = [name for name in names if isinstance(name, str)]
+        tokens = [*dict.fromkeys(name for name in names if isinstance(name, str))]
         known = [token for token in tokens if token in self._vocabulary.control]
+        if not tokens:
+            raise PolicyError(
+                f"{type(self._processor).__name__} names no token for images (image_token)."
+            )
         if not known:
             raise PolicyError(
                 f"The tokenizer has no special token {', '.join(map(repr, tokens))} for images. "

@@ -38,7 +38,8 @@ class Vocabulary:
             produce it).
 
     Raises:
-        PolicyError: If the tokenizer is of another kind, or changes the text that it encodes.
+        PolicyError: If the tokenizer is of another kind, changes the text that it encodes, or has
+            more tokens than the model.
     """
 
     def __init__(self, tokenizer: Any, size: int) -> None:
@@ -51,6 +52,13 @@ class Vocabulary:
         }
         self.bytes = [b""] * size
         known = tokenizer.get_vocab()
+        beyond = [token for token, token_id in known.items() if token_id >= size]
+        if beyond:
+            first = min(beyond, key=known.__getitem__)
+            raise PolicyError(
+                f"The token {first!r} of the tokenizer has the id {known[first]}, and the model "
+                f"has only {size} tokens. Use the tokenizer of the model."
+            )
         to_bytes = _spelling(tokenizer, known)
         for token, token_id in known.items():
             if token_id in added:

@@ -14,13 +14,14 @@ from safetensors import SafetensorError, safe_open
 from visenv.checksums import check_checksums
 from visenv.decoding.files import check_folder
 from visenv.disk import disk_errors
-from visenv.errors import ConfigurationError, PolicyError, RunError
+from visenv.errors import ConfigurationError, RunError
 from visenv.files import check_no_links_in, output_folder
 from visenv.garbage import heavy_imports
 from visenv.policy import no_gather
 from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
 
+from ..tokens.config import read_config
 from . import lora, shards
 from .private_names import MODEL_NAMES
 from .windows import WINDOWS
@@ -49,8 +50,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool =
         check_folder(name)
         check_checksums(Path(name))
         with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
-            config = load_pretrained(transformers.AutoConfig, name)
-            _check_architecture(name, config)
+            config = read_config(name)
+            check_private_names(MODEL_NAMES.get(config.model_type, ()))
             own = {"text_config": attention, "vision_config": "sdpa"}
             model: Any = load_pretrained(
                 transformers.AutoModelForImageTextToText,
@@ -79,20 +80,6 @@ def _broken_weights(folder: Path) -> str:
         except (OSError, SafetensorError) as error:
             return f"{path} is damaged ({error})."
     return ""
-
-
-def _check_architecture(name: str, config: Any) -> None:
-    if getattr(config, "vision_config", None) is None:
-        raise PolicyError(
-            f"{name} is a {config.model_type} model, which has no vision tower and cannot see "
-            "images. Use a vision-language model."
-        )
-    if type(config) not in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        raise PolicyError(
-            f"{name} is a {config.model_type} model, which writes no text about images: "
-            "AutoModelForImageTextToText of transformers does not support it."
-        )
-    check_private_names(MODEL_NAMES.get(config.model_type, ()))
 
 
 def named_weights(

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
-from visenv.decoding.files import check_folder
-from visenv.errors import ConfigurationError, PolicyError, RunError
-from visenv.pretrained import load_pretrained
+from visenv.errors import ConfigurationError, PolicyError
 
 from ..tokens.codec import Codec
+from ..tokens.config import read_config
 from ..tokens.family import VideoMode
 from .images import ImageMeter
 
@@ -124,23 +122,6 @@ class EngineSettings:
             # sample.
             given |= {"enforce_eager": True, "kv_cache_memory_bytes": 2**30}
         return given | dict(self.options)
-
-
-def read_config(model: str | Path) -> Any:
-    """Return a checkpoint's configuration.
-
-    Raises:
-        RunError: If there is no such checkpoint.
-        PolicyError: If the model has no vision.
-    """
-    try:
-        check_folder(model)
-        config = load_pretrained(transformers.AutoConfig, str(model))
-    except (OSError, ValueError) as error:
-        raise RunError(f"There is no model to load at {model}: {error}") from error
-    if not hasattr(config, "vision_config") or not hasattr(config, "text_config"):
-        raise PolicyError(f"{model} is a {config.model_type}: a model without vision.")
-    return config
 
 
 def as_flags(arguments: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,14 @@ class DoctorCommand:
     Each layer of the isolation is tested, and then test programs try forbidden operations. If one
     of them succeeds, the exit status is 1, and environments that run code refuse to start.
     Simulators, their interpreter and OpenGL are listed; it is no error if they are missing.
+
+    With --model, a checkpoint is examined instead, without its weights: its family, its chat
+    template, the backend of its image processor, where it can be sampled and trained, and its
+    memory. The exit status is 1 if a policy would refuse it.
     """
+
+    model: str = ""
+    """Examine this checkpoint: a folder or a hub name."""
 
     isolation: Literal["auto", "namespaces", "landlock"] = "auto"
     """Use the strongest isolation that is available, or test this one."""
@@ -27,7 +34,12 @@ class DoctorCommand:
         Raises:
             ConfigurationError: If OpenCV cannot be imported, programs cannot be isolated here, or a
                 forbidden operation was possible.
+            RunError: If there is no such checkpoint.
+            PolicyError: If the checkpoint is not supported.
         """
+        if self.model:
+            print_model(self.model)
+            return
         from rich.console import Console
         from rich.table import Table
 
@@ -99,3 +111,27 @@ def print_simulators() -> None:
     for finding in survey():
         table.add_row(finding.name, "there" if finding.there else "missing", finding.detail)
     Console().print(table)
+
+
+def print_model(model: str) -> None:
+    """Print the properties of a checkpoint.
+
+    Args:
+        model: A folder or a hub name.
+
+    Raises:
+        RunError: If there is no such checkpoint.
+        PolicyError: If it is not supported; what was found before is printed.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from visenv.registration import load
+
+    table = Table("model", "", "", box=None, pad_edge=False, show_header=False)
+    try:
+        for name, value, detail in load("examination", "model")(model):
+            table.add_row(name, value, Text(detail))
+    finally:
+        Console().print(table)

@@ -140,7 +140,7 @@ def test_model_without_vision_is_refused(qwen3_folder: Path, tmp_path: Path) -> 
         del config["vision_config"]
 
     folder = altered(qwen3_folder, tmp_path / "blind", "config.json", blind)
-    with pytest.raises(PolicyError, match="qwen3: a model without vision"):
+    with pytest.raises(PolicyError, match="is a qwen3 model, which has no vision tower"):
         VLLMPolicy(folder)
 
 
