@@ -193,8 +193,12 @@ def check_no_dropout(model: Any) -> None:
 
 
 def _parts_of(config: Any) -> list[tuple[str, Any]]:
-    """Return the configurations of the parts of a model, with their names."""
-    return [(f"{name}.", getattr(config, name)) for name in type(config).sub_configs]
+    """Return the configurations of the parts of a model, with their names.
+
+    A part that the model lacks, such as the audio tower of Gemma 4, has no configuration.
+    """
+    parts = [(f"{name}.", getattr(config, name)) for name in type(config).sub_configs]
+    return [(name, part) for name, part in parts if part is not None]
 
 
 def _arguments_of(model: Any) -> set[str]:

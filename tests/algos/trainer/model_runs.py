@@ -10,8 +10,10 @@ import pytest
 
 from tests.algos.runs import metrics
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Trainer, TrainerConfig
+from visenv.algos.sft import SFT
+from visenv.algos.trainer import OptimizationConfig, Trainer, TrainerConfig
 from visenv.registration import load
+from visenv.rollout import Collector
 
 
 def policy_of(model: Path) -> Any:
@@ -49,3 +51,20 @@ def check_grpo_resumes(
     again = Trainer(resumed, GRPO(), config(2), folder=folder / "twice", resume=True)
     again.train(make_env)
     assert weights_of(resumed) == weights_of(straight)
+
+
+def sft_losses(model: Path, make_env: Callable[[], Any], folder: Path) -> list[float]:
+    """Return the losses of 5 steps of SFT on two episodes of the oracle.
+
+    Args:
+        model: The checkpoint.
+        make_env: Makes the environment.
+        folder: The folder of the run.
+    """
+    policy = policy_of(model)
+    groups = Collector(make_env, load("policy", "oracle")()).groups(range(2))
+    episodes = [policy.encode(episode) for (episode,) in groups]
+    optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=6000)
+    trainer = Trainer(policy, SFT(), TrainerConfig(5, optimization=optimization), folder=folder)
+    trainer.fit(episodes, batch_size=2)
+    return [row["loss"] for row in metrics(folder)]
