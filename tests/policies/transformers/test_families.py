@@ -37,7 +37,7 @@ RUNS = {"idefics3": [5, 5, 5], "smolvlm": [5, 5, 5], "mistral3": [3, 4, 3]}
 """Runs of placeholders of the three images; the others have one run for each image."""
 
 
-@pytest.fixture(scope="module", params=few([*families.FAMILIES], 6))
+@pytest.fixture(scope="module", params=few([*families.FAMILIES], 5))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
