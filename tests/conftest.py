@@ -41,7 +41,9 @@ from visenv.packages import extra_of, install_command
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=400)  # `make properties`
+hypothesis.settings.register_profile(
+    "thorough", deadline=None, max_examples=400
+)  # `make properties`
 hypothesis.settings.load_profile("visenv")
 
 _LINK = link_of_packages()

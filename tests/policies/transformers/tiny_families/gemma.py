@@ -73,6 +73,8 @@ def gemma4() -> tuple[Any, Any]:
         num_key_value_heads=4, head_dim=8, patch_size=14, pooling_kernel_size=2,
         position_embedding_size=512,
     )  # fmt: skip
-    ids = {f"{name}_id": tokenizer.convert_tokens_to_ids(token) for name, token in named.items()}
+    ids: dict[str, Any] = {
+        f"{name}_id": tokenizer.convert_tokens_to_ids(token) for name, token in named.items()
+    }
     config = t.Gemma4Config(text_config=text, vision_config=tower, audio_config=None, **ids)
     return processor, config

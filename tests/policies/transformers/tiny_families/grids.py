@@ -28,7 +28,7 @@ _TOWER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _ids(tokenizer: Any, named: dict[str, str]) -> dict[str, int]:
+def _ids(tokenizer: Any, named: dict[str, str]) -> dict[str, Any]:
     return {f"{name}_id": tokenizer.convert_tokens_to_ids(text) for name, text in named.items()}
 
 
@@ -41,8 +41,9 @@ def _rope(**others: Any) -> dict[str, Any]:
 def qwen2_vl() -> tuple[Any, Any]:
     """Return processor and configuration: the model before Qwen2.5-VL, without windows."""
     tokenizer = byte_level((*_TURNS, *_QWEN.values()), _QWEN)
+    videos = t.Qwen2VLVideoProcessor(patch_size=14)  # type: ignore[attr-defined]
     processor = t.Qwen2VLProcessor(
-        t.Qwen2VLImageProcessor(**_PATCHES), tokenizer, t.Qwen2VLVideoProcessor(patch_size=14),
+        t.Qwen2VLImageProcessor(**_PATCHES), tokenizer, videos,
         chat_template=published("qwen2_5_vl"),
     )  # fmt: skip
     tower = {"depth": 2, "embed_dim": 32, "num_heads": 4, "patch_size": 14, "hidden_size": 32}

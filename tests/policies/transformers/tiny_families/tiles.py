@@ -87,8 +87,9 @@ def smolvlm() -> tuple[Any, Any]:
     images = t.SmolVLMImageProcessor(
         size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, do_image_splitting=True
     )
+    videos = t.SmolVLMVideoProcessor()  # type: ignore[attr-defined]
     processor = t.SmolVLMProcessor(
-        images, tokenizer, t.SmolVLMVideoProcessor(), image_seq_len=4,
+        images, tokenizer, videos, image_seq_len=4,
         chat_template=published("smolvlm"),
     )  # fmt: skip
     config = t.SmolVLMConfig(
@@ -114,7 +115,7 @@ def mistral3() -> tuple[Any, Any]:
         chat_template=CHATML.replace("IMAGE", "[IMG]"),
     )  # fmt: skip
     config = t.Mistral3Config(
-        vision_config=t.PixtralVisionConfig(**vision(112), head_dim=8),
+        vision_config=t.PixtralVisionConfig(**vision(112)),
         text_config=text_config(t.MistralConfig, rows_of(tokenizer)),
         image_token_index=tokenizer.convert_tokens_to_ids("[IMG]"),
         spatial_merge_size=2,
