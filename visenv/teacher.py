@@ -133,7 +133,7 @@ class LapsingTeacher(Teacher[EnvT]):
 
     @abstractmethod
     def mistaken_turn(self, env: EnvT, rng: np.random.Generator) -> ParsedTurn:
-        """Return the next turn of an episode with the mistake; the arguments are those of `turn`."""
+        """Return the next turn of an episode with the mistake; see `turn` for the arguments."""
 
 
 def make_teacher(

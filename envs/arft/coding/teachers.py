@@ -48,7 +48,7 @@ class WrongRepair(LapsingTeacher["ArftCoding"]):
 
 
 def mistaken(truth: CodingTruth) -> CodingTruth:
-    """Return the problems that a wrong repair is for: weaker ones, other rotations, another part."""
+    """Return the problems that a wrong repair is for, which are weaker, or other rotations."""
     box = None
     if truth.box is not None:
         left, top, right, bottom = truth.box

@@ -28,8 +28,8 @@ from ..measures import measure
 from ..presets import PRESETS, ArgosPreset
 from ..prompts import PREFILL, opening
 
-
 NOTHING_THERE = "I see nothing there."
+"""The conclusion of a player whose points are not all on the objects."""
 
 
 class PlacedPoint(NamedTuple):
@@ -236,7 +236,11 @@ class ArgosEnv(VisEnv):
             (round(x * across, 1), round(y * down, 1)),
         ]
         alike = (
-            (x, y) for x, y in spots if truth.shows(frame, name, x / across, y / down) == hits
+            (x, y)
+            for x, y in spots
+            if x < truth.width * across
+            and y < truth.height * down
+            and truth.shows(frame, name, x / across, y / down) == hits
         )
         shown_x, shown_y = next(alike, spots[-1])
         return PlacedPoint(f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>', hits)
