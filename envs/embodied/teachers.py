@@ -22,7 +22,7 @@ class TakesLookalike(LapsingTeacher["HouseEnv"]):
     """Looks at further look-alikes before it acts, and takes a look-alike instead of the object.
 
     The detour is in all episodes, and the mistake in a share of them. A task without look-alikes
-    is played like by the oracle.
+    is played as by the oracle.
 
     Attributes:
         detour: The number of further look-alikes that the teacher looks at, at strength 1.

@@ -70,10 +70,11 @@ class BoxesBeside(AimingTeacher["MagsZoom"]):
         size, grid = env.store.images[INPUT_IMAGE].size, env.box_grid
         errors = [self.error(rng) for _ in boxes]
         moved = [_moved(box, error, size, grid) for box, error in zip(boxes, errors, strict=True)]
+        across, down = _sides(boxes[0])
         for _ in range(round(self.strength * self.extra)):
-            # Positions outside the image are moved to its edges.
-            somewhere = rng.uniform(-1, 1, 2) * size / _sides(boxes[0])
-            moved.append(_moved(boxes[0], somewhere, size, grid))
+            left = grid * int(rng.integers((size[0] - across) // grid + 1))
+            top = grid * int(rng.integers((size[1] - down) // grid + 1))
+            moved.append([left, top, left + across, top + down])
         return moved[:MOST_BOXES]
 
 
@@ -84,11 +85,14 @@ def _sides(box: Sequence[int]) -> tuple[int, int]:
 def _moved(
     box: Sequence[int], error: Sequence[float], size: tuple[int, int], grid: int
 ) -> list[int]:
-    """Return a box that is moved by an error, in sides of the box, but not out of the image."""
-    steps = [
-        min(max(grid * round(by * side / grid), -box[axis]), size[axis] - box[axis + 2])
-        for axis, (by, side) in enumerate(zip(error, _sides(box), strict=True))
-    ]
+    """Return a box that is moved by an error, in sides of the box.
+
+    A box that would leave the image is moved in the other direction, at most to the edge.
+    """
+    steps: list[int] = []
+    for axis, (by, side) in enumerate(zip(error, _sides(box), strict=True)):
+        step, low, high = grid * round(by * side / grid), -box[axis], size[axis] - box[axis + 2]
+        steps.append(min(max(step if low <= step <= high else -step, low), high))
     return [edge + steps[place % 2] for place, edge in enumerate(box)]
 
 

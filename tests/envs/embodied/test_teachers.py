@@ -77,7 +77,7 @@ def test_teacher_brings_a_lookalike_after_it_saw_the_object(seed: int) -> None:
     assert env.log.answer is not None  # it believes that it is done
 
 
-def test_task_without_lookalikes_is_played_like_by_the_oracle() -> None:
+def test_task_without_lookalikes_is_played_as_by_the_oracle() -> None:
     options = {"preset": "house", "subset": "base"}
     env, other = begun(0, **options), begun(0, **options)
     assert not env.truth.others

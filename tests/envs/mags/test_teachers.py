@@ -52,14 +52,18 @@ def answer(env: MagsZoom, *zoomed: list[int]) -> str | None:
 def test_boxes_are_moved_by_the_error_in_their_sides_but_not_out_of_the_image() -> None:
     # The boxes of the oracle are cells of 24 px; the error is a third of a side on each axis.
     teacher = BoxesBeside(strength=0.5, offset=(2 / 3, -2 / 3), noise=0.0, extra=0)
-    assert boxes(counting(), teacher) == [[32, 16, 56, 40], [72, 0, 96, 24]]
+    # The second box is in the upper right corner and is moved to the left and down.
+    assert boxes(counting(), teacher) == [[32, 16, 56, 40], [64, 8, 88, 32]]
+    # The first box has 24 px to the left and 48 px to the right.
+    teacher = BoxesBeside(offset=(-2.5, 0.0), noise=0.0, extra=0)
+    assert boxes(counting(), teacher)[0] == [72, 24, 96, 48]
 
 
 def test_each_box_has_an_error_of_its_own() -> None:
     errors = 0.5 * np.random.default_rng(0).standard_normal((2, 2))
     x, y = (8 * round(3 * error) for error in errors[0])  # 24 px, rounded to 8 px
     u, v = (8 * round(3 * error) for error in errors[1])
-    u, v = min(u, 0), max(v, 0)  # the second box is in the corner
+    u, v = -abs(u), abs(v)  # the second box is in the upper right corner
     moved = boxes(counting(), BoxesBeside(offset=(0.0, 0.0), noise=0.5, extra=0))
     assert moved == [[24 + x, 24 + y, 48 + x, 48 + y], [72 + u, v, 96 + u, 24 + v]]
 
