@@ -44,8 +44,8 @@ class BoxesBeside(AimingTeacher["MagsZoom"]):
         "It counts only the objects in its crops, and gives up on another question if its crops do "
         "not contain the object."
     )
-    offset: tuple[float, float] = (0.2, -0.1)
-    noise: float = 0.2
+    offset: tuple[float, float] = (0.175, -0.05)
+    noise: float = 0.1
     extra: int = 1
 
     @override

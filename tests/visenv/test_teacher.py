@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -37,6 +38,7 @@ class SaysZero(LapsingTeacher[toy.Adder]):
 
     summary: ClassVar[str] = "States the total 0."
 
+    @override
     def mistaken_turn(self, env: toy.Adder, rng: np.random.Generator) -> ParsedTurn:
         turn = env.oracle_turn()
         return turn if turn.answer is None else turn._replace(answer="0")
@@ -48,6 +50,7 @@ class Aims(AimingTeacher[toy.Adder]):
 
     summary: ClassVar[str] = ""
 
+    @override
     def turn(self, env: toy.Adder, rng: np.random.Generator) -> ParsedTurn:
         return env.oracle_turn()
 

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
@@ -34,6 +35,7 @@ class AboutPages(ReportsWorld):
         super().__init__("tiny")
         self.pages = pages
 
+    @override
     def sample(self, rng: np.random.Generator) -> Any:
         truth = JudgingTruth(
             candidates=("red", "blue"),
