@@ -248,7 +248,7 @@ def _concluded(base: Any, answer: str) -> str:
 
 def _pointed(base: Any, answer: str) -> str:
     """Return points on everything in the first frame."""
-    return " ".join(f"Here: {base.point(0, number)}." for number in base.truth.visible(0))
+    return " ".join(f"Here: {base.point(0, number).tag}." for number in base.truth.visible(0))
 
 
 def _spans(base: Any, answer: str) -> str:

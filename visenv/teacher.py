@@ -4,6 +4,9 @@ The oracle (`VisEnv.oracle_turn`) plays perfectly. Demonstrations of people or o
 not perfect: they look beside the object, or stop too early. A task describes such players as
 teachers, in `VisEnv.teachers`. A model that is trained on the episodes of a teacher imitates its
 flaw, and reinforcement learning can exceed it.
+
+Two base classes implement the flaws that several tasks share: an `AimingTeacher` aims beside its
+target, and a `LapsingTeacher` makes its mistake in a share of the episodes.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, UnknownNameError
 
@@ -27,6 +31,9 @@ EnvT = TypeVar("EnvT", bound="VisEnv")
 
 DEFAULT_TEACHER = "default"
 """The name that selects the first teacher of each environment."""
+
+GIVING_UP = "unknown"
+"""The answer of a demonstration that gives up."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,70 @@ class Teacher(ABC, Generic[EnvT]):
             rng: Random numbers of the episode. The generator begins equally in each turn, so that
                 a teacher can draw a flaw of the whole episode again.
         """
+
+
+@dataclass(frozen=True)
+class AimingTeacher(Teacher[EnvT]):
+    """Base class of teachers that aim beside their target, by a constant offset and by noise.
+
+    On each axis, the error is ``strength * (offset + noise * z)``, where z has a standard normal
+    distribution. A subclass states the unit, for example sides of the target.
+
+    Attributes:
+        offset: The constant part of the error, (x, y).
+        noise: The standard deviation of the random part for each axis, 0 or more.
+
+    Raises:
+        ConfigurationError: If `noise` is negative.
+    """
+
+    offset: tuple[float, float] = (0.0, 0.0)
+    noise: float = 0.0
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.noise >= 0:
+            raise ConfigurationError(f"noise must be 0 or more, got {self.noise!r}.")
+
+    def error(self, rng: np.random.Generator) -> tuple[float, float]:
+        """Draw the error of one aim, (x, y)."""
+        across, down = rng.standard_normal(2).tolist()
+        x, y = self.offset
+        return self.strength * (x + self.noise * across), self.strength * (y + self.noise * down)
+
+
+@dataclass(frozen=True)
+class LapsingTeacher(Teacher[EnvT]):
+    """Base class of teachers that make a mistake in a share of the episodes.
+
+    The share is ``min(1, strength * rate)``. In the other episodes the teacher plays like the
+    oracle. An episode with the mistake also has it at every higher strength.
+
+    Attributes:
+        rate: The share of the episodes with the mistake at strength 1, 0 to 1.
+
+    Raises:
+        ConfigurationError: If `rate` is not in this range.
+    """
+
+    rate: float = 0.6
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.rate <= 1:
+            raise ConfigurationError(f"rate must be from 0 to 1, got {self.rate!r}.")
+
+    @override
+    def turn(self, env: EnvT, rng: np.random.Generator) -> ParsedTurn:
+        if rng.random() < self.strength * self.rate:
+            return self.mistaken_turn(env, rng)
+        return env.oracle_turn()
+
+    @abstractmethod
+    def mistaken_turn(self, env: EnvT, rng: np.random.Generator) -> ParsedTurn:
+        """Return the next turn of an episode with the mistake; see `turn` for the arguments."""
 
 
 def make_teacher(

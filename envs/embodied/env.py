@@ -14,6 +14,7 @@ from visenv.env import EpisodeLimits, Observation
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt
+from visenv.teacher import Teacher
 from visenv.types import (
     Answered,
     Image,
@@ -29,11 +30,12 @@ from .boxes import with_boxes
 from .compat import OUTPUT_ERRORS, EmbodiedBenchGrammar
 from .ground_truth import HouseTruth
 from .options import EmbodiedOptions
-from .oracle import RestOfPlan, next_look, thought
+from .oracle import RestOfPlan, look_at, next_look, thought
 from .presets import PRESETS, EmbodiedPreset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
 from .simulation import ActTool, EpisodeRunner, HouseSimulation
+from .teachers import TakesLookalike
 from .world.goals import with_target
 
 
@@ -84,6 +86,9 @@ class HouseEnv(RebuiltPrompt):
         {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
     )
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "progress", "invalid_ratio")
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"takes_lookalike": TakesLookalike}
+    )
     blind_player: ClassVar[str] = (
         "`blind` sees no image, but executes plans that the planner makes with the ground truth. "
         "It knows the house and the goal, but not which of the look-alike objects the instruction "
@@ -247,20 +252,17 @@ class HouseEnv(RebuiltPrompt):
         goal = truth.goal
         if answer in truth.others:
             goal = with_target(goal, truth.targets, answer)
-        return self._planned(self._plan.ids(simulation, goal, self.log.tool_calls))
+        return self.planned(self._plan.ids(simulation, goal, self.log.tool_calls))
 
     @override
     def oracle_turn(self) -> ParsedTurn:
         """Return the rest of a plan, or the next object to look at (`EmbodiedPreset.oracle`)."""
-        simulation, truth = self.simulation, self.truth
         if not self.tools:
-            return self._planned([])
-        calls = self.log.tool_calls
-        if self.preset.oracle == "search":
-            look = next_look(simulation, {call.arguments["action_name"] for call in calls})
-            if look:
-                return self._planned(look)
-        return self._planned(self._plan.ids(simulation, truth.goal, calls))
+            return self.planned([])
+        rest = self._plan.ids
+        return self.planned(
+            self.next_look() or rest(self.simulation, self.truth.goal, self.log.tool_calls)
+        )
 
     @override
     def metrics(self) -> dict[str, float]:
@@ -293,6 +295,26 @@ class HouseEnv(RebuiltPrompt):
             "empty_plans": empty,
             "mean_reward": reward / max(1, steps),
         }
+
+    # ------------------------------------------------------------------ for demonstrations
+
+    def actions_done(self) -> set[int]:
+        """Return the ids of the executed actions."""
+        return {call.arguments["action_id"] for call in self.log.tool_calls}
+
+    def next_look(self) -> list[int]:
+        """Return the action that looks at the next object, empty if no search is needed."""
+        if self.preset.oracle != "search":
+            return []
+        return next_look(self.simulation, self.actions_done())
+
+    def needless_looks(self) -> list[int]:
+        """Return the actions that look at objects which the oracle does not look at."""
+        truth = self.truth
+        others = sorted(truth.others)
+        if self.preset.oracle == "search":  # it looks at the objects before that of the task
+            others = [name for name in others if name > min(truth.targets)]
+        return list(dict.fromkeys(look_at(self.simulation, name) for name in others))
 
     # ------------------------------------------------------------------ private helpers
 
@@ -350,7 +372,7 @@ class HouseEnv(RebuiltPrompt):
         earlier: tuple[Part, ...] = (prompts.BEFORE, *before) if before else ()
         return (*earlier, prompts.NOW, frame)
 
-    def _planned(self, ids: Sequence[int]) -> ParsedTurn:
+    def planned(self, ids: Sequence[int]) -> ParsedTurn:
         """Return a turn with the first of these actions; if there are none, an empty plan."""
         names = self.simulation.dialect.names
         calls = tuple(

@@ -48,12 +48,12 @@ class RestOfPlan:
         return rest
 
 
-def next_look(simulation: HouseSimulation, done: Container[str]) -> list[int]:
+def next_look(simulation: HouseSimulation, done: Container[int]) -> list[int]:
     """Return the action that looks at the next object of the right type.
 
     Args:
         simulation: The episode.
-        done: Names of the executed actions.
+        done: The ids of the executed actions.
 
     Returns:
         The id of one action; an empty list after the object of the task was seen.
@@ -62,13 +62,19 @@ def next_look(simulation: HouseSimulation, done: Container[str]) -> list[int]:
     if not truth.targets or state.held or state.found in truth.targets:
         return []
     for name in sorted((*truth.targets, *truth.others)):
-        place = name if truth.dialect == "alfred" else simulation.house.places[name][0]
-        index = simulation.dialect.id_by_object("go_to", place)
-        if simulation.dialect.names[index] not in done:
+        index = look_at(simulation, name)
+        if index not in done:
             return [index]
         if name in truth.targets:
             return []
     return []
+
+
+def look_at(simulation: HouseSimulation, name: str) -> int:
+    """Return the id of the action that looks at an object, in its first place."""
+    is_alfred = simulation.truth.dialect == "alfred"
+    place = name if is_alfred else simulation.house.places[name][0]
+    return simulation.dialect.id_by_object("go_to", place)
 
 
 def thought(

@@ -16,6 +16,7 @@ from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import scan
 from visenv.images import fit
+from visenv.teacher import Teacher
 from visenv.types import Event, Image, Message, Part, QuestionTruth, TurnRequest
 
 from . import prompts
@@ -25,6 +26,7 @@ from .evidence import coverage, evidence_of
 from .magnifier.magnify import Magnifier
 from .presets import PRESETS, MagsPreset
 from .rewards import count_words, first_thought
+from .teachers import BoxesBeside
 from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
 
 _MARGIN = 1
@@ -97,6 +99,9 @@ class MagsZoom(VisEnv):
     presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"random_boxes": {"boxes": "random"}, "no_crops": {"crops": "hidden"}}
+    )
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"boxes_beside": BoxesBeside}
     )
 
     def __init__(
@@ -177,7 +182,7 @@ class MagsZoom(VisEnv):
     def metrics(self) -> dict[str, float]:
         answer = self.log.answer
         details = [call.detail for call in self.log.tool_calls if "written" in call.detail]
-        crops = [each["box"] for detail in details for each in detail["boxes"] if each["box"]]
+        crops = self.crops()
         metrics = {
             "accuracy": self.task_score(),
             "inclusion": float(answer is not None and includes(answer, self.sample.answers)),
@@ -216,6 +221,16 @@ class MagsZoom(VisEnv):
         options = self.sample.truth_as(QuestionTruth).options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
+    def crops(self) -> list[list[int]]:
+        """Return the boxes of the crops of the episode, in native pixels."""
+        details = [call.detail for call in self.log.tool_calls if "boxes" in call.detail]
+        return [each["box"] for detail in details for each in detail["boxes"] if each["box"]]
+
+    @property
+    def box_grid(self) -> int:
+        """Return the grid of the boxes of a demonstration, pixels of the image as shown."""
+        return _BRIEF_GRID if self.preset.prompt == "brief" else 1
+
     @property
     def _must_answer(self) -> bool:
         """Return whether the next turn is round 2."""
@@ -236,8 +251,7 @@ class MagsZoom(VisEnv):
         size, shown = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
         if not native:
             return [[0, 0, max(1, shown[0] // 2), max(1, shown[1] // 2)]]
-        grid = _BRIEF_GRID if brief else 1
-        return [_box_around(box, size, shown, grid) for box in native[:MOST_BOXES]]
+        return [_box_around(box, size, shown, self.box_grid) for box in native[:MOST_BOXES]]
 
 
 def _box_around(

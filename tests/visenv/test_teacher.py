@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.grammar import KeyValueGrammar
+from visenv.grammar import KeyValueGrammar, ParsedTurn
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.teacher import TeacherPolicy
 from visenv.rollout import Collector, EpisodeSpec, play
-from visenv.teacher import make_teacher
+from visenv.teacher import AimingTeacher, LapsingTeacher, Teacher, make_teacher
 from visenv.testing import toy
 from visenv.testing.record import base_of
 from visenv.types import Answered, Episode
@@ -25,6 +30,51 @@ class Untaught(toy.Adder):
     """Is an environment without a teacher."""
 
     teachers = {}  # noqa: RUF012
+
+
+@dataclass(frozen=True)
+class SaysZero(LapsingTeacher[toy.Adder]):
+    """States the total 0 in a share of the episodes."""
+
+    summary: ClassVar[str] = "States the total 0."
+
+    @override
+    def mistaken_turn(self, env: toy.Adder, rng: np.random.Generator) -> ParsedTurn:
+        turn = env.oracle_turn()
+        return turn if turn.answer is None else turn._replace(answer="0")
+
+
+@dataclass(frozen=True)
+class Aims(AimingTeacher[toy.Adder]):
+    """Plays like the oracle; `error` is tested alone."""
+
+    summary: ClassVar[str] = ""
+
+    @override
+    def turn(self, env: toy.Adder, rng: np.random.Generator) -> ParsedTurn:
+        return env.oracle_turn()
+
+
+class Lapsing(toy.Adder):
+    """Is an environment whose teacher lapses."""
+
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType({"zero": SaysZero})
+
+
+def lapsing() -> VisEnv:
+    return Lapsing(
+        source=toy.Sums(),
+        grammar=KeyValueGrammar(),
+        tools=[toy.Add()],
+        limits=EpisodeLimits(turns=3),
+    )
+
+
+def zeros(**options: float) -> set[int]:
+    """Return the seeds of the episodes, of 100, in which the teacher states the total 0."""
+    specs = [EpisodeSpec(seed) for seed in range(100)]
+    played = Collector(lapsing, TeacherPolicy(**options)).episodes(specs)  # type: ignore[arg-type]
+    return {episode.seed for episode in played if not _answer(episode)}
 
 
 def untaught() -> VisEnv:
@@ -76,6 +126,33 @@ def test_unknown_names_are_suggested() -> None:
 def test_invalid_values_are_refused(strength: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"strength|option most"):
         make_teacher(ADDER, "states_more", strength, options)
+
+
+def test_mistaken_episodes_are_a_share_that_grows_with_strength_and_rate() -> None:
+    some, more = zeros(strength=0.5), zeros()
+    assert zeros(strength=0.0) < some < more < zeros(strength=1 / 0.6)
+    assert zeros(strength=0.5, rate=0.6) == zeros(strength=1.0, rate=0.3)
+    drawn = [np.random.default_rng(EpisodeSpec(seed).policy_seed).random() for seed in range(100)]
+    assert more == {seed for seed, number in enumerate(drawn) if number < 0.6}
+
+
+def test_error_of_an_aim_is_offset_and_noise_times_strength() -> None:
+    first, second = np.random.default_rng(3).standard_normal(2)
+    teacher = Aims(0.5, (2.0, -1.0), 4.0)
+    assert teacher.error(np.random.default_rng(3)) == pytest.approx(
+        (1 + 2 * first, -0.5 + 2 * second), abs=1e-12
+    )
+    assert Aims(0.0, (2.0, -1.0), 4.0).error(np.random.default_rng(3)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan")])
+def test_noise_and_rate_are_in_their_ranges(value: float) -> None:
+    with pytest.raises(ConfigurationError, match="noise must be 0 or more"):
+        Aims(noise=value)
+    with pytest.raises(ConfigurationError, match="rate must be from 0 to 1"):
+        SaysZero(rate=value)
+    with pytest.raises(ConfigurationError, match="rate must be from 0 to 1"):
+        SaysZero(rate=1.1)
 
 
 def _answer(episode: Episode) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from visenv.env import Observation, VisEnv
 from visenv.errors import PolicyError
 from visenv.grammar.base import ParsedTurn, ToolCall
-from visenv.teacher import make_teacher
+from visenv.teacher import GIVING_UP, make_teacher
 from visenv.types import (
     Advice,
     AdviceRequest,
@@ -20,9 +20,6 @@ from visenv.types import (
     TeacherRequest,
     TurnDescription,
 )
-
-GIVING_UP = "unknown"
-"""The answer in a demonstration that uses no tool and does not guess."""
 
 
 class Advisor:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall
+from visenv.teacher import Teacher
 from visenv.tools import Tool
 from visenv.types import Message
 
@@ -17,6 +19,7 @@ from ..prompts import opening
 from . import prompts
 from .ground_truth import CodingTruth
 from .repairs import repair
+from .teachers import WrongRepair
 from .tools import LATEST, ProblemTool, ProgramTool
 
 
@@ -65,6 +68,9 @@ class ArftCoding(ArftEnv):
 
     actions: ClassVar[tuple[str, ...]] = ("problem", "code")
     ground_truths: ClassVar[tuple[type, ...]] = (CodingTruth,)
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"wrong_repair": WrongRepair}
+    )
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:

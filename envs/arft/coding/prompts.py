@@ -90,3 +90,8 @@ def repairing(brief: bool) -> str:
 def seen(brief: bool) -> str:
     """Return the oracle's thought before the answer."""
     return " now clear " if brief else " Now I can see what the question asks about. "
+
+
+def unseen(brief: bool) -> str:
+    """Return the thought of a player that gives up."""
+    return " not clear " if brief else " I still cannot see what the question asks about. "

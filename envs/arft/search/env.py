@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
@@ -12,6 +12,7 @@ from visenv.data.source import Source
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.search import Searcher
+from visenv.teacher import Teacher
 from visenv.tools import Tool
 from visenv.types import Message
 
@@ -20,6 +21,7 @@ from ..presets import SEARCH_PRESETS, ArftSearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
+from .teachers import StopsEarly
 from .tools.world import SearchTool
 
 
@@ -71,6 +73,9 @@ class ArftSearch(ArftEnv):
     actions: ClassVar[tuple[str, ...]] = ("search",)
     presets: ClassVar[Mapping[str, object]] = SEARCH_PRESETS
     ground_truths: ClassVar[tuple[type, ...]] = (SearchTruth, NoneType)
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"stops_early": StopsEarly}
+    )
     preset: ArftSearchPreset
 
     def __init__(
@@ -121,11 +126,19 @@ class ArftSearch(ArftEnv):
     @override
     def oracle_turn(self) -> ParsedTurn:
         """Return the first gold query not yet searched for, then the first reference answer."""
-        brief = self.preset.prompt == "brief"
-        asked = {call.detail["query"] for call in self.done("search")}
-        left = [query for query in self.truth.queries if query not in asked]
+        left = self.queries_left()
         if self.turns_left > 1 and left:
-            thought = prompts.wondering(left[0], brief)
+            thought = prompts.wondering(left[0], self.is_brief)
             return ParsedTurn(thought, (ToolCall("search", {"query": left[0]}),))
         answer = self.sample.answers[0]
-        return ParsedTurn(prompts.knowing(answer, brief), answer=answer)
+        return ParsedTurn(prompts.knowing(answer, self.is_brief), answer=answer)
+
+    @property
+    def is_brief(self) -> bool:
+        """Return whether demonstrations are short, for a very small model."""
+        return self.preset.prompt == "brief"
+
+    def queries_left(self) -> list[str]:
+        """Return the gold queries that have not been searched for, in their order."""
+        asked = {call.detail["query"] for call in self.done("search")}
+        return [query for query in self.truth.queries if query not in asked]

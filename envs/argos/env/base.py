@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from typing_extensions import override
@@ -15,6 +15,7 @@ from visenv.env import EpisodeLimits, VisEnv
 from visenv.grammar import ParsedTurn
 from visenv.grammar.points import PointsGrammar, read_references
 from visenv.images import fit, fit_all
+from visenv.teacher import GIVING_UP
 from visenv.types import Event, Image, Message, QuestionTruth, Sample, TurnRequest
 from visenv.verifier import Referred, Selector, refer, referred_in, rule_score, select_by_rules
 from visenv.verifier.extraction import TraceReader
@@ -26,6 +27,16 @@ from ..ground_truth import GroundedTruth, MediaTruth
 from ..measures import measure
 from ..presets import PRESETS, ArgosPreset
 from ..prompts import PREFILL, opening
+
+NOTHING_THERE = "I see nothing there."
+"""The conclusion of a player whose points are not all on the objects."""
+
+
+class PlacedPoint(NamedTuple):
+    """Holds the tag of a point, and whether it is on the thing that it names."""
+
+    tag: str
+    hits: bool
 
 
 class ArgosEnv(VisEnv):
@@ -172,16 +183,51 @@ class ArgosEnv(VisEnv):
         """Return a turn with the right answer, without points."""
         return ParsedTurn(" The answer is visible.", answer=self.sample.answers[0])
 
-    def point(self, frame: int, number: int) -> str:
-        """Return the tag of a point on a thing, in the coordinates of the policy.
+    def grounded_turn(
+        self, error: tuple[float, float] = (0.0, 0.0), further_frames: int = 0
+    ) -> ParsedTurn:
+        """Return the turn of a player that points, cites, and answers if its points are right.
+
+        Args:
+            error: The error of each point, (x, y), see `point`.
+            further_frames: The number of frames by which a span is too long at each end.
+        """
+        raise NotImplementedError
+
+    def concluded(self, said: Sequence[str], points: Sequence[PlacedPoint]) -> ParsedTurn:
+        """Return a turn that states the conclusion and answers if all points hit.
+
+        Args:
+            said: The sentences of the reasoning before the conclusion.
+            points: The points in these sentences.
+        """
+        if not all(point.hits for point in points):
+            return ParsedTurn(f" {' '.join(said)} {NOTHING_THERE}", answer=GIVING_UP)
+        thought = f" {' '.join(said)} {conclusion(self.truth)}"
+        return ParsedTurn(thought, answer=self.sample.answers[0])
+
+    def point(
+        self, frame: int, number: int, error: tuple[float, float] = (0.0, 0.0)
+    ) -> PlacedPoint:
+        """Return a point for a thing, in the coordinates of the policy.
 
         The coordinates are multiples of 10 if the point then still is on the thing, otherwise
         multiples of 5, whole numbers, or numbers with one decimal: round numbers are easier to
-        learn.
+        learn. A point beside the thing is rounded likewise, so that it stays beside the thing.
+
+        Args:
+            frame: The index of the frame.
+            number: The index of the thing.
+            error: The distance of the point from the middle of the thing, (x, y), in sides of the
+                box around its visible pixels.
         """
         truth = self.truth
-        x, y = inner_pixel(truth, frame, number)
         name = truth.frames[frame][number].name
+        left, top, right, bottom = truth.box(frame, number)
+        middle = inner_pixel(truth, frame, number)
+        x, y = middle[0] + error[0] * (right - left), middle[1] + error[1] * (bottom - top)
+        x, y = min(max(x, 0.0), truth.width - 0.5), min(max(y, 0.0), truth.height - 0.5)
+        hits = truth.shows(frame, name, x, y)
         across, down = self._scale()
         spots = [
             (10 * round(x * across / 10), 10 * round(y * down / 10)),
@@ -189,9 +235,15 @@ class ArgosEnv(VisEnv):
             (int(x * across), int(y * down)),
             (round(x * across, 1), round(y * down, 1)),
         ]
-        hits = ((x, y) for x, y in spots if truth.shows(frame, name, x / across, y / down))
-        shown_x, shown_y = next(hits, spots[-1])
-        return f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>'
+        alike = (
+            (x, y)
+            for x, y in spots
+            if x < truth.width * across
+            and y < truth.height * down
+            and truth.shows(frame, name, x / across, y / down) == hits
+        )
+        shown_x, shown_y = next(alike, spots[-1])
+        return PlacedPoint(f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>', hits)
 
     # --------------------------------------------------------------------------- private helpers
 
@@ -231,6 +283,13 @@ class ArgosEnv(VisEnv):
         if self._selector is None:
             return [referred, select_by_rules(sample, referred)]
         return [referred, await self._selector.select(sample, referred)]
+
+
+def conclusion(truth: GroundedTruth) -> str:
+    """Return a sentence that entails the right answer."""
+    assert truth.asked is not None  # only episodes of an earlier world have none
+    text = truth.asked.conclusion
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def options_shown(sample: Sample) -> Sequence[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from visenv.grammar import ParsedTurn
+from visenv.teacher import Teacher
 
+from ..demonstrators import PointsBeside
 from ..ground_truth import GroundedTruth
 from .base import ArgosEnv
 
@@ -53,6 +57,10 @@ class ArgosImage(ArgosEnv):
     v0: first release.
     """
 
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"points_beside": PointsBeside}
+    )
+
     @override
     def times(self) -> Sequence[float]:
         """Return an empty tuple, because an image has no frames."""
@@ -66,17 +74,15 @@ class ArgosImage(ArgosEnv):
         """
         if not isinstance(self.sample.ground_truth, GroundedTruth):
             return self.answer_only()
+        return self.grounded_turn()
+
+    @override
+    def grounded_turn(
+        self, error: tuple[float, float] = (0.0, 0.0), further_frames: int = 0
+    ) -> ParsedTurn:
         truth = self.truth
         numbers = dict.fromkeys(
             number for label in truth.targets for number in truth.named(0, label)
         )
-        answer = self.sample.answers[0]
-        said = " ".join(f"Here: {self.point(0, number)}." for number in numbers)
-        return ParsedTurn(f" {said} {conclusion(self)}", answer=answer)
-
-
-def conclusion(env: ArgosEnv) -> str:
-    """Return a sentence that entails the right answer."""
-    asked = env.truth.asked
-    assert asked is not None  # only episodes of an earlier world have none
-    return f"{asked.conclusion[0].upper()}{asked.conclusion[1:]}."
+        points = [self.point(0, number, error) for number in numbers]
+        return self.concluded([f"Here: {point.tag}." for point in points], points)

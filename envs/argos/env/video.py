@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn
+from visenv.teacher import Teacher
 from visenv.types import Message
 from visenv.verifier.selector import times_of
 
+from ..demonstrators import LongSpans
 from ..ground_truth import GroundedTruth
 from ..presets import MAX_FRAMES
-from .base import ArgosEnv
-from .image import conclusion
+from .base import ArgosEnv, PlacedPoint
 
 
 class ArgosVideo(ArgosEnv):
@@ -57,6 +60,10 @@ class ArgosVideo(ArgosEnv):
     v0: first release.
     """
 
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"long_spans": LongSpans}
+    )
+
     @override
     def initial_messages(self) -> list[Message]:
         """Return the message with the video and the question.
@@ -85,19 +92,28 @@ class ArgosVideo(ArgosEnv):
         """
         if not isinstance(self.sample.ground_truth, GroundedTruth):
             return self.answer_only()
+        return self.grounded_turn()
+
+    @override
+    def grounded_turn(
+        self, error: tuple[float, float] = (0.0, 0.0), further_frames: int = 0
+    ) -> ParsedTurn:
         truth = self.truth
         said: list[str] = []
+        points: list[PlacedPoint] = []
         for event in truth.events[: truth.key_events]:
-            first, last = event.first + 1, event.last + 1
+            first = max(1, event.first + 1 - further_frames)
+            last = min(len(truth.frames), event.last + 1 + further_frames)
             number = truth.named(event.first, event.names[0])[0]
+            points.append(self.point(event.first, number, error))
             said.append(
                 f"From frame {first} to frame {last}, {event.sentence}. "
-                f"Here: {self.point(event.first, number)} in frame {first}."
+                f"Here: {points[-1].tag} in frame {event.first + 1}."
             )
         cited = {event.names[0] for event in truth.events[: truth.key_events]}
         for target in truth.targets:
             if not any(name == target or name.endswith(f" {target}") for name in cited):
                 number = truth.named(0, target)[0]
-                said.append(f"Here: {self.point(0, number)} in frame 1.")
-        thought = f" {' '.join(said)} {conclusion(self)}"
-        return ParsedTurn(thought, answer=self.sample.answers[0])
+                points.append(self.point(0, number, error))
+                said.append(f"Here: {points[-1].tag} in frame 1.")
+        return self.concluded(said, points)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from visenv.teacher import Teacher
+
+from ..teachers import WrongPage
 from .judge import JudgingEnv
 from .pages import DocumentPages
 
@@ -46,3 +53,7 @@ class ArmDoc(DocumentPages, JudgingEnv):
     ### Version history
     v0: first release.
     """
+
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"wrong_page": WrongPage}
+    )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
 from typing_extensions import override
 
 from visenv.grammar import ToolCall
+from visenv.teacher import Teacher
 
 from ..samples import candidate_names
+from ..teachers import MisreadsResult
 from .judge import JudgingEnv
 
 
@@ -49,6 +55,10 @@ class ArmIF(JudgingEnv):
     ### Version history
     v0: first release.
     """
+
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"misreads_result": MisreadsResult}
+    )
 
     @override
     def oracle_calls(self) -> list[ToolCall]:

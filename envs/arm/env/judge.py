@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from visenv.grammar import ParsedTurn
-from visenv.types import Message, Sample
+from visenv.types import Message
 
 from .. import prompts
 from ..ground_truth import JudgingTruth
@@ -48,12 +49,20 @@ class JudgingEnv(ArmEnv):
     @override
     def oracle_conclusion(self) -> ParsedTurn:
         """Return the oracle's observations, and the right verdict."""
-        return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
+        return self.conclude(self.sample.answers[0], self.truth.answer)
 
-    def _conclusion(self) -> str:
-        """Return the oracle's last thought: its observations, and the response they support."""
-        fact = self.truth.answer
-        (verdict,) = self.sample.answers
+    def conclude(self, verdict: str, fact: str = "") -> ParsedTurn:
+        """Return a turn that gives a verdict.
+
+        Args:
+            verdict: The verdict, one of `visenv.envs.arm.verdicts.verdicts`.
+            fact: The fact that the thought names as its reason; ``""`` names none.
+        """
+        answer = answer_with(verdict, self.truth.rating)
+        return ParsedTurn(self._reason(verdict, fact), answer=answer)
+
+    def _reason(self, verdict: str, fact: str) -> str:
+        """Return the last thought: the observations, and the response they support."""
         if self.preset.prompt == "brief":
             # The responses come one by one: a small model learns to compare two words long before
             # it learns to look a word up.
@@ -80,10 +89,13 @@ class JudgingEnv(ArmEnv):
         return self.sample.truth_as(JudgingTruth)
 
 
-def answer_of(sample: Sample) -> str:
-    """Return the right answer in the requested form; for a rating, the right end of the scale."""
-    verdict = sample.answers[0]
-    rating = sample.truth_as(JudgingTruth).rating
+def answer_with(verdict: str, rating: Sequence[int] | None) -> str:
+    """Return an answer in the requested form.
+
+    Args:
+        verdict: The verdict; for a rating, ``"True"`` is the high end of the scale.
+        rating: The scale of a rating; None for another verdict.
+    """
     if rating is not None:
         low, high = rating
         return write_rating(high if verdict == "True" else low)

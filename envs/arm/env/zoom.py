@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from visenv.grammar import ToolCall
+from visenv.teacher import Teacher
 from visenv.tools import Tool
 from visenv.types import Image
 
+from ..teachers import JudgesUnseen
 from ..tools.crop import ORIGINAL_IMAGE, CropZoom
 from .judge import JudgingEnv
 
@@ -57,6 +60,10 @@ class ArmZoom(JudgingEnv):
     ### Version history
     v0: first release.
     """
+
+    teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
+        {"judges_unseen": JudgesUnseen}
+    )
 
     @override
     def oracle_calls(self) -> list[ToolCall]:

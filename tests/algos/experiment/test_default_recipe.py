@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-TOY, NO_ORACLE, NO_TEACHER = "visenv.testing.toy:make", "tests.no_oracle:make", "ArmIF-v0"
+TOY, NO_ORACLE, NO_TEACHER = "visenv.testing.toy:make", "tests.no_oracle:make", "ArmVQA-v0"
 SHORT = [
     *("--model.options.threads", "1", "--model.tokenizer-episodes", "8", "--trackers"),
     *("--phases.warm-up.steps", "2", "--phases.warm-up.demonstrations.batch-size", "2"),

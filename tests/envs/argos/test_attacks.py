@@ -12,7 +12,7 @@ import pytest
 
 import visenv  # noqa: F401  (registers the ids)
 from tests.environments import few
-from visenv.envs.argos.env.image import conclusion
+from visenv.envs.argos.env.base import conclusion
 from visenv.envs.argos.prompts import opening
 from visenv.envs.argos.world.grounds import TINTS
 from visenv.envs.argos.world.images import ImageWorld
@@ -242,7 +242,7 @@ def test_points_everywhere_earn_less_than_one_good_point() -> None:
 def test_vague_labels_are_no_labels(label: str, kinds: list[str]) -> None:
     def vague(base: Any) -> str:
         number = base.truth.named(0, base.truth.targets[0])[0]
-        tag = base.point(0, number)
+        tag = base.point(0, number).tag
         name = base.truth.frames[0][number].name
         return _turn(tag.replace(name, label), base.sample.answers[0])
 
@@ -294,7 +294,7 @@ def test_honest_play_earns_more_under_the_mask_than_a_bare_statement(
         return _turn(base.oracle_turn().thought, answer_of(base))
 
     def liar(base: Any) -> str:
-        return _turn(f"{conclusion(base)} So {answer_of(base)}.", answer_of(base))
+        return _turn(f"{conclusion(base.truth)} So {answer_of(base)}.", answer_of(base))
 
     options: dict[str, Any] = {"kinds": [kind], "mask_answer": True, "seeds": 8}
     assert paid(honest, **options) > paid(liar, **options) + 0.3
