@@ -39,7 +39,7 @@ def make(
     data: str | Source = "procedural",
     preset: str = "stage2",
     reward: str | None = None,
-    magnifier: str = "small",
+    magnifier: str | None = None,
     judge: str = "rules",
     rethink: bool = True,
     compat: Compat = None,
@@ -61,10 +61,12 @@ def make(
             as ``"tallyqa:<folder>"``, ``"vsr:<folder>"`` or ``"gqa:<folder>"``, your own rows
             (``"rows:my.jsonl"``), or a `Source`.
         preset: ``"stage1"`` or ``"stage2"``; ``"tiny-stage1"`` and ``"tiny"`` are these stages for
-            a very small model. Each preset sets prompt, data and reward.
+            a very small model; ``"degraded"`` is stage 2 with blurred scenes, in which a network
+            helps. Each preset sets prompt, data, reward and magnifier.
         reward: ``"stage1"``, ``"stage2"`` or ``"outcome"``; by default that of the preset.
-        magnifier: ``"small"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"`` (crops at native
-            size) or ``"smfanet:<file>"`` (published weights).
+        magnifier: ``"small"``, ``"small-deblur"`` (trained for the preset ``"degraded"``),
+            ``"lanczos"``, ``"resize"`` (bicubic), ``"none"`` (crops at native size) or
+            ``"smfanet:<file>"`` (published weights); by default that of the preset.
         judge: The judge of answers that are not exact: ``"rules"``, or a scorer such as
             ``"openai:gpt-4o-mini"``.
         rethink: Whether the optional rethink term is paid.
@@ -121,7 +123,7 @@ def make(
     env = MagsZoom(
         source=source,
         preset=chosen,
-        magnifier=open_magnifier(magnifier, deterministic),
+        magnifier=open_magnifier(magnifier or chosen.magnifier, deterministic),
         zoom=ZoomSettings(chosen.crop_pixels, most_overlap, boxes, crops),
         render_mode=render_mode,
         on_abort=on_abort,

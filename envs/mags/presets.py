@@ -1,4 +1,4 @@
-"""Defines presets of Mags-RL: prompt, data and reward of each stage."""
+"""Defines presets of Mags-RL: prompt, data, reward and magnifier."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class MagsPreset:
             native size, and procedural scenes at a size at which the signs cannot be read.
         image_pixels: Maximum number of pixels of the shown image.
         crop_pixels: Maximum number of pixels of one enlarged crop.
+        magnifier: The magnifier, see `visenv.envs.mags.make`.
     """
 
     reward: str
@@ -29,6 +30,7 @@ class MagsPreset:
     view_side: int | None
     image_pixels: int
     crop_pixels: int
+    magnifier: str = "small"
 
 
 PRESETS = {
@@ -47,6 +49,16 @@ PRESETS = {
         view_side=None,
         image_pixels=QWEN_PIXELS,
         crop_pixels=1024 * 1024,
+    ),
+    # Signs of 18 to 24 native pixels that are blurred, noisy and compressed.
+    "degraded": MagsPreset(
+        reward="stage2",
+        prompt="stage2",
+        scenes="degraded",
+        view_side=None,
+        image_pixels=QWEN_PIXELS,
+        crop_pixels=1024 * 1024,
+        magnifier="small-deblur",
     ),
     # For a model of a million parameters on a CPU: views of 96 px.
     "tiny-stage1": MagsPreset(

@@ -24,7 +24,11 @@ from .request import Magnify
 if TYPE_CHECKING:
     from torch import nn
 
-_SMALL = Path(__file__).with_name("small.npz")
+PACKAGED = {
+    "small": Path(__file__).with_name("small.npz"),
+    "small-deblur": Path(__file__).with_name("small_deblur.npz"),
+}
+"""Files of the weights that are part of the package."""
 
 _PIXELS = 1 << 17
 """Maximum number of pixels of the crops in a batch; a larger crop is computed alone."""
@@ -41,7 +45,7 @@ class MagnifierBackend(InProcessBackend):
     on other devices in float64.
 
     Args:
-        weights: ``"small"``, or a file of SMFANet weights.
+        weights: A key of `PACKAGED`, or a file of SMFANet weights.
         device: PyTorch device.
     """
 
@@ -60,13 +64,13 @@ class MagnifierBackend(InProcessBackend):
     @override
     def model(self) -> str:
         """Return the name of the weights."""
-        return "small" if self._weights == "small" else Path(self._weights).name
+        return Path(self._weights).name
 
     @property
     @override
     def version(self) -> str:
         """Return the hash of the weights, and the version of PyTorch."""
-        file = _SMALL if self._weights == "small" else Path(self._weights)
+        file = PACKAGED.get(self._weights, Path(self._weights))
         try:
             digest = hashlib.sha256(read_regular(file)).hexdigest()
         except OSError as error:
@@ -84,10 +88,10 @@ class MagnifierBackend(InProcessBackend):
         import torch
 
         network: nn.Module
-        if self._weights == "small":
+        if self._weights in PACKAGED:
             from .small import load_small
 
-            network = load_small()
+            network = load_small(PACKAGED[self._weights])
         else:
             from .weights import load_smfanet
 
@@ -130,7 +134,7 @@ def check_weights(weights: str) -> None:
     """Check that a network can be loaded.
 
     Args:
-        weights: ``"small"``, or a file of SMFANet weights.
+        weights: A key of `PACKAGED`, or a file of SMFANet weights.
 
     Raises:
         ConfigurationError: If PyTorch is missing, or the file cannot be used.
@@ -140,7 +144,7 @@ def check_weights(weights: str) -> None:
             f"The magnifier {Path(weights).name!r} needs PyTorch: {install_command('torch')}, or "
             'use magnifier="lanczos".'
         )
-    if weights == "small":
+    if weights in PACKAGED:
         return
     file = Path(weights)
     if not file.is_file():

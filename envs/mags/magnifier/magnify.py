@@ -18,10 +18,10 @@ from visenv.scorers import Scorer
 from visenv.tools.crop_box import SMALL
 from visenv.types import Image, Pixels
 
-from .backend import check_weights
+from .backend import PACKAGED, check_weights
 from .request import Magnify
 
-MAGNIFIERS = ("small", "lanczos", "resize", "none", "smfanet:<file>")
+MAGNIFIERS = (*PACKAGED, "lanczos", "resize", "none", "smfanet:<file>")
 
 _RESIZED: LRUCache[Any, Pixels] = LRUCache(1 << 26, getsizeof=lambda pixels: pixels.nbytes)
 _LOCK = Lock()
@@ -103,8 +103,9 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
     """Return the magnifier of that name.
 
     Args:
-        name: ``"small"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"``, or
-            ``"smfanet:<file>"``. After ``"small"`` or the file, ``?device=cuda`` may follow.
+        name: ``"small"``, ``"small-deblur"``, ``"lanczos"``, ``"resize"`` (bicubic), ``"none"``,
+            or ``"smfanet:<file>"``. After the name of a network or the file, ``?device=cuda`` may
+            follow.
         deterministic: Whether a network must return the same bytes for a crop in any batch and
             with any number of threads; it then computes each crop alone.
 
@@ -122,7 +123,7 @@ def open_magnifier(name: str, deterministic: bool = True) -> Magnifier:
     }
     if name in plain:
         return plain[name]()
-    if path == "small":
+    if path in PACKAGED:
         weights = path
     elif kind == "smfanet":
         weights = str(Path(file).expanduser())

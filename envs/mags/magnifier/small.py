@@ -1,6 +1,7 @@
-"""Defines visenv's small ×4 super-resolution network, whose weights are part of the package.
+"""Defines visenv's small ×4 super-resolution network, of which two weights are in the package.
 
-``python -m visenv.envs.mags.magnifier.train_small`` trains it (`train_small`).
+``python -m visenv.envs.mags.magnifier.train_small`` trains ``small`` (`train_small`), and
+``python -m visenv.envs.mags.magnifier.train_deblur`` trains ``small-deblur`` (`train_deblur`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import override
 
-WEIGHTS = Path(__file__).with_name("small.npz")
+from .backend import PACKAGED
+
 SCALE = 4
 
 _WIDTH = 48
@@ -60,7 +62,7 @@ class _Block(nn.Module):
         return changed
 
 
-def load_small(file: Path = WEIGHTS) -> SmallNet:
+def load_small(file: Path = PACKAGED["small"]) -> SmallNet:
     """Return the network with the weights of a file that was written by `save_small`."""
     network = SmallNet()
     with np.load(file, allow_pickle=False) as arrays:

@@ -10,6 +10,7 @@ thread.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +23,12 @@ from torch.nn.functional import l1_loss
 from visenv.opencv import cv2
 from visenv.types import Pixels
 
-from ..world import SCENES, MagsWorld
-from .small import SCALE, WEIGHTS, SmallNet, save_small
+from ..world import MagsWorld
+from .backend import PACKAGED
+from .small import SCALE, SmallNet, save_small
+
+_SHARP = ("simple", "complex", "tiny", "tiny-complex")
+"""The difficulties whose scenes are not degraded."""
 
 _PATCH = 96
 """Side of a high-resolution patch, pixels."""
@@ -44,7 +49,7 @@ class TrainSmall:
         seed: The seed of the data and of the initial weights.
     """
 
-    out: Path = WEIGHTS
+    out: Path = PACKAGED["small"]
     steps: int = 6000
     batch: int = 16
     scenes: int = 60
@@ -59,28 +64,49 @@ class TrainSmall:
         torch.manual_seed(self.seed)
         rng = np.random.default_rng(self.seed)
         pool = [
-            *(patch for name in SCENES for patch in scene_patches(rng, name, self.scenes)),
+            *(patch for name in _SHARP for patch in scene_patches(rng, name, self.scenes)),
             *(patch for _ in range(self.leaves) for patch in cut(rng, dead_leaves(rng), 16)),
         ]
         screen = Console()
         screen.print(f"{len(pool)} patches")
         network = SmallNet()
-        optimizer = torch.optim.Adam(network.parameters(), self.learning_rate)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
-        start, losses = time.monotonic(), []
-        for step in range(1, self.steps + 1):
-            chosen = [pool[place] for place in rng.integers(len(pool), size=self.batch)]
-            low, high = _batch(rng, chosen)
-            loss = l1_loss(network(low), high)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-            losses.append(loss.item())
-            if step % 500 == 0 or step == self.steps:
-                seconds = time.monotonic() - start
-                screen.print(f"step {step}: loss {np.mean(losses[-500:]):.5f}, {seconds:.0f} s")
+        draw = lambda: _batch(
+            rng, [pool[place] for place in rng.integers(len(pool), size=self.batch)]
+        )
+        fit(network, draw, self.steps, self.learning_rate, screen)
         save_small(network, self.out)
+
+
+def fit(
+    network: SmallNet,
+    draw: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+    steps: int,
+    learning_rate: float,
+    screen: Console,
+) -> None:
+    """Train a network, and print the loss regularly.
+
+    Args:
+        network: The network.
+        draw: Returns low- and high-resolution patches.
+        steps: Number of updates.
+        learning_rate: The highest learning rate; the rate decays to 0 along a cosine.
+        screen: Where the loss is printed.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    start, losses = time.monotonic(), []
+    for step in range(1, steps + 1):
+        low, high = draw()
+        loss = l1_loss(network(low), high)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 500 == 0 or step == steps:
+            seconds = time.monotonic() - start
+            screen.print(f"step {step}: loss {np.mean(losses[-500:]):.5f}, {seconds:.0f} s")
 
 
 def scene_patches(rng: np.random.Generator, scenes: str, count: int) -> list[Pixels]:

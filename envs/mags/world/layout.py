@@ -58,14 +58,22 @@ def _try_to_place(
     signs: list[Sign] = []
     for frame in frames:
         shape = scenes.shapes[int(rng.integers(len(scenes.shapes)))]
-        side = scenes.sign_side(shape)
+        detail = _detail(rng, scenes)
+        side = scenes.sign_side(shape, detail)
         corners = _corners(rng, scenes, side)
         free = corners[_are_free(corners, side, [sign.box for sign in signs])]
         if not len(free):
             return None
         chosen = free[0] if len(signs) != 1 else _farthest(free[:8], signs[0].box)
-        signs.append(_sign(frame, shape, int(chosen[0]), int(chosen[1]), scenes))
+        signs.append(_sign(frame, shape, int(chosen[0]), int(chosen[1]), detail, scenes))
     return signs
+
+
+def _detail(rng: np.random.Generator, scenes: SceneDifficulty) -> int:
+    """Return the side of a panel, view px."""
+    if not scenes.least_detail:
+        return scenes.detail
+    return int(rng.integers(scenes.least_detail, scenes.detail + 1))
 
 
 def _corners(rng: np.random.Generator, scenes: SceneDifficulty, side: int) -> NDArray[np.int64]:
@@ -92,11 +100,13 @@ def _farthest(corners: NDArray[np.int64], box: Box) -> NDArray[np.int64]:
     return np.asarray(corners[int(spans.argmax())])
 
 
-def _sign(frame: str, shape: str, left: int, top: int, scenes: SceneDifficulty) -> Sign:
-    side = scenes.sign_side(shape)
-    margin = (side - scenes.detail) // 2
+def _sign(
+    frame: str, shape: str, left: int, top: int, detail: int, scenes: SceneDifficulty
+) -> Sign:
+    side = scenes.sign_side(shape, detail)
+    margin = (side - detail) // 2
     inner = left + margin, top + margin
-    panel = Box(*inner, inner[0] + scenes.detail, inner[1] + scenes.detail)
+    panel = Box(*inner, inner[0] + detail, inner[1] + detail)
     return Sign(frame, shape, Box(left, top, left + side, top + side), panel)
 
 

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.worlds.scenes import KINDS as DETAILS
+from visenv.worlds.scenes import KINDS as HIDDEN_DETAILS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
+
+from .degrade import Degradation
+from .materials import MATERIALS
+from .pictograms import PICTOGRAMS
+
+DETAILS = {**HIDDEN_DETAILS, **PICTOGRAMS}
+"""Kinds of details by name. Details of degraded scenes are not hidden from the view."""
 
 KINDS = ("counting", "relation", "attribute")
 """Kinds of question, after TallyQA, VSR and GQA."""
@@ -26,8 +33,10 @@ class SceneDifficulty:
         signs: Minimum and maximum number of signs. A counting question always has the maximum, so
             that the number of signs, which the view shows, does not reveal the answer.
         detail: Side of the panel that contains the detail, view px.
+        least_detail: Side of the smallest panel, view px; 0 if all have the side `detail`.
         frame: Width of a sign's colored frame, view px.
-        details: Kinds of details on signs: ``"colour"`` (stripes) or ``"text"`` (a word).
+        details: Kinds of details on signs: ``"colour"`` (stripes) or ``"text"`` (a word), which
+            the view does not show; in degraded scenes ``"object"`` or ``"number"``.
         kinds: Kinds of question, of `KINDS`.
         shapes: Shapes of signs.
         clutter: Clutter of the background, 0 to 1.
@@ -36,6 +45,8 @@ class SceneDifficulty:
         stripe_colors: Three or more colors of stripes; empty for all.
         grid: Signs are placed in the middle of cells of a grid with this side, view px.
         grain: Amplitude of sensor noise at the rendered resolution, in gray levels of 255.
+        material: The surface behind the signs, of `MATERIALS`.
+        degradation: How the native image loses its details; None if it does not.
 
     Raises:
         ConfigurationError: If a value is out of its range.
@@ -46,6 +57,7 @@ class SceneDifficulty:
     signs: tuple[int, int]
     detail: int
     frame: int
+    least_detail: int = 0
     details: tuple[str, ...] = ("colour", "text")
     kinds: tuple[str, ...] = KINDS
     shapes: tuple[str, ...] = tuple(SHAPES)
@@ -55,6 +67,8 @@ class SceneDifficulty:
     stripe_colors: tuple[str, ...] = ()
     grid: int = 1
     grain: int = 4
+    material: str = "landscape"
+    degradation: Degradation | None = None
 
     def __post_init__(self) -> None:
         if self.side % self.view_side:
@@ -71,6 +85,12 @@ class SceneDifficulty:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise UnknownNameError("kind of question", str(kind), KINDS)
+        if not 0 <= self.least_detail <= self.detail:
+            raise ConfigurationError(
+                f"least_detail must be at most detail, {self.detail}, got {self.least_detail}."
+            )
+        if self.material not in MATERIALS:
+            raise UnknownNameError("material", self.material, MATERIALS)
         if not 1 <= self.grid <= self.view_side:
             raise ConfigurationError(
                 f"grid must be at least 1 px and at most view_side, {self.view_side} px, "
@@ -104,9 +124,9 @@ class SceneDifficulty:
         restricted = self.stripe_colors if detail == "colour" else ()
         return restricted or DETAILS[detail].options
 
-    def sign_side(self, shape: str) -> int:
-        """Return the side of a sign of that shape, view px."""
-        return outer_side(shape, self.detail, self.frame, 1)
+    def sign_side(self, shape: str, detail: int | None = None) -> int:
+        """Return the side of a sign of that shape, view px; by default, with the largest panel."""
+        return outer_side(shape, detail or self.detail, self.frame, 1)
 
 
 TINY_COLORS = ("red", "green", "blue")
@@ -149,6 +169,19 @@ SCENES = {
         stripe_period=1,
         stripe_colors=TINY_COLORS,
         grid=24,
+    ),
+    "degraded": SceneDifficulty(
+        side=768,
+        view_side=256,
+        signs=(2, 4),
+        detail=6,
+        frame=1,
+        least_detail=4,
+        details=("object", "number"),
+        shapes=("square",),
+        clutter=1.0,
+        material="textures",
+        degradation=Degradation(blur=1.4, noise=2.0, jpeg=90),
     ),
 }
 """The difficulties. The tiny ones have views of 96 px, for very small models."""

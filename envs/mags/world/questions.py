@@ -12,8 +12,24 @@ from visenv.worlds.scenes.signs import Sign
 from .layout import place_signs
 from .presets import SceneDifficulty
 
-_WITH = {"colour": "with {} stripes", "text": "that says {}"}
-_ATTRIBUTES = {"colour": "What color are the stripes on {}?", "text": "What is written on {}?"}
+_WITH = {
+    "colour": "with {} stripes",
+    "text": "that says {}",
+    "object": "with a {}",
+    "number": "with the number {}",
+}
+_MANY = {
+    "colour": "have {} stripes",
+    "text": "say {}",
+    "object": "show a {}",
+    "number": "have the number {}",
+}
+_ATTRIBUTES = {
+    "colour": "What color are the stripes on {}?",
+    "text": "What is written on {}?",
+    "object": "What is drawn on {}?",
+    "number": "Which number is on {}?",
+}
 
 
 class SceneDraft(NamedTuple):
@@ -62,7 +78,7 @@ def _counting(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) ->
     return SceneDraft(
         "counting",
         detail,
-        f"How many signs {_many(detail, value)}?",
+        f"How many signs {_MANY[detail].format(value)}?",
         str(counted),
         tuple(str(number) for number in range(count + 1)),
         signs,
@@ -130,6 +146,3 @@ def _drawn(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> li
     options = scenes.values(detail)
     return [options[place] for place in rng.permutation(len(options)).tolist()]
 
-
-def _many(detail: str, value: str) -> str:
-    return f"have {value} stripes" if detail == "colour" else f"say {value}"

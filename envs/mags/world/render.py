@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from visenv.types import Pixels
-from visenv.worlds.scenes import KINDS as DETAILS
-from visenv.worlds.scenes.background import add_grain, paint_background
-from visenv.worlds.scenes.details import PANEL, Canvas, engrave
+from visenv.worlds.scenes.background import add_grain
+from visenv.worlds.scenes.details import PANEL, Canvas, Ink, engrave
 from visenv.worlds.scenes.signs import Sign, draw_plate
 
-from .presets import OVERSAMPLING, SceneDifficulty
+from .degrade import degrade
+from .materials import surface
+from .presets import DETAILS, OVERSAMPLING, SceneDifficulty
 from .questions import SceneDraft
+
+_SHINE = 0.4
+"""Contrast of a material behind a panel, as a share of its contrast beside it."""
 
 LEAVES = ((46, 84, 38), (70, 108, 52), (96, 120, 66))
 
@@ -19,22 +23,36 @@ LEAVES = ((46, 84, 38), (70, 108, 52), (96, 120, 66))
 def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) -> Pixels:
     """Return the scene at the rendered resolution, uint8 ``[height, width, 3]``.
 
-    The details are invisible in the view (`visenv.worlds.scenes.details.hide`). They are drawn
-    after all plates and leaves, so that nothing covers them.
+    Without degradation, the details are invisible in the view
+    (`visenv.worlds.scenes.details.hide`). They are drawn after all plates and leaves, so that
+    nothing covers them. In degraded scenes the surface shines through the panels.
     """
     side = OVERSAMPLING * scenes.side
-    pixels = paint_background(rng, side, side, scenes.clutter)
+    pixels = surface(rng, scenes.material, side, scenes.clutter)
+    behind = [pixels[_panel(sign, scenes)].copy() for sign in scene.signs]
     for sign in scene.signs:
         draw_plate(pixels, sign, scenes.frame, scenes.rendered_unit, PANEL)
         if scenes.occluders:
             _draw_leaves(rng, pixels, sign, scenes)
-    for sign, value in zip(scene.signs, scene.values, strict=True):
-        left, top, right, bottom = sign.panel.native(scenes.rendered_unit)
-        canvas = Canvas(right - left, scenes.rendered_unit, scenes.stripe_period)
+    for sign, value, material in zip(scene.signs, scene.values, behind, strict=True):
+        canvas = Canvas(len(material), scenes.rendered_unit, scenes.stripe_period)
         ink = DETAILS[scene.detail].draw(rng, value, canvas)
-        pixels[top:bottom, left:right] = engrave(rng, ink, scenes.rendered_unit, 1.0)
+        pixels[_panel(sign, scenes)] = (
+            engrave(rng, ink, scenes.rendered_unit, 1.0)
+            if scenes.degradation is None
+            else _on_material(ink, material)
+        )
     add_grain(rng, pixels, scenes.grain)
     return pixels
+
+
+def native_image(
+    rng: np.random.Generator, scenes: SceneDifficulty, rendered: Pixels
+) -> Pixels:
+    """Return the scene at its native resolution, degraded if the difficulty says so."""
+    native = to_native(rendered)
+    degradation = scenes.degradation
+    return native if degradation is None else degrade(rng, native, degradation)
 
 
 def to_native(rendered: Pixels) -> Pixels:
@@ -43,6 +61,18 @@ def to_native(rendered: Pixels) -> Pixels:
 
     height, width = (side // OVERSAMPLING for side in rendered.shape[:2])
     return np.asarray(cv2.resize(rendered, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _panel(sign: Sign, scenes: SceneDifficulty) -> tuple[slice, slice]:
+    """Return the rows and columns of a panel in the rendered scene."""
+    left, top, right, bottom = sign.panel.native(scenes.rendered_unit)
+    return slice(top, bottom), slice(left, right)
+
+
+def _on_material(ink: Ink, material: Pixels) -> Pixels:
+    """Return a panel with ink, through which a material of little contrast shines."""
+    texture = material.astype(np.float32) - material.mean((0, 1), dtype=np.float32)
+    return np.clip(PANEL + _SHINE * texture + ink, 0, 255).astype(np.uint8)
 
 
 def _draw_leaves(

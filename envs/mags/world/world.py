@@ -15,7 +15,7 @@ from visenv.worlds.scenes import SignTruth
 from ..ground_truth import MagsTruth
 from .presets import SCENES
 from .questions import SceneDraft, make_scene
-from .render import paint, to_native
+from .render import native_image, paint
 
 
 class MagsWorld:
@@ -72,7 +72,7 @@ class MagsWorld:
         sample = Sample(
             id=identity,
             question=scene.question,
-            images=(Image.from_pixels(to_native(rendered)),),
+            images=(Image.from_pixels(native_image(rng, self.scenes, rendered)),),
             answers=(scene.answer,),
             kind=scene.kind,
             ground_truth=self._truth(scene),
