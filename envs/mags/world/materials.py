@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from visenv.errors import ConfigurationError
-from visenv.types import Pixels
+from visenv.types import Image, Pixels
 from visenv.worlds.scenes.background import muted, paint_background
 
 MATERIALS = ("landscape", "textures", "photographs")
@@ -42,24 +42,26 @@ def surface(rng: np.random.Generator, material: str, side: int, clutter: float) 
     """
     if material == "photographs":
         return _photograph(rng, side)
-    landscape = paint_background(rng, side, side, clutter)
-    return landscape if material == "landscape" else _roughened(rng, landscape)
+    if material == "landscape":
+        return paint_background(rng, side, side, clutter)
+    return _rough_landscape(rng, side, clutter)
 
 
-def _roughened(rng: np.random.Generator, painting: Pixels) -> Pixels:
-    """Add a fine texture to a painting."""
+def _rough_landscape(rng: np.random.Generator, side: int, clutter: float) -> Pixels:
+    """Return a landscape with a fine texture, painted at half size and enlarged."""
     from visenv.opencv import cv2
 
-    side = painting.shape[0] // 4
-    grains = muted(rng.standard_normal((side, side, 3), np.float32), 0.3)
+    half = side // 2
+    painting = paint_background(rng, half, half, clutter)
+    grains = muted(rng.standard_normal((half // 2, half // 2, 3), np.float32), 0.3)
     along, across = rng.uniform(0.5, 5.0), rng.uniform(0.5, 1.2)
     field = cv2.GaussianBlur(grains, (0, 0), sigmaX=along, sigmaY=across)
     if rng.random() < 0.5:
         field = np.ascontiguousarray(field.swapaxes(0, 1))
-    levels = field / field.std() * rng.uniform(6, 16) + 128
-    small = np.clip(levels, 0, 255).astype(np.uint8)
-    texture = cv2.resize(small, painting.shape[1::-1], interpolation=cv2.INTER_LINEAR)
-    return np.asarray(cv2.addWeighted(painting, 1, texture, 1, -128), np.uint8)
+    levels = np.clip(field / field.std() * rng.uniform(6, 16) + 128, 0, 255).astype(np.uint8)
+    texture = cv2.resize(levels, (half, half), interpolation=cv2.INTER_LINEAR)
+    rough = cv2.addWeighted(painting, 1, texture, 1, -128)
+    return np.asarray(cv2.resize(rough, (side, side), interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 def _photograph(rng: np.random.Generator, side: int) -> Pixels:
@@ -78,8 +80,6 @@ def _photograph(rng: np.random.Generator, side: int) -> Pixels:
 
 @lru_cache(maxsize=1)
 def _photographs() -> tuple[Pixels, ...]:
-    from PIL import Image as PilImage
-
     photos = []
     for package, (folder, names) in _PHOTOGRAPHS.items():
         found = find_spec(package)
@@ -90,6 +90,5 @@ def _photographs() -> tuple[Pixels, ...]:
                 f'{missing}, or use the material "textures".'
             )
         for name in names:
-            with PilImage.open(Path(found.origin).parent / folder / name) as photo:
-                photos.append(np.asarray(photo.convert("RGB")))
+            photos.append(Image.from_file(Path(found.origin).parent / folder / name).pixels)
     return tuple(photos)

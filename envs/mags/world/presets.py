@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -133,6 +133,21 @@ TINY_COLORS = ("red", "green", "blue")
 """The colors of stripes in the tiny scenes, which differ in hue. The gaps between stripes have the
 complementary color; red stripes, for example, have cyan gaps."""
 
+DEGRADED = SceneDifficulty(
+    side=768,
+    view_side=256,
+    signs=(2, 4),
+    detail=6,
+    frame=1,
+    least_detail=4,
+    details=("object", "number"),
+    shapes=("square",),
+    clutter=1.0,
+    material="textures",
+    degradation=Degradation(blur=1.0, noise=1.0, jpeg=95),
+)
+"""Signs of 18 to 24 native pixels; `benchmarks/degraded.py` measures who reads them."""
+
 SCENES = {
     "simple": SceneDifficulty(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
     "complex": SceneDifficulty(
@@ -170,18 +185,7 @@ SCENES = {
         stripe_colors=TINY_COLORS,
         grid=24,
     ),
-    "degraded": SceneDifficulty(
-        side=768,
-        view_side=256,
-        signs=(2, 4),
-        detail=6,
-        frame=1,
-        least_detail=4,
-        details=("object", "number"),
-        shapes=("square",),
-        clutter=1.0,
-        material="textures",
-        degradation=Degradation(blur=1.4, noise=2.0, jpeg=90),
-    ),
+    "degraded": DEGRADED,
+    "degraded-photographs": replace(DEGRADED, material="photographs"),
 }
 """The difficulties. The tiny ones have views of 96 px, for very small models."""
