@@ -128,19 +128,28 @@ def _in_view(sign: SeenSign) -> Pixels:
     return np.ascontiguousarray(view[top:bottom, left:right])
 
 
+def share_read(reader: SignReader, shown: Sequence[Pixels], signs: Sequence[SeenSign]) -> float:
+    """Return the share of signs that a reader names."""
+    read = reader.read(shown, [sign.kind for sign in signs])
+    return float(np.mean([text == sign.value for text, sign in zip(read, signs, strict=True)]))
+
+
 def shares(reader: SignReader, shown: Sequence[Pixels], signs: Sequence[SeenSign]) -> str:
     """Return the share of all signs, of objects and of numbers that a reader names, in percent."""
-    read = reader.read(shown, [sign.kind for sign in signs])
-    right = np.array([text == sign.value for text, sign in zip(read, signs, strict=True)])
-    number = np.array([sign.kind == "number" for sign in signs])
-    parts = (right, right[~number], right[number])
-    return " / ".join(f"{100 * part.mean():.1f}" for part in parts)
+    parts = []
+    for kinds in (("object", "number"), ("object",), ("number",)):
+        kept = [place for place, sign in enumerate(signs) if sign.kind in kinds]
+        share = share_read(reader, [shown[k] for k in kept], [signs[k] for k in kept])
+        parts.append(f"{100 * share:.1f}")
+    return " / ".join(parts)
 
 
 # ------------------------------------------------------------------------------------ the player
 
 
-def play(env: gym.Env[Any, Any], readers: Sequence[SignReader], seed: int) -> list[tuple[float, float]]:
+def play(
+    env: gym.Env[Any, Any], readers: Sequence[SignReader], seed: int
+) -> list[tuple[float, float]]:
     """Return the reward and the accuracy of an episode for each reader."""
     results = []
     base: Any = env.unwrapped
@@ -178,9 +187,7 @@ def report_players(options: Options, readers: Sequence[SignReader]) -> None:
     names = [name for name in options.magnifiers if name != "view"]
     scenes = "degraded" if options.material == "textures" else f"degraded-{options.material}"
     envs = {
-        name: gym.make(
-            "visenv/MagsZoom-v0", preset="degraded", scenes=scenes, magnifier=name
-        )
+        name: gym.make("visenv/MagsZoom-v0", preset="degraded", scenes=scenes, magnifier=name)
         for name in names
     }
     results: dict[str, list[list[tuple[float, float]]]] = {name: [] for name in names}

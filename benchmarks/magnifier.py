@@ -45,6 +45,7 @@ from visenv.images import Window
 from visenv.types import Image, Pixels
 
 SCALE = 4
+SHARP = [name for name in SCENES if SCENES[name].degradation is None]
 HELD_OUT = range(900_000, 900_012)
 Enlarge = Callable[[Pixels], Pixels]
 
@@ -71,12 +72,12 @@ def main(options: Options) -> None:
         for file in sorted(options.weights.glob(f"*_x{SCALE}SR.pth")):
             kinds[file.stem] = by_network(load_smfanet(file))
     print("PSNR in dB, and the gain over lanczos")
-    for name in SCENES:
+    for name in SHARP:
         report(f"scenes: {name}", list(scenes(name)), kinds)
     for name, photo in photographs():
         report(f"photograph: {name}", [photo], kinds)
     print("\nlegibility: share of signs whose value is the nearest one, and chance")
-    for name in SCENES:
+    for name in SHARP:
         report_legibility(name, kinds)
     print("\nseconds for a 64 px crop, one thread")
     speed()

@@ -70,9 +70,10 @@ class TrainSmall:
         screen = Console()
         screen.print(f"{len(pool)} patches")
         network = SmallNet()
-        draw = lambda: _batch(
-            rng, [pool[place] for place in rng.integers(len(pool), size=self.batch)]
-        )
+
+        def draw() -> tuple[torch.Tensor, torch.Tensor]:
+            return _batch(rng, [pool[place] for place in rng.integers(len(pool), size=self.batch)])
+
         fit(network, draw, self.steps, self.learning_rate, screen)
         save_small(network, self.out)
 

@@ -13,8 +13,8 @@ import pytest
 from tests.environments import few
 from visenv.envs.mags.presets import PRESETS
 from visenv.envs.mags.world import SCENES
+from visenv.envs.mags.world.presets import DETAILS
 from visenv.envs.mags.world.questions import SceneDraft, make_scene
-from visenv.worlds.scenes import KINDS as DETAILS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 Blind = Callable[[SceneDraft], str]
@@ -23,7 +23,7 @@ Blind = Callable[[SceneDraft], str]
 LEAST_SEEN = 20
 """Smallest number of training questions of a form; with fewer, a more general form is used."""
 
-_VALUES = [value for detail in ("colour", "text") for value in DETAILS[detail].options]
+_VALUES = [value for detail in ("colour", "text", "object", "number") for value in DETAILS[detail].options]
 _NAMES = re.compile(r"\b(" + "|".join([*_VALUES, *FRAMES, *SHAPES]) + r")\b")
 
 
@@ -89,7 +89,7 @@ LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("sc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learn", LEARNERS)
-@pytest.mark.parametrize("preset", few(["stage1", "stage2", "tiny-stage1", "tiny"], 1))
+@pytest.mark.parametrize("preset", few(["stage1", "stage2", "tiny-stage1", "tiny", "degraded"], 1))
 def test_policy_that_sees_no_image_is_near_chance(
     preset: str, learn: Callable[[Sequence[SceneDraft]], Blind]
 ) -> None:

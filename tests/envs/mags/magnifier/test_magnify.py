@@ -15,10 +15,10 @@ pytestmark = pytest.mark.component("torch")
 
 from visenv.envs.mags.magnifier import backend as backends
 from visenv.envs.mags.magnifier import magnify as magnify_module
-from visenv.envs.mags.magnifier.backend import MagnifierBackend
+from visenv.envs.mags.magnifier.backend import PACKAGED, MagnifierBackend
 from visenv.envs.mags.magnifier.magnify import NetworkMagnifier, open_magnifier, target_size
 from visenv.envs.mags.magnifier.request import Magnify
-from visenv.envs.mags.magnifier.small import WEIGHTS, SmallNet, load_small
+from visenv.envs.mags.magnifier.small import SmallNet, load_small
 from visenv.envs.mags.magnifier.smfanet import VARIANTS, SMFANet
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.images import Window
@@ -61,7 +61,7 @@ def test_scale_is_4_below_224_px_and_otherwise_2(
     assert target_size(size, BUDGET) == shown
 
 
-@pytest.mark.parametrize("name", ["small", "lanczos", "resize"])
+@pytest.mark.parametrize("name", ["small", "small-deblur", "lanczos", "resize"])
 def test_magnifiers_enlarge_by_4(name: str) -> None:
     assert enlarged(name, noise(20, 30)).shape == (120, 80, 3)
 
@@ -239,9 +239,10 @@ def test_equal_magnifiers_share_one_network(weights: Path) -> None:
     assert resolve(one.scorer) is resolve(other.scorer)
 
 
-def test_shipped_weights_are_small() -> None:
-    assert WEIGHTS.stat().st_size <= 500_000
-    assert sum(each.numel() for each in load_small().parameters()) == 146_832
+@pytest.mark.parametrize("file", PACKAGED.values(), ids=PACKAGED)
+def test_shipped_weights_are_small(file: Path) -> None:
+    assert file.stat().st_size <= 500_000
+    assert sum(each.numel() for each in load_small(file).parameters()) == 146_832
 
 
 def test_untrained_network_interpolates() -> None:
