@@ -1,8 +1,8 @@
 """Trains ``small-deblur``: ``python -m visenv.envs.mags.magnifier.train_deblur``.
 
-The network learns to undo the degradation of the scenes ``"degraded"``, whose kernel, noise and JPEG
-quality are known. Its pictures are not those of the world: dead-leaves images with random polygons,
-strokes and arcs. They contain no sign, no silhouette, no letter, no digit and no photograph.
+The network learns to undo the degradation of the scenes ``"degraded"``, whose kernel, noise and
+JPEG quality are known. Its pictures are not those of the world: dead-leaves images with random
+polygons, strokes and arcs. They contain no silhouette, no letter, no digit and no photograph.
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ def _shape(rng: np.random.Generator, pixels: Pixels) -> None:
             axes = (radius * rng.uniform(0.2, 0.9, 2)).astype(int).tolist()
             turn, first, sweep = rng.uniform(0, 360), rng.uniform(0, 360), rng.uniform(90, 360)
             place = points[0].astype(int).tolist()
-            cv2.ellipse(
-                pixels, place, axes, turn, first, first + sweep, ink, width, cv2.LINE_AA
-            )
+            cv2.ellipse(pixels, place, axes, turn, first, first + sweep, ink, width, cv2.LINE_AA)
 
 
 def _pair(rng: np.random.Generator) -> tuple[Pixels, Pixels]:

@@ -80,7 +80,7 @@ def _photograph(rng: np.random.Generator, side: int) -> Pixels:
 
 @lru_cache(maxsize=1)
 def _photographs() -> tuple[Pixels, ...]:
-    photos = []
+    photos: list[Pixels] = []
     for package, (folder, names) in _PHOTOGRAPHS.items():
         found = find_spec(package)
         if found is None or found.origin is None:
@@ -89,6 +89,6 @@ def _photographs() -> tuple[Pixels, ...]:
                 'The material "photographs" needs the photographs of three packages: pip install '
                 f'{missing}, or use the material "textures".'
             )
-        for name in names:
-            photos.append(Image.from_file(Path(found.origin).parent / folder / name).pixels)
+        where = Path(found.origin).parent / folder
+        photos += [Image.from_file(where / name).pixels for name in names]
     return tuple(photos)

@@ -145,4 +145,3 @@ def _drawn(rng: np.random.Generator, scenes: SceneDifficulty, detail: str) -> li
     """Return all values of a detail in random order."""
     options = scenes.values(detail)
     return [options[place] for place in rng.permutation(len(options)).tolist()]
-

@@ -46,9 +46,7 @@ def paint(rng: np.random.Generator, scenes: SceneDifficulty, scene: SceneDraft) 
     return pixels
 
 
-def native_image(
-    rng: np.random.Generator, scenes: SceneDifficulty, rendered: Pixels
-) -> Pixels:
+def native_image(rng: np.random.Generator, scenes: SceneDifficulty, rendered: Pixels) -> Pixels:
     """Return the scene at its native resolution, degraded if the difficulty says so."""
     native = to_native(rendered)
     degradation = scenes.degradation

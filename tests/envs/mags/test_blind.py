@@ -23,7 +23,8 @@ Blind = Callable[[SceneDraft], str]
 LEAST_SEEN = 20
 """Smallest number of training questions of a form; with fewer, a more general form is used."""
 
-_VALUES = [value for detail in ("colour", "text", "object", "number") for value in DETAILS[detail].options]
+_KINDS = ("colour", "text", "object", "number")
+_VALUES = [value for kind in _KINDS for value in DETAILS[kind].options]
 _NAMES = re.compile(r"\b(" + "|".join([*_VALUES, *FRAMES, *SHAPES]) + r")\b")
 
 
