@@ -69,7 +69,10 @@ class MagsZoom(VisEnv):
     a line about each rejected box.
 
     ### Starting state
-    A sample that is drawn with the seed: a procedural scene, or a row of a data set.
+    A sample that is drawn with the seed: a procedural scene, or a row of a data set. The preset
+    ``"degraded"`` has scenes whose signs are 18 to 24 native pixels wide, and which are blurred,
+    noisy and compressed. A reader of sharp signs names them more often after a network than after
+    interpolation (docs/mags.md).
 
     ### Reward
     The sum of the terms of `visenv.envs.mags.rewards`, at most 4.2, is paid at the end. Stage 1

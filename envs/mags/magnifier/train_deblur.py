@@ -44,9 +44,9 @@ class TrainDeblur:
     """
 
     out: Path = PACKAGED["small-deblur"]
-    steps: int = 4000
+    steps: int = 3000
     batch: int = 16
-    pictures: int = 400
+    pictures: int = 300
     learning_rate: float = 1e-3
     threads: int = 1
     seed: int = 0
