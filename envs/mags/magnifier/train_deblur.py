@@ -113,7 +113,8 @@ def _batch(
     rng: np.random.Generator, pairs: list[tuple[Pixels, Pixels]], count: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return degraded and true patches, rotated and mirrored."""
-    lows, highs = [], []
+    lows: list[Pixels] = []
+    highs: list[Pixels] = []
     for place in rng.integers(len(pairs), size=count):
         low, high = pairs[place]
         left, top = (int(edge) for edge in rng.integers(0, low.shape[0] - _SIDE + 1, 2))

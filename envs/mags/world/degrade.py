@@ -40,4 +40,5 @@ def degrade(rng: np.random.Generator, native: Pixels, degradation: Degradation) 
     quality = [cv2.IMWRITE_JPEG_QUALITY, degradation.jpeg]
     _, encoded = cv2.imencode(".jpg", cv2.cvtColor(noisy, cv2.COLOR_RGB2BGR), quality)
     decoded = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
+    assert decoded is not None, "OpenCV reads what it wrote"
     return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), np.uint8)

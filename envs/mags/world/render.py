@@ -70,7 +70,7 @@ def _panel(sign: Sign, scenes: SceneDifficulty) -> tuple[slice, slice]:
 def _on_material(ink: Ink, material: Pixels) -> Pixels:
     """Return a panel with ink, through which a material of little contrast shines."""
     texture = material.astype(np.float32) - material.mean((0, 1), dtype=np.float32)
-    return np.clip(PANEL + _SHINE * texture + ink, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(PANEL + _SHINE * texture + ink, 0, 255), np.uint8)
 
 
 def _draw_leaves(
