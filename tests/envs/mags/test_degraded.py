@@ -121,13 +121,13 @@ def test_preset_has_its_own_magnifier_and_an_oracle() -> None:
 @pytest.mark.soak
 @pytest.mark.component("torch")
 def test_network_shows_a_reader_what_interpolation_does_not() -> None:
-    """Check the bar of `benchmarks/degraded.py` with fewer scenes: 1,600 signs, 480 are read."""
+    """Check the bar of `benchmarks/degraded.py` with fewer scenes: 960 signs, 320 are read."""
     pytest.importorskip("torch")
     from benchmarks import degraded, sign_reader
 
-    training = [*degraded.signs_of("textures", 1, 200)]
+    training = [*degraded.signs_of("textures", 1, 120)]
     reader = sign_reader.train([sign.clean for sign in training], [s.value for s in training])
-    tests = [*degraded.signs_of("textures", 2, 60)]
+    tests = [*degraded.signs_of("textures", 2, 40)]
 
     def read(name: str) -> float:
         return degraded.share_read(reader, degraded.crops(name, tests), tests)
