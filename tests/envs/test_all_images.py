@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from tests.environments import IDS
+from tests.environments import IDS, with_components
 from visenv.errors import ConfigurationError, DataError
 from visenv.types import Image, Message, Video
 
@@ -37,7 +37,7 @@ def colors_in(messages: Iterable[Message]) -> set[tuple[int, ...]]:
     }
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", with_components(IDS, "torch", "mujoco", "osmesa"))
 def test_sample_is_shown_with_all_its_images_or_refused(env_id: str) -> None:
     env = gym.make(env_id, disable_env_checker=True)
     base: Any = env.unwrapped

@@ -94,7 +94,13 @@ def play(folder: Path, name: str, rows: list[dict[str, Any]], *words: str) -> li
 @pytest.mark.component("pypdfium2")
 @pytest.mark.component("reportlab")
 @pytest.mark.component("opencv")
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.component("torch")) if name == "MagsZoom" else name
+        for name in ROWS
+    ],
+)
 def test_oracle_plays_rows(folder: Path, name: str) -> None:
     words = []
     if name == "ArftSearch":

@@ -279,7 +279,11 @@ def test_finite_number_of_samples_repeats() -> None:
         ({"preset": "stage3"}, "Did you mean"),
         ({"reward": "stage3"}, "Did you mean"),
         ({"magnifier": "lanczo"}, "Did you mean 'lanczos'"),
-        ({"magnifier": "smfanet:/no/such/file"}, "no file"),
+        pytest.param(
+            {"magnifier": "smfanet:/no/such/file"},
+            "no file",
+            marks=pytest.mark.component("torch"),
+        ),
         ({"compat": "papr"}, "Did you mean 'paper'"),
         ({"boxes": "any"}, "boxes"),
         ({"crops": "any"}, "crops"),

@@ -12,8 +12,8 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.environments import few
-from visenv.algos.trainer.episode_sources.base import random_stream
-from visenv.data.source import draw, rows_of
+from tests.visenv.evaluation.draws import SEEDS, drawn, held_out_seeds, training_seeds
+from visenv.data.source import rows_of
 from visenv.envs.arft.search.world import entities
 from visenv.envs.arft.search.world.entities import EntitiesWorld
 from visenv.envs.arm.ground_truth import JudgingTruth
@@ -25,26 +25,9 @@ from visenv.evaluation import places
 from visenv.evaluation.rescore import Rescorer
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector, EpisodeSpec
-from visenv.seeding import HELD_OUT, is_held_out, seeds
+from visenv.seeding import HELD_OUT
 from visenv.types import Sample
 from visenv.worlds.reports.library import ReportsLibrary
-
-SEEDS = 5_000
-
-
-def training_seeds(count: int) -> list[int]:
-    return seeds(random_stream(0, 1, 0), count)
-
-
-def held_out_seeds(env: gym.Env[Any, Any], count: int) -> list[int]:
-    return [spec.seed for spec in places(env, count)]
-
-
-def drawn(env: gym.Env[Any, Any], seed: int) -> Sample:
-    """Return the sample of a seed, as `reset` draws it, without playing."""
-    base: Any = env.unwrapped
-    rng, _ = gym.utils.seeding.np_random(seed)
-    return draw(base.source, rng, {}, is_held_out(seed))
 
 
 def document_of(sample: Sample) -> Any:

@@ -14,7 +14,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.environments import few
-from tests.visenv.evaluation.test_held_out import SEEDS, drawn, held_out_seeds, training_seeds
+from tests.visenv.evaluation.draws import SEEDS, drawn, held_out_seeds, training_seeds
 from visenv.envs.arft.coding.world import flags, questions, sources
 from visenv.envs.argos.world import images, videos
 from visenv.envs.mags.world import world as mags

@@ -200,7 +200,15 @@ PROGRAMS: Mapping[str, Callable[[str], tuple[str, Mapping[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "interpreter of Habitat",
+        # Its player is made, and draws, before the interpreter is needed.
+        pytest.param("interpreter of THOR", marks=pytest.mark.component("mujoco", "osmesa")),
+        "player of THOR",
+    ],
+)
 def test_program_of_a_file_is_not_started(
     name: str, honest: Episode, program: Path, tmp_path: Path
 ) -> None:

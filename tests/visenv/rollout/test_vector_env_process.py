@@ -152,7 +152,7 @@ def test_value_that_cannot_cross_the_pipe_fails_that_call(pool: EpisodePool) -> 
     restart(pool)
     started = pool.reset_at([0], options={"sample": lambda: None})
     assert started[0].truncated
-    assert "pickle" in started[0].info["aborted"].lower()
+    assert "local object" in started[0].info["aborted"].lower()
     assert neighbor_is_well(pool)
 
 

@@ -33,7 +33,7 @@ def test_deterministic_mode_gives_the_same_bits_alone_and_among_others() -> None
     alone = []
     for text in TEXTS:
         scorer = Scorer("encoder", deterministic=True)
-        alone.append(scorer.submit(Embed(text)).result(60).value)
+        alone.append(scorer.submit(Embed(text)).result().value)
         scorer.close()
     scorer = Scorer("encoder", deterministic=True)
     release = held()
@@ -54,4 +54,4 @@ def test_sentences_are_batched() -> None:
 
 def test_model_that_is_not_there_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
-        Scorer("encoder", model="/no/such/folder").submit(Embed("x")).result(60)
+        Scorer("encoder", model="/no/such/folder").submit(Embed("x")).result()

@@ -95,7 +95,7 @@ def test_module_of_a_sentence_encoder_is_not_imported(folder: Folder) -> None:
     (folder.path / "modules.json").unlink()
     folder.write("modules.json", [module("stranger.Own")])
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
-        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result(60)
+        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result()
     assert not folder.ran
 
 
@@ -107,7 +107,7 @@ def test_module_behind_a_router_is_not_imported(folder: Folder) -> None:
     structure = {"types": {"a": "stranger.Own"}, "structure": {"query": ["a"]}, "parameters": {}}
     folder.write("router/router_config.json", structure)
     with pytest.raises((ConfigurationError, ServiceError)):
-        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result(60)
+        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result()
     assert not folder.ran
 
 
@@ -117,7 +117,7 @@ def test_class_of_a_sentence_encoder_s_transformer_is_not_imported(folder: Folde
     (folder.path / "config.json").unlink()
     folder.write("config.json", {**config, "model_type": "stranger", "auto_map": AUTO_MAP})
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
-        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result(60)
+        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result()
     assert not folder.ran
 
 
@@ -126,7 +126,7 @@ def test_version_of_sentence_transformers_that_runs_files_is_refused(
 ) -> None:
     monkeypatch.setattr("visenv.scorers.backends.encoder.require_version", lambda *_: "5.7.0")
     with pytest.raises(ConfigurationError, match=r"5\.7\.0 runs the Python files.*6 or newer"):
-        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result(60)
+        Scorer("encoder", model=str(folder.path)).submit(Embed("x")).result()
 
 
 def with_auto_map(folder: Folder) -> str:

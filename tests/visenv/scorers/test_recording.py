@@ -59,7 +59,7 @@ def test_coroutine_on_the_background_loop_uses_the_log_of_who_started_it(remote:
     with using(log):
         future = background.submit(scorer.score(Echo("a")))
     background.run(scorer.score(Echo("b")))
-    assert future.result(60).value == "a"
+    assert future.result().value == "a"
     assert [verdict.value for _, verdict in log.seen] == ["a"]
 
 
@@ -67,7 +67,7 @@ def test_scorer_behind_a_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> 
     file = str(tmp_path / "replies.jsonl")
     scorer, log = Scorer("recorded", file=file, inner=remote().description()), Log()
     with using(log):
-        scorer.submit(Echo("a")).result(60)
+        scorer.submit(Echo("a")).result()
     assert [name for name, _ in log.seen] == [scorer.name]
 
 
@@ -76,7 +76,7 @@ def test_recorded_verdicts_answer_in_place_of_the_backend(remote: Any, tag: str)
     recorded = Verdict(5, "old model", digest(Echo("a")))
     log = Log({recorded.digest: recorded})
     with using(log):
-        found = [scorer.submit(Echo(content)).result(60) for content in "ab"]
+        found = [scorer.submit(Echo(content)).result() for content in "ab"]
     assert [verdict.value for verdict in found] == [5, "b"]
     assert BATCHES[tag] == [["b"]]
     assert [verdict for _, verdict in log.seen][-2:] == found
@@ -88,7 +88,7 @@ def test_strict_log_never_reaches_the_backend(remote: Any, tag: str) -> None:
     with using(Log(strict=True)):
         for request in (Echo("a"), Embed(encoded)):  # hashed here, and in a thread
             with pytest.raises(DataError, match="no verdict of"):
-                scorer.submit(request).result(60)
+                scorer.submit(request).result()
     assert BATCHES[tag] == []
 
 

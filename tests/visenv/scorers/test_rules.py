@@ -16,7 +16,7 @@ DOUBLE = "tests.visenv.scorers.doubles:double"
 
 def test_rule_answers_and_is_its_own_model() -> None:
     scorer = Scorer("rules", function=DOUBLE)
-    verdict = scorer.submit(Echo("ab")).result(60)
+    verdict = scorer.submit(Echo("ab")).result()
     assert (verdict.value, verdict.model) == ("abab", DOUBLE)
     assert scorer == Scorer.parse(f"rules:{DOUBLE}")
 
@@ -25,16 +25,16 @@ def test_rule_answers_and_is_its_own_model() -> None:
 def test_rule_gives_the_same_in_any_batch(deterministic: bool) -> None:
     scorer = Scorer("rules", function=DOUBLE, deterministic=deterministic)
     futures = [scorer.submit(Echo(number / 7)) for number in range(300)]
-    found = [future.result(60).value for future in futures]
+    found = [future.result().value for future in futures]
     assert found == [2 * (number / 7) for number in range(300)]
 
 
 def test_rule_that_fails_fails_its_own_request(tag: str) -> None:
     scorer = Scorer("rules", function=DOUBLE, max_delay=0.1)
     bad, good = scorer.submit(Echo("error")), scorer.submit(Echo("b"))
-    assert good.result(60).value == "bb"
+    assert good.result().value == "bb"
     with pytest.raises(ServiceError, match="a bug in the model"):
-        bad.result(60)
+        bad.result()
 
 
 @pytest.mark.parametrize(

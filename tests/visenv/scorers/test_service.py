@@ -24,7 +24,7 @@ INVARIANT = "tests.visenv.scorers.doubles:InvariantDouble"
 
 
 def all_of(futures: list[Future[Verdict]]) -> list[Any]:
-    wait(futures, timeout=60)
+    wait(futures)
     return [future.result(0).value for future in futures]
 
 
@@ -37,7 +37,7 @@ def held() -> threading.Event:
         release.wait(60)
 
     loop.submit(hold())
-    assert holds.wait(60)
+    assert holds.wait()
     return release
 
 
@@ -54,7 +54,7 @@ def test_64_concurrent_requests_reach_a_backend_of_16_in_4_batches(remote: Any, 
 
 
 def test_batch_that_is_not_full_leaves_after_the_delay(remote: Any, tag: str) -> None:
-    assert remote(max_delay=0.01).submit(Echo(1)).result(60).value == 1
+    assert remote(max_delay=0.01).submit(Echo(1)).result().value == 1
     assert BATCHES[tag] == [[1]]
 
 
@@ -82,8 +82,8 @@ def test_equal_handles_share_one_instance_and_different_ones_do_not(remote: Any,
     assert resolve(one) is resolve(other)
     assert resolve(one) is not resolve(remote(retries=2))
     assert one != "x"
-    one.submit(Echo("a")).result(60)
-    other.submit(Echo("a")).result(60)
+    one.submit(Echo("a")).result()
+    other.submit(Echo("a")).result()
     assert BATCHES[tag] == [["a"]]
 
 
@@ -112,7 +112,7 @@ def test_plain_code_on_the_background_loop_can_wait_for_a_scorer(remote: Any) ->
     scorer = remote()
 
     async def plain_term_beside_an_async_one() -> Any:
-        return scorer.submit(Echo("x")).result(60).value  # blocks only that loop
+        return scorer.submit(Echo("x")).result().value  # blocks only that loop
 
     assert background.run(plain_term_beside_an_async_one()) == "x"
 
@@ -121,17 +121,17 @@ def test_plain_code_on_the_background_loop_can_wait_for_a_scorer(remote: Any) ->
 
 
 def test_verdict_names_its_model_and_the_digest_of_the_request(remote: Any, tag: str) -> None:
-    verdict = remote().submit(Echo("a")).result(60)
+    verdict = remote().submit(Echo("a")).result()
     assert verdict == ("a", f"model of {tag}", digest(Echo("a")))
 
 
 def test_cache_hits_never_reach_the_backend(remote: Any, tag: str, tmp_path: Path) -> None:
     scorer = remote(cache_dir=tmp_path)
-    first = scorer.submit(Echo("array:5")).result(60)
-    again = scorer.submit(Echo("array:5")).result(60)
+    first = scorer.submit(Echo("array:5")).result()
+    again = scorer.submit(Echo("array:5")).result()
     assert again.value.tolist() == first.value.tolist() == [0, 1, 2, 3, 4]
     scorer.close()  # frees the cache in memory, and keeps the file
-    third = scorer.submit(Echo("array:5")).result(60)
+    third = scorer.submit(Echo("array:5")).result()
     assert (third.value.dtype, third.value.tolist()) == (np.float32, [0, 1, 2, 3, 4])
     assert third[1:] == first[1:]
     assert BATCHES[tag] == [["array:5"]]
@@ -142,7 +142,7 @@ def test_cache_hits_never_reach_the_backend(remote: Any, tag: str, tmp_path: Pat
 def test_value_none_is_cached(remote: Any, tag: str, tmp_path: Path) -> None:
     for _ in range(2):
         scorer = remote(cache_dir=tmp_path)
-        assert [scorer.submit(Echo(None)).result(60).value for _ in range(2)] == [None, None]
+        assert [scorer.submit(Echo(None)).result().value for _ in range(2)] == [None, None]
         scorer.close()
     assert BATCHES[tag] == [[None]]
 
@@ -151,12 +151,12 @@ def test_options_of_the_transport_share_a_cache_and_others_do_not(
     remote: Any, tag: str, tmp_path: Path
 ) -> None:
     for options in ({}, {"seconds": 0.001}, {"timeout": 9.0}):
-        remote(cache_dir=tmp_path, **options).submit(Echo("a")).result(60)
+        remote(cache_dir=tmp_path, **options).submit(Echo("a")).result()
     assert BATCHES[tag] == [["a"]]
-    remote(cache_dir=tmp_path, deterministic=True).submit(Echo("a")).result(60)
+    remote(cache_dir=tmp_path, deterministic=True).submit(Echo("a")).result()
     assert BATCHES[tag] == [["a"], ["a"]]
     other = Scorer("tests.visenv.scorers.doubles:RemoteDouble", tag=tag + "2", cache_dir=tmp_path)
-    assert other.submit(Echo("a")).result(60).model == f"model of {tag}2"
+    assert other.submit(Echo("a")).result().model == f"model of {tag}2"
     assert BATCHES[tag + "2"] == [["a"]]
 
 
@@ -178,18 +178,18 @@ def test_callers_cannot_change_each_others_values(remote: Any) -> None:
     one, other = all_of(futures)
     one["a"].append(2)
     assert other == {"a": [1]}
-    third = scorer.submit(Echo({"a": [1]})).result(60).value
+    third = scorer.submit(Echo({"a": [1]})).result().value
     assert third == {"a": [1]}
     third["a"].append(3)
-    assert scorer.submit(Echo({"a": [1]})).result(60).value == {"a": [1]}
+    assert scorer.submit(Echo({"a": [1]})).result().value == {"a": [1]}
 
 
 def test_memory_is_bounded(remote: Any, tag: str) -> None:
     scorer = remote(memory_bytes=5000)
     for number in (1000, 1001, 1000):  # the cache has no room for both arrays of 4 kB
-        scorer.submit(Echo(f"array:{number}")).result(60)
+        scorer.submit(Echo(f"array:{number}")).result()
     assert len(BATCHES[tag]) == 3
-    assert scorer.submit(Echo("array:5000")).result(60).value.shape == (5000,)
+    assert scorer.submit(Echo("array:5000")).result().value.shape == (5000,)
 
 
 def test_cancelling_one_of_two_that_wait_leaves_the_other_its_verdict(remote: Any) -> None:
@@ -198,16 +198,16 @@ def test_cancelling_one_of_two_that_wait_leaves_the_other_its_verdict(remote: An
     one, other = scorer.submit(Echo("x")), scorer.submit(Echo("x"))
     release.set()
     one.cancel()
-    assert other.result(60).value == "x"
+    assert other.result().value == "x"
     with pytest.raises(CancelledError):
-        one.result(60)
+        one.result()
 
 
 # ---------------------------------------------------------------------------------------- failures
 
 
 def test_transient_failures_are_retried(remote: Any, tag: str) -> None:
-    assert remote(retries=2).submit(Echo("transient:2")).result(60).value == "transient:2"
+    assert remote(retries=2).submit(Echo("transient:2")).result().value == "transient:2"
     assert len(BATCHES[tag]) == 3
 
 
@@ -232,7 +232,7 @@ def test_failures_become_service_errors_that_name_the_scorer(
 ) -> None:
     scorer = remote(**options)
     with pytest.raises(ServiceError) as caught:
-        scorer.submit(Echo(content)).result(60)
+        scorer.submit(Echo(content)).result()
     assert (
         caught.value.boundary == scorer.name == f"tests.visenv.scorers.doubles:RemoteDouble:{tag}"
     )
@@ -243,8 +243,8 @@ def test_failures_become_service_errors_that_name_the_scorer(
 def test_failures_are_not_cached(remote: Any, tag: str, tmp_path: Path) -> None:
     scorer = remote(cache_dir=tmp_path)
     with pytest.raises(ServiceError):
-        scorer.submit(Echo("transient:1")).result(60)
-    assert scorer.submit(Echo("transient:1")).result(60).value == "transient:1"
+        scorer.submit(Echo("transient:1")).result()
+    assert scorer.submit(Echo("transient:1")).result().value == "transient:1"
 
 
 @pytest.mark.parametrize("bad", ["error", "refuse", "short"])
@@ -255,10 +255,10 @@ def test_request_that_fails_does_not_fail_the_rest_of_its_batch(
     release = held()
     futures = [scorer.submit(Echo(content)) for content in ("a", bad, "b")]
     release.set()
-    assert futures[0].result(60).value == "a"
-    assert futures[2].result(60).value == "b"
+    assert futures[0].result().value == "a"
+    assert futures[2].result().value == "b"
     with pytest.raises(ServiceError):
-        futures[1].result(60)
+        futures[1].result()
     assert BATCHES[tag] == [["a", bad, "b"], ["a"], [bad], ["b"]]
 
 
@@ -267,13 +267,13 @@ def test_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
 ) -> None:
     scorer = Scorer(MODEL, folder=str(tmp_path), tag=tag, timeout=0.1)
     with pytest.raises(ServiceError, match=r"no answer within 0\.1 s"):
-        scorer.submit(Echo("hang")).result(60)
+        scorer.submit(Echo("hang")).result()
     with pytest.raises(ServiceError, match="still computing a batch that timed out"):
-        scorer.submit(Echo("a")).result(60)
+        scorer.submit(Echo("a")).result()
     RELEASE.set()
     while True:  # the thread ends some time after the event
         try:
-            value = scorer.submit(Echo("b")).result(60).value
+            value = scorer.submit(Echo("b")).result().value
         except ServiceError:
             continue
         break
@@ -283,12 +283,12 @@ def test_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
 def test_model_that_cannot_be_loaded_is_a_service_error(tmp_path: Path) -> None:
     scorer = Scorer(MODEL, folder=str(tmp_path), tag="unloadable")
     with pytest.raises(ServiceError, match="RuntimeError: no weights"):
-        scorer.submit(Echo("a")).result(60)
+        scorer.submit(Echo("a")).result()
 
 
 def test_request_that_the_backend_does_not_answer_is_refused(remote: Any) -> None:
     with pytest.raises(ConfigurationError, match="answers Echo, not Embed"):
-        remote().submit(Embed("x")).result(60)
+        remote().submit(Embed("x")).result()
 
 
 # ------------------------------------------------------------------------------------- rate limits
@@ -303,7 +303,7 @@ def test_rate_limits_hold_requests_back(
     # Each request costs 100 tokens. The next one has to wait for 20 s or longer.
     scorer = remote(**limit)
     futures = [scorer.submit(Echo(number)) for number in range(5)]
-    done = wait(futures[:passed], timeout=60).done
+    done = wait(futures[:passed]).done
     assert len(done) == passed
     background.run(asyncio.sleep(0.1))
     assert [future.done() for future in futures] == [True] * passed + [False] * (5 - passed)
@@ -319,7 +319,7 @@ def test_rate_limit_that_lets_nothing_pass_is_refused(name: str, limit: float) -
 
 
 def test_request_above_the_token_limit_is_sent_all_the_same(remote: Any) -> None:
-    assert remote(tokens_per_minute=10).submit(Echo("a")).result(60).value == "a"
+    assert remote(tokens_per_minute=10).submit(Echo("a")).result().value == "a"
 
 
 # ------------------------------------------------------------------------------- deterministic mode

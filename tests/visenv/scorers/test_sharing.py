@@ -51,7 +51,7 @@ def loaded(folder: Path) -> list[int]:
 def _ask(pickled: bytes, contents: list[Any], results: Any) -> None:
     scorer: Scorer = cloudpickle.loads(pickled)
     futures = [scorer.submit(Echo(content)) for content in contents]
-    wait(futures, timeout=60)
+    wait(futures)
     outcomes = [
         error if (error := future.exception(0)) is not None else future.result(0)
         for future in futures
@@ -80,7 +80,7 @@ def test_spawned_child_uses_the_instance_of_its_parent(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
     scorer = model()
-    mine = scorer.submit(Echo("mine")).result(60)
+    mine = scorer.submit(Echo("mine")).result()
     pid, [theirs, again] = ask(scorer, ["theirs", "mine"])
     assert pid != os.getpid()
     assert theirs.value == {"value": "theirs", "batch": 1, "pid": os.getpid()}
@@ -99,7 +99,7 @@ def test_requests_of_two_children_and_the_parent_are_one_batch(
     found = [results.get(timeout=120)[1] for _, results in children]
     for child, _ in children:
         child.join(60)
-    assert mine.result(60).value["batch"] == 5
+    assert mine.result().value["batch"] == 5
     assert [verdict.value["batch"] for verdicts in found for verdict in verdicts] == [5] * 4
     assert [sorted(batch) for batch in BATCHES[tag]] == [["a1", "a2", "b1", "b2", "mine"]]
     assert loaded(tmp_path) == [os.getpid()]
@@ -130,7 +130,7 @@ class Asker:
 
     def ask(self, content: str) -> tuple[int, int]:
         """Return the ids of the process that answers and of this process."""
-        return self.scorer.submit(Echo(content)).result(60).value["pid"], os.getpid()
+        return self.scorer.submit(Echo(content)).result().value["pid"], os.getpid()
 
     def close(self) -> None:
         """Do nothing."""
@@ -171,12 +171,12 @@ def test_grandchild_uses_the_instance_of_the_first_process(model: Any, tmp_path:
 
 def test_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Path) -> None:
     scorer = model()
-    scorer.submit(Echo("before")).result(60)
+    scorer.submit(Echo("before")).result()
     pid, [verdict] = ask(scorer, ["forked"], FORK)
     assert pid != os.getpid()
     assert verdict.value["pid"] == os.getpid()
     # The connections and the loop of the parent are unchanged.
-    assert scorer.submit(Echo("after")).result(60).value["pid"] == os.getpid()
+    assert scorer.submit(Echo("after")).result().value["pid"] == os.getpid()
     assert loaded(tmp_path) == [os.getpid()]
 
 
@@ -210,7 +210,7 @@ def test_server_refuses_a_wrong_key(model: Any) -> None:
     scorer = pickle.loads(pickle.dumps(model()))
     scorer.parent = scorer.parent._replace(key=bytes(32), pid=-1)
     with pytest.raises(ServiceError, match="cannot be reached"):
-        scorer.submit(Echo("x")).result(60)
+        scorer.submit(Echo("x")).result()
 
 
 def exchanged(key: bytes, pickled: bytes) -> bytes:
@@ -266,16 +266,16 @@ def test_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: 
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         scorer = pickle.loads(bytes.fromhex(parent.stdout.readline().decode()))
-        assert scorer.submit(Echo("x")).result(60).value["pid"] == parent.pid
+        assert scorer.submit(Echo("x")).result().value["pid"] == parent.pid
         hanging = scorer.submit(Echo("hang"))
         while len(loaded(tmp_path)) < 1 or scorer.counts().sent < 2:
             pass  # wait until the model hangs
         assert not hanging.done()
         parent.send_signal(signal.SIGKILL)
         with pytest.raises(ServiceError, match=r"cannot be reached: the process has ended"):
-            hanging.result(60)
+            hanging.result()
     with pytest.raises(ServiceError, match="the process that holds the model cannot be reached"):
-        scorer.submit(Echo("y")).result(60)
+        scorer.submit(Echo("y")).result()
 
 
 def _leave(pickled: bytes) -> None:
@@ -294,7 +294,7 @@ def test_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
     child.join(60)
     assert child.exitcode == 3
     with pytest.raises(ServiceError):  # the model still hangs
-        scorer.submit(Echo("x")).result(60)
+        scorer.submit(Echo("x")).result()
     _, [verdict] = ask(Scorer("rules", function="tests.visenv.scorers.doubles:double"), [1])
     assert verdict.value == 2
 

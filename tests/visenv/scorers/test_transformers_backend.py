@@ -274,13 +274,13 @@ def test_requests_that_a_model_cannot_answer_are_refused(text_folder: Path) -> N
         (LogProbs(talk(0), ""), "the continuation is empty"),
     ):
         with pytest.raises(ServiceError, match=reason):
-            scorer.submit(request).result(60)
-    assert scorer.submit(Generate(talk(0), 1)).result(60)  # the rest of the batch is answered
+            scorer.submit(request).result()
+    assert scorer.submit(Generate(talk(0), 1)).result()  # the rest of the batch is answered
 
 
 def test_model_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
-        Scorer("transformers", model=str(tmp_path)).submit(Generate(talk(0))).result(60)
+        Scorer("transformers", model=str(tmp_path)).submit(Generate(talk(0))).result()
 
 
 def test_version_changes_with_the_weights(text_folder: Path, tmp_path: Path) -> None:
