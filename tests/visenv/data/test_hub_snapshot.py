@@ -109,13 +109,16 @@ def test_name_with_a_revision_opens_the_branch_a_tag_or_a_commit(hub: Hub, clien
 def test_data_set_is_downloaded_once_and_opens_without_the_network(
     hub: Hub, client: Client
 ) -> None:
+    def downloads() -> list[str]:
+        return [each for each in hub.requests if each.startswith("GET /datasets/")]
+
     commit = hub.push("lab/stars", stars("one"))
     first = client.open(DATA)
-    downloads = [each for each in hub.requests if each.startswith("GET /datasets/")]
-    assert len(downloads) == 2  # one JSON file and one image
+    assert len(downloads()) == 2  # one JSON file and one image
     hub.requests.clear()
     assert client.open(f"{DATA}@{commit}") == first
-    assert hub.requests == []
+    assert downloads() == []  # huggingface_hub before 1.23 asks for the list of files
+    hub.requests.clear()
     assert client.open(DATA, HF_HUB_OFFLINE="1") == first
     assert hub.requests == []
 
