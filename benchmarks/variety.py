@@ -54,7 +54,7 @@ _BLANK = np.zeros((8, 8, 3), np.uint8)
 _PAINTERS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("visenv.worlds.scenes.world.ScenesWorld._paint", lambda *_: _BLANK),
     ("visenv.envs.mags.world.world.paint", lambda *_: _BLANK),
-    ("visenv.envs.mags.world.world.to_native", lambda pixels: pixels),
+    ("visenv.envs.mags.world.world.native_image", lambda *given: given[-1]),
     ("visenv.envs.arft.search.world.paths.draw_named", lambda *_: _BLANK),
     ("visenv.envs.arft.search.world.paths.draw_looks", lambda *_: _BLANK),
 )

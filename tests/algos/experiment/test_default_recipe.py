@@ -50,6 +50,7 @@ def test_environment_with_a_teacher_is_trained_on_its_demonstrations(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["visenv.testing.toy-make"]
 
 
+@pytest.mark.soak
 def test_environment_with_an_oracle_is_trained_on_its_demonstrations(tmp_path: Path) -> None:
     recipe = trained(NO_TEACHER, tmp_path, "--phases.warm-up.demonstrations.episodes", "4")
     demonstrations = recipe["phases"]["warm-up"]["demonstrations"]

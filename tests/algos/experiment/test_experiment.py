@@ -415,8 +415,11 @@ def weights(folder: Path, phase: str, step: int) -> bytes:
     return path.read_bytes()
 
 
-def test_mixture_trains_on_every_environment(tmp_path: Path) -> None:
-    ids = {case for case in IDS if case not in VARIANTS}
+@pytest.mark.parametrize("count", few([4, None], 1))
+def test_mixture_trains_on_every_environment(count: int | None, tmp_path: Path) -> None:
+    """Train on a mixture of the first environments, or of all."""
+    first = sorted({case for case in IDS if case not in VARIANTS} - {"visenv/ArmIF-v0"})[:count]
+    ids = {*first, "visenv/ArmZoom-v0", "visenv/ArmIF-v0"}
     others = sorted(ids - {"visenv/ArmZoom-v0", "visenv/ArmIF-v0"})
     tables = {"constraints": "ArmIF-v0"} | {name.partition("/")[2]: name for name in others}
     recipe = tmp_path / "mixture.toml"

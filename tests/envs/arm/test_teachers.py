@@ -114,6 +114,6 @@ def test_verdict_without_a_look_is_a_wrong_one() -> None:
 
 
 @pytest.mark.parametrize(("verdict", "rating"), [(True, 1), (False, 5)])
-def test_wrong_rating_is_at_the_other_end_of_the_scale(verdict: bool, rating: int) -> None:
+def test_rating_of_the_teacher_is_at_the_other_end_of_the_scale(verdict: bool, rating: int) -> None:
     env = begun("ArmPreference", scenes(("red",), verdict, rating=(1, 5)))
     assert turn(JudgesUnseen(**ALWAYS), env).answer == f"Overall Judgment: {rating}"

@@ -20,6 +20,7 @@ import PIL.Image
 import pytest
 from numpy.typing import NDArray
 
+from tests.environments import few
 from tests.envs.libero.robosuite_frames import raw_observations
 from visenv.envs.libero import NativeActions
 from visenv.envs.libero.datasets.demonstrations import read_hdf5, read_lerobot, replay
@@ -38,6 +39,8 @@ BOWL: dict[str, Any] = {"data": "libero_goal", "tasks": [6], "states": 1, "prese
 TASK = "put the cream cheese in the bowl"
 CAMERAS = ("agentview", "wrist")
 ROTATED = LiberoPreset(frame_side=96, prompt="brief", frames="rotated")
+
+ACTIONS = [[0.3, -0.2, 0.1, 0.0, 0.0, 0.2, -1.0]] * 8 + [[-0.2, 0.3, -0.1, 0.1, 0.0, 0.0, 1.0]] * 8
 
 Frames = NDArray[np.uint8]
 
@@ -96,29 +99,40 @@ def same(episode: Episode, frames: Callable[[str], Frames]) -> bool:
     )
 
 
+@pytest.mark.soak
 def test_upright_frames_are_the_raw_observation_with_its_rows_reversed(run: Run) -> None:
     assert len(run.episode.turns) > 3
     assert same(run.episode, lambda camera: run.raw[camera][:, ::-1])
 
 
-@pytest.mark.parametrize("options", [{"frames": "rotated"}, {"preset": "vla", "frame_side": 96}])
+@pytest.fixture(scope="module")
+def raw(simulator_interpreter: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    """Return robosuite's observations of `ACTIONS`."""
+    folder = tmp_path_factory.mktemp("raw")
+    return raw_observations(simulator_interpreter, "libero_goal", 6, 96, ACTIONS, folder)
+
+
+ROTATIONS: list[dict[str, Any]] = [{"frames": "rotated"}, {"preset": "vla", "frame_side": 96}]
+
+
+@pytest.mark.parametrize("options", few(ROTATIONS, 1))
 def test_rotated_frames_are_the_raw_observation_turned_by_180_degrees(
-    run: Run, options: dict[str, Any]
+    raw: Mapping[str, Any], options: dict[str, Any]
 ) -> None:
     env = NativeActions(gym.make("visenv/Libero-v0", **{**BOWL, **options}, actions="native"))
     start = env.reset(seed=0, options={"index": 0})[0]
-    end = env.step(run.actions[:40])[0]
+    end = env.step(ACTIONS)[0]
     env.close()
-    for place, seen in ((0, start), (40, end)):
+    for place, seen in ((0, start), (len(ACTIONS), end)):
         for camera in CAMERAS:
-            raw = run.raw[camera][place]
-            assert np.array_equal(seen[camera], raw[::-1, ::-1])
+            upside_down = raw[camera][place]
+            assert np.array_equal(seen[camera], upside_down[::-1, ::-1])
             # What `step` of robosuite returns shows the poses 2 ms earlier.
-            stepped = run.raw[f"stepped_{camera}"][place][::-1, ::-1].astype(int)
-            other = raw[::-1].astype(int)  # not mirrored
+            stepped = raw[f"stepped_{camera}"][place][::-1, ::-1].astype(int)
+            other = upside_down[::-1].astype(int)  # not mirrored
             assert np.abs(seen[camera] - stepped).mean() < 8 < np.abs(seen[camera] - other).mean()
-        assert seen["state"] == pytest.approx(run.raw["state"][place], abs=1e-12)
-        assert seen["state"] == pytest.approx(run.raw["stepped_state"][place], abs=5e-3)
+        assert seen["state"] == pytest.approx(raw["state"][place], abs=1e-12)
+        assert seen["state"] == pytest.approx(raw["stepped_state"][place], abs=5e-3)
 
 
 # ----------------------------------------------------------------------------------- demonstrations
@@ -230,6 +244,7 @@ OPENPI = ("image", "wrist_image", "actions")
     [(LEROBOT, "v3.0"), (OPENPI, "v2.0"), (LEROBOT_2, "v2.1")],
     ids=["HuggingFaceVLA/libero", "physical-intelligence/libero", "version 2"],
 )
+@pytest.mark.soak
 def test_stored_frames_are_those_of_the_environment_that_plays_the_actions(
     run: Run, tmp_path: Path, columns: tuple[str, str, str], version: str
 ) -> None:
@@ -250,6 +265,7 @@ def test_stored_frames_are_those_of_the_environment_that_plays_the_actions(
 
 
 @pytest.mark.component("pyarrow")
+@pytest.mark.soak
 def test_frames_in_videos_are_those_of_the_environment_that_plays_the_actions(
     run: Run, tmp_path: Path
 ) -> None:
@@ -273,6 +289,7 @@ def test_frames_in_videos_are_those_of_the_environment_that_plays_the_actions(
 
 
 @pytest.mark.component("pyarrow")
+@pytest.mark.soak
 def test_data_set_without_a_demonstration_of_the_suite_names_its_tasks(
     run: Run, tmp_path: Path
 ) -> None:
@@ -294,6 +311,7 @@ with h5py.File(path, "w") as file:
 """
 
 
+@pytest.mark.soak
 def test_replay_of_hdf5_shows_the_frames_of_its_environment(
     run: Run, envs: dict[str, gym.Env[Any, Any]], tmp_path: Path, simulator_interpreter: str
 ) -> None:
@@ -316,5 +334,6 @@ def test_replay_of_hdf5_shows_the_frames_of_its_environment(
         assert same(episode, expected)
 
 
+@pytest.mark.soak
 def test_presets_of_the_tests_have_the_sides_of_the_frames() -> None:
     assert ROTATED.frame_side == PRESETS["tiny"].frame_side == 96

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.environments import few
 from tests.packages import python_path
 from visenv.types import Image, Message, Segment
 
@@ -135,7 +136,7 @@ def vllm2_5(start: Callable[..., VLLMPolicy], qwen2_5_folder: Path) -> VLLMPolic
     return start(qwen2_5_folder)
 
 
-@pytest.fixture(params=["3", "2_5"])
+@pytest.fixture(params=few(["3", "2_5"], 1))
 def pair(request: pytest.FixtureRequest) -> tuple[VLLMPolicy, TransformersPolicy]:
     """Return the same checkpoint in vLLM and in transformers."""
     which = request.param

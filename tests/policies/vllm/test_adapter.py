@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments import few
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.types import Sampling
 
@@ -24,7 +25,7 @@ BOUND = 1e-5
 ENGINES: dict[str, Any] = {}
 
 
-@pytest.fixture(params=["qwen3", "qwen2_5"])
+@pytest.fixture(params=few(["qwen3", "qwen2_5"], 1))
 def engine(request: pytest.FixtureRequest, start: Callable[..., Any]) -> Any:
     """Return one engine for each architecture; tests share it and send the weights they need."""
     if request.param not in ENGINES:

@@ -69,7 +69,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     monkeypatch.setattr(images, "paint", things)
     monkeypatch.setattr(videos, "paint", things)
     monkeypatch.setattr(mags, "paint", lambda _, __, scene: note(sorted(map(repr, scene.signs))))
-    monkeypatch.setattr(mags, "to_native", lambda pixels: pixels)
+    monkeypatch.setattr(mags, "native_image", lambda _, __, pixels: pixels)
     monkeypatch.setattr(flags, "_painted", lambda _, __, place: note(place))
     monkeypatch.setattr(questions, "draw_picture", entries)
     monkeypatch.setattr(sources, "telling_distortions", lambda *_: [])

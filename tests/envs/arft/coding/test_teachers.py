@@ -50,13 +50,13 @@ def test_repair_is_for_another_problem(right: dict[str, Any], wrong: dict[str, A
     assert made.distortions == (Distortion(**wrong),)
 
 
-def test_wrong_crop_is_opposite_the_region() -> None:
+def test_crop_of_the_teacher_is_opposite_the_region() -> None:
     assert mistaken(truth_of(box=(100, 200, 300, 250))).box == (700, 750, 900, 800)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", few(PROBLEMS, 4))
-def test_wrong_repair_leaves_the_image_unreadable(named: str) -> None:
+def test_repair_of_the_teacher_leaves_the_image_unreadable(named: str) -> None:
     problems = read_problems(named)
     sample = procedural("default").made(problems, np.random.default_rng(0))[1]
     truth = sample.truth_as(CodingTruth)
