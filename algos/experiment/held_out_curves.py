@@ -10,7 +10,7 @@ from typing import NamedTuple
 from visenv.files import replacing
 
 from ..trainer.evaluation import mean_headline
-from ..trainer.metrics_log import EVALUATIONS, METRICS, read_metrics
+from ..trainer.metrics_log import EVALUATIONS, METRICS, read_metrics, step_seconds
 from .recipe import Recipe
 from .results import Results
 
@@ -68,7 +68,7 @@ def held_out_curves(
             else phase.rollouts.prompts_per_step * phase.rollouts.num_generations
         )
         rows = [row for _, row in read_metrics(folder / name / METRICS)]
-        spent = list(accumulate(row["seconds/play"] + row["seconds/learn"] for row in rows))
+        spent = list(accumulate(map(step_seconds, rows)))
         evaluations = folder / name / EVALUATIONS
         found = {
             row["step"]: row["eval/headline"]

@@ -18,6 +18,8 @@ from rich.progress import (
 from visenv.terminal import printable, rich_text
 from visenv.types import Episode
 
+from .metrics_log import step_seconds
+
 _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
 
 
@@ -76,10 +78,9 @@ class Display:
 
     def step(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show that a step, counted from 1, has ended."""
-        seconds = metrics["seconds/play"] + metrics["seconds/learn"]
         shown = {name: value for name, value in metrics.items() if name.startswith(_SHOWN)}
         numbers = "  ".join(printable(f"{name.split('/')[-1]} {shown[name]:.3g}") for name in shown)
-        numbers += f"  {1 / seconds:.2f} steps/s"
+        numbers += f"  {1 / step_seconds(metrics):.2f} steps/s"
         self._bars.update(self._run, completed=step, numbers=numbers)
         self._bars.reset(self._step, numbers="")
         self._rewards = []

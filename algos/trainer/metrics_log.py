@@ -76,6 +76,11 @@ def read_metrics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise RunError(f"{path} does not contain the metrics of a run: {error}") from error
 
 
+def step_seconds(metrics: Mapping[str, float]) -> float:
+    """Return the seconds of a step by the clock: those of its rollouts and of its update."""
+    return metrics["seconds/play"] + metrics["seconds/learn"]
+
+
 def restore_rows(path: Path, copy: Path | None, step: int) -> str:
     """Restore the rows of a file of metrics that a checkpoint contains, if they differ.
 

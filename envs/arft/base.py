@@ -67,6 +67,11 @@ class ArftEnv(VisEnv):
         """Return the grammar that parses turns and writes results."""
         return TagGrammar(self.actions)
 
+    @property
+    def is_brief(self) -> bool:
+        """Return whether demonstrations are short, for a very small model."""
+        return self.preset.prompt == "brief"
+
     @abstractmethod
     def explain_tools(self) -> str:
         """Return the instructions that explain the steps."""

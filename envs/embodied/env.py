@@ -316,6 +316,19 @@ class HouseEnv(RebuiltPrompt):
             others = [name for name in others if name > min(truth.targets)]
         return list(dict.fromkeys(look_at(self.simulation, name) for name in others))
 
+    def planned(self, ids: Sequence[int]) -> ParsedTurn:
+        """Return a turn with the first of these actions; if there are none, an empty plan."""
+        names = self.simulation.dialect.names
+        calls = tuple(
+            ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
+            for index in ids[: self.preset.plan_actions]
+        )
+        is_blind = self.options.language_only
+        oracle = "plan" if is_blind else self.preset.oracle  # no frame shows what a search finds
+        lines = thought(self.simulation, len(calls), oracle, is_first=not self.turn)
+        thoughts = "\n".join(lines[1:] if is_blind else lines)
+        return ParsedTurn(thoughts, calls) if calls else ParsedTurn(thoughts, answer="")
+
     # ------------------------------------------------------------------ private helpers
 
     @property
@@ -371,16 +384,3 @@ class HouseEnv(RebuiltPrompt):
         self._frames.append(frame)
         earlier: tuple[Part, ...] = (prompts.BEFORE, *before) if before else ()
         return (*earlier, prompts.NOW, frame)
-
-    def planned(self, ids: Sequence[int]) -> ParsedTurn:
-        """Return a turn with the first of these actions; if there are none, an empty plan."""
-        names = self.simulation.dialect.names
-        calls = tuple(
-            ToolCall(TOOL, {"action_id": index, "action_name": names[index]})
-            for index in ids[: self.preset.plan_actions]
-        )
-        is_blind = self.options.language_only
-        oracle = "plan" if is_blind else self.preset.oracle  # no frame shows what a search finds
-        lines = thought(self.simulation, len(calls), oracle, is_first=not self.turn)
-        thoughts = "\n".join(lines[1:] if is_blind else lines)
-        return ParsedTurn(thoughts, calls) if calls else ParsedTurn(thoughts, answer="")

@@ -60,6 +60,6 @@ class PublishedCoding(RebuiltArftPrompt, ArftCoding):
     @override
     def comment(self, call: ToolCalled) -> str:
         """Return the next instruction after problems were named, and ``""`` after a program."""
-        if call.tool != "problem" or self.preset.prompt == "brief":
+        if call.tool != "problem" or self.is_brief:
             return ""
         return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

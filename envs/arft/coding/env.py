@@ -74,7 +74,7 @@ class ArftCoding(ArftEnv):
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
+        return [ProblemTool(brief=self.is_brief), self.make_program_tool()]
 
     def make_program_tool(self) -> ProgramTool:
         """Return the tool that runs programs."""
@@ -118,7 +118,7 @@ class ArftCoding(ArftEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Name the problems, repair the image, then give the first reference answer."""
         truth = self.truth
-        brief = self.preset.prompt == "brief"
+        brief = self.is_brief
         if self.turns_left > 1 and not self.done("problem"):
             problems = list(truth.problems)
             thought = prompts.looked(problems, brief)

@@ -37,13 +37,12 @@ class WrongRepair(LapsingTeacher["ArftCoding"]):
     @override
     def mistaken_turn(self, env: ArftCoding, rng: np.random.Generator) -> ParsedTurn:
         turn = env.oracle_turn()
-        brief = env.preset.prompt == "brief"
         if turn.answer is not None:
-            gives_up = ParsedTurn(prompts.unseen(brief), answer=GIVING_UP)
+            gives_up = ParsedTurn(prompts.unseen(env.is_brief), answer=GIVING_UP)
             return gives_up if "code" in env.truth.steps else turn
         if turn.calls[0].name != "code":
             return turn
-        code = repair(replace(env.sample, ground_truth=mistaken(env.truth)), brief=brief)
+        code = repair(replace(env.sample, ground_truth=mistaken(env.truth)), brief=env.is_brief)
         return turn._replace(calls=(ToolCall("code", {"code": code}),))
 
 

@@ -133,11 +133,6 @@ class ArftSearch(ArftEnv):
         answer = self.sample.answers[0]
         return ParsedTurn(prompts.knowing(answer, self.is_brief), answer=answer)
 
-    @property
-    def is_brief(self) -> bool:
-        """Return whether demonstrations are short, for a very small model."""
-        return self.preset.prompt == "brief"
-
     def queries_left(self) -> list[str]:
         """Return the gold queries that have not been searched for, in their order."""
         asked = {call.detail["query"] for call in self.done("search")}

@@ -7,13 +7,14 @@ polygons, strokes and arcs. They contain no silhouette, no letter, no digit and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 import tyro
-from rich.console import Console
+from typing_extensions import override
 
 from visenv.opencv import cv2
 from visenv.types import Pixels
@@ -22,50 +23,30 @@ from ..world.degrade import degrade
 from ..world.presets import SCENES
 from ..world.render import to_native
 from .backend import PACKAGED
-from .small import SCALE, SmallNet, save_small
-from .train_small import dead_leaves, fit
+from .small import SCALE
+from .train_small import dead_leaves
+from .training import Batch, Training
 
 _SIDE = 24
 """Side of a native patch, pixels."""
 
 
 @dataclass(frozen=True)
-class TrainDeblur:
+class TrainDeblur(Training):
     """Train the network that undoes a known degradation.
 
     Attributes:
-        out: The file of weights to write.
-        steps: Number of updates.
-        batch: Number of patches in an update.
         pictures: Number of pictures of 512 px.
-        learning_rate: The highest learning rate; the rate decays to 0 along a cosine.
-        threads: Number of threads that PyTorch uses.
-        seed: The seed of the data and of the initial weights.
     """
 
     out: Path = PACKAGED["small-deblur"]
     steps: int = 3000
-    batch: int = 16
     pictures: int = 300
-    learning_rate: float = 1e-3
-    threads: int = 1
-    seed: int = 0
 
-    def run(self) -> None:
-        """Train, print the loss regularly, and write the weights."""
-        torch.set_num_threads(self.threads)
-        torch.manual_seed(self.seed)
-        rng = np.random.default_rng(self.seed)
+    @override
+    def batches(self, rng: np.random.Generator) -> Callable[[], Batch]:
         pairs = [_pair(rng) for _ in range(self.pictures)]
-        network = SmallNet()
-        fit(
-            network,
-            lambda: _batch(rng, pairs, self.batch),
-            self.steps,
-            self.learning_rate,
-            Console(),
-        )
-        save_small(network, self.out)
+        return lambda: _batch(rng, pairs, self.batch)
 
 
 def drawing(rng: np.random.Generator) -> Pixels:
@@ -109,9 +90,7 @@ def _pair(rng: np.random.Generator) -> tuple[Pixels, Pixels]:
     return degrade(rng, to_native(high), degradation), high
 
 
-def _batch(
-    rng: np.random.Generator, pairs: list[tuple[Pixels, Pixels]], count: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _batch(rng: np.random.Generator, pairs: list[tuple[Pixels, Pixels]], count: int) -> Batch:
     """Return degraded and true patches, rotated and mirrored."""
     lows: list[Pixels] = []
     highs: list[Pixels] = []

@@ -9,7 +9,6 @@ thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +16,15 @@ from pathlib import Path
 import numpy as np
 import torch
 import tyro
-from rich.console import Console
-from torch.nn.functional import l1_loss
+from typing_extensions import override
 
 from visenv.opencv import cv2
 from visenv.types import Pixels
 
 from ..world import MagsWorld
 from .backend import PACKAGED
-from .small import SCALE, SmallNet, save_small
+from .small import SCALE
+from .training import Batch, Training
 
 _SHARP = ("simple", "complex", "tiny", "tiny-complex")
 """The difficulties whose scenes are not degraded."""
@@ -35,79 +34,28 @@ _PATCH = 96
 
 
 @dataclass(frozen=True)
-class TrainSmall:
+class TrainSmall(Training):
     """Train the small super-resolution network.
 
     Attributes:
-        out: The file of weights to write.
-        steps: Number of updates.
-        batch: Number of patches in an update.
         scenes: Number of scenes of each difficulty.
         leaves: Number of dead-leaves images.
-        learning_rate: The highest learning rate; the rate decays to 0 along a cosine.
-        threads: Number of threads that PyTorch uses.
-        seed: The seed of the data and of the initial weights.
     """
 
     out: Path = PACKAGED["small"]
     steps: int = 6000
-    batch: int = 16
     scenes: int = 60
     leaves: int = 160
-    learning_rate: float = 1e-3
-    threads: int = 1
-    seed: int = 0
 
-    def run(self) -> None:
-        """Train, print the loss regularly, and write the weights."""
-        torch.set_num_threads(self.threads)
-        torch.manual_seed(self.seed)
-        rng = np.random.default_rng(self.seed)
+    @override
+    def batches(self, rng: np.random.Generator) -> Callable[[], Batch]:
         pool = [
             *(patch for name in _SHARP for patch in scene_patches(rng, name, self.scenes)),
             *(patch for _ in range(self.leaves) for patch in cut(rng, dead_leaves(rng), 16)),
         ]
-        screen = Console()
-        screen.print(f"{len(pool)} patches")
-        network = SmallNet()
-
-        def draw() -> tuple[torch.Tensor, torch.Tensor]:
-            return _batch(rng, [pool[place] for place in rng.integers(len(pool), size=self.batch)])
-
-        fit(network, draw, self.steps, self.learning_rate, screen)
-        save_small(network, self.out)
-
-
-def fit(
-    network: SmallNet,
-    draw: Callable[[], tuple[torch.Tensor, torch.Tensor]],
-    steps: int,
-    learning_rate: float,
-    screen: Console,
-) -> None:
-    """Train a network, and print the loss regularly.
-
-    Args:
-        network: The network.
-        draw: Returns low- and high-resolution patches.
-        steps: Number of updates.
-        learning_rate: The highest learning rate; the rate decays to 0 along a cosine.
-        screen: Where the loss is printed.
-    """
-    optimizer = torch.optim.Adam(network.parameters(), learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    start, losses = time.monotonic(), []
-    for step in range(1, steps + 1):
-        low, high = draw()
-        loss = l1_loss(network(low), high)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        if step % 500 == 0 or step == steps:
-            seconds = time.monotonic() - start
-            screen.print(f"step {step}: loss {np.mean(losses[-500:]):.5f}, {seconds:.0f} s")
+        return lambda: _batch(
+            rng, [pool[place] for place in rng.integers(len(pool), size=self.batch)]
+        )
 
 
 def scene_patches(rng: np.random.Generator, scenes: str, count: int) -> list[Pixels]:
@@ -161,7 +109,7 @@ def _patch(pixels: Pixels, left: int, top: int) -> Pixels:
     return np.array(pixels[top : top + _PATCH, left : left + _PATCH])
 
 
-def _batch(rng: np.random.Generator, patches: list[Pixels]) -> tuple[torch.Tensor, torch.Tensor]:
+def _batch(rng: np.random.Generator, patches: list[Pixels]) -> Batch:
     """Return low- and high-resolution batches of rotated and mirrored patches."""
     turned = [
         np.rot90(patch[:, ::-1] if rng.random() < 0.5 else patch, int(rng.integers(4)))
