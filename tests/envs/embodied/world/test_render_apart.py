@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from visenv.child_process.host import ChildProcess
 from visenv.envs.embodied.world.render import HouseRenderer, apart
 from visenv.envs.embodied.world.render.apart import RenderProcess, render_process
 from visenv.envs.embodied.world.state import HouseState
@@ -89,16 +90,23 @@ def test_house_that_the_child_no_longer_keeps_is_sent_again(
     assert not np.array_equal(frames[0], frames[1])
 
 
-def test_child_that_dies_fails_one_frame(cuda: SimpleNamespace) -> None:
+def test_child_that_dies_fails_one_frame(
+    cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = looks(0)[1]
     renderer = HouseRenderer(state.house)
     expected = renderer.frame(state, SIDE)
-    os.kill(render_process().pid, signal.SIGSTOP)  # so that it dies during the call
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(renderer.frame, state, SIDE)
-        os.kill(render_process().pid, signal.SIGKILL)
+    os.kill(render_process().pid, signal.SIGSTOP)  # so that it cannot reply before it dies
+    read_reply = ChildProcess._read_reply
+
+    def killed(child: ChildProcess, deadline: float) -> Any:
+        os.kill(child.pid, signal.SIGKILL)  # the request has been sent
+        return read_reply(child, deadline)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChildProcess, "_read_reply", killed)
         with pytest.raises(ServiceError, match="renderer of House"):
-            waiting.result()
+            renderer.frame(state, SIDE)
     assert np.array_equal(renderer.frame(state, SIDE), expected)
 
 
