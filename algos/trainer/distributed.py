@@ -6,13 +6,17 @@ accelerate selects for the device.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
@@ -75,6 +79,8 @@ class DistributedContext:
                 "with one of the files in configs/."
             )
         self._group = self._objects()
+        if self._group is not None:
+            _contexts().add(self)
 
     @property
     def first(self) -> bool:
@@ -166,6 +172,30 @@ class DistributedContext:
             f"the timeout of {self._timeout:g} s. See the first error of the other process, and "
             f"continue with --resume. ({str(error).splitlines()[0]})"
         )
+
+    def disconnect(self) -> None:
+        """Destroy the group of this context; the context cannot exchange objects afterwards."""
+        group, self._group = self._group, None
+        if group is not None and dist.is_initialized():
+            with suppress(ValueError):  # another context had the same group and destroyed it
+                dist.destroy_process_group(group)
+
+
+@cache
+def _contexts() -> WeakSet[DistributedContext]:
+    """Return the set of connected contexts, whose groups are destroyed when the process ends.
+
+    The threads of a group of Gloo run until it is destroyed. A thread that frees tensors while the
+    interpreter ends aborts the process (https://github.com/pytorch/pytorch/pull/179291).
+    """
+    contexts: WeakSet[DistributedContext] = WeakSet()
+    atexit.register(_disconnect, contexts)
+    return contexts
+
+
+def _disconnect(contexts: WeakSet[DistributedContext]) -> None:
+    for context in tuple(contexts):
+        context.disconnect()
 
 
 def _is_launched() -> bool:

@@ -20,11 +20,19 @@ from visenv.algos.trainer.rendezvous import RendezvousWatch
 pytestmark = pytest.mark.component("torch", "accelerate", "deepspeed")
 
 PROGRAM = """
-import json, sys
+import atexit, json
+from pathlib import Path
+
+# The first function that is registered is called last.
+@atexit.register
+def report():
+    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    found["threads"] = [name for name in threads if "gloo" in name]
+    print(json.dumps(found), flush=True)
+
 from visenv.algos.trainer.distributed import DistributedContext
 processes = DistributedContext(timeout=600)
-ranks = processes.gather(processes.rank)
-print(json.dumps({"rank": processes.rank, "ranks": ranks}), flush=True)
+found = {"rank": processes.rank, "ranks": processes.gather(processes.rank)}
 """
 
 
@@ -57,15 +65,15 @@ def rehearse(folder: Path, *interfaces: str) -> list[tuple[int, str, str]]:
     started = [machine(program, rank, port, name) for rank, name in enumerate(interfaces)]
     with ThreadPoolExecutor() as readers:
         said = list(readers.map(subprocess.Popen.communicate, started))
-    return [(each.returncode, *texts) for each, texts in zip(started, said, strict=True)]
+    return [(process.returncode, *texts) for process, texts in zip(started, said, strict=True)]
 
 
 @pytest.mark.timeout(300)
-def test_machines_connect_and_exchange_objects(tmp_path: Path) -> None:
+def test_machines_connect_exchange_objects_and_end_the_threads_of_gloo(tmp_path: Path) -> None:
     for rank, (status, output, errors) in enumerate(rehearse(tmp_path, "lo", "lo")):
         assert status == 0, errors[-3000:]
         found = json.loads(output.splitlines()[-1])
-        assert found == {"rank": rank, "ranks": [0, 1]}
+        assert found == {"rank": rank, "ranks": [0, 1], "threads": []}
 
 
 @pytest.mark.soak
