@@ -1,11 +1,12 @@
-"""Measures the vision tower: windows of equal size as one batch, against one call per window.
+"""Measures the vision tower: windows as one batch, and patches projected by a matrix product.
 
     python benchmarks/vision.py
 
 The tower of a Qwen2.5-VL with random weights (`random_vlm.py`) reads the images of the first shape
 of `update.py`: two of 28 by 28 patches and eight of 32 by 32, which have 160 windows of 3 sizes in
-the layers that attend within windows. Both ways alternate in one process and one thread; times are
-medians of processor seconds.
+the layers that attend within windows. The peer is transformers' own code, with one call for each
+window and a convolution for the patches. All ways alternate in one process and one thread; times
+are medians of processor seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.windows import WINDOWS
 
-WAYS = {"batched": WINDOWS, "one by one": "sdpa"}
+WAYS = {
+    "visenv": (WINDOWS, True),
+    "windows one by one": ("sdpa", True),
+    "patches by convolution": (WINDOWS, False),
+    "transformers": ("sdpa", False),
+}
+"""Attention, and whether patches are projected by a matrix product."""
 
 
 def main() -> None:
@@ -39,9 +46,12 @@ def main() -> None:
     values = torch.cat([each.values for each in patches])  # [patches, numbers of a patch]
     grids = torch.tensor([each.grid for each in patches])  # [images, 3]
     model: Any = policy.network.model.model
+    projection = model.visual.patch_embed.proj
+    by_matmul = type(projection)
 
     def step(way: str) -> tuple[float, float]:
-        model.visual.config._attn_implementation = WAYS[way]  # noqa: SLF001
+        model.visual.config._attn_implementation, matmul = WAYS[way]  # noqa: SLF001
+        projection.__class__ = by_matmul if matmul else torch.nn.Conv3d
         start = time.process_time()
         seen = model.get_image_features(values, grids, return_dict=True).pooler_output
         forward = time.process_time() - start
@@ -53,10 +63,10 @@ def main() -> None:
         for way in WAYS:
             taken[way].append(step(way))
     print(f"{options.size}, {len(values)} patches, {options.rounds} rounds, seconds")
-    print(f"{'':12}{'forward':>9}{'with backward':>15}")
+    print(f"{'':24}{'forward':>9}{'with backward':>15}")
     for way, rounds in taken.items():
         forward, both = (statistics.median(each) for each in zip(*rounds[1:], strict=True))
-        print(f"{way:12}{forward:9.2f}{both:15.2f}")
+        print(f"{way:24}{forward:9.2f}{both:15.2f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,17 @@ def showing(policy: Any, *images: Any) -> Any:
 
 def named(*images: Any) -> dict[str, Any]:
     return {image.sha256: image for image in images}
+
+
+def test_patches_are_projected_as_by_the_convolution(folder: Path) -> None:
+    model = package.TransformersPolicy(folder, threads=1).network.model.model
+    projection = copy.deepcopy(model.visual.patch_embed.proj).double()
+    assert type(projection) is not torch.nn.Conv3d
+    patches = torch.randn(5, projection.in_channels, *projection.kernel_size, dtype=torch.float64)
+    outputs = [projection(patches), torch.nn.Conv3d.forward(projection, patches).flatten(1)]
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-12)
+    gradients = [torch.autograd.grad((output**2).sum(), projection.weight)[0] for output in outputs]
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
 
 
 def test_frozen_tower_has_no_gradient_and_the_rest_has_the_same(
