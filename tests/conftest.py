@@ -21,6 +21,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -278,6 +279,13 @@ def _needed(item: pytest.Item) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Shells start jobs in the background without SIGINT, and nohup starts programs without SIGHUP.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     config.pluginmanager.register(ClaimCounter(), "visenv-claims")
     config.stash[RAN] = Counter()
     config.stash[SKIPPED] = Counter()

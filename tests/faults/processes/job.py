@@ -256,7 +256,6 @@ def _run_here(folder: Path, job: Job) -> int:
 
     background._SECONDS_TO_CANCEL = 0.5
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if the tests were started by nohup
     if job.ignored:
         signal.signal(getattr(signal, job.ignored), signal.SIG_IGN)
     _redirect(1, job.stdout, folder / "stdout")
