@@ -113,7 +113,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     import visenv  # noqa: F401 - registers the environments
     from tests.algos.runs import Sloped
     from visenv.algos.trainer import OptimizationConfig, update
-    from visenv.algos.trainer.backend import preparing
+    from visenv.algos.trainer.backend import make_backend
     from visenv.algos.trainer.credit import credit
     from visenv.algos.trainer.distributed import DistributedContext
     from visenv.algos.trainer.prefetch import prefetched
@@ -145,7 +145,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
         processes = DistributedContext(timeout=60)
         reference = policy.copy_frozen()
         policy.codec.family.images.forget()  # images are processed again
-        with preparing(policy, optimization, processes) as backend:
+        with closing(make_backend(policy, optimization, processes)) as backend:
             updater = update.Updater(
                 policy, Sloped(kl_coef=0.1), optimization, backend, processes, None, reference
             )
