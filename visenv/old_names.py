@@ -36,6 +36,9 @@ SECTIONS = {
 }
 """Old names of settings, by the table that contains them."""
 
+REMOVED = {"selection": dict.fromkeys(("spare_groups", "early_groups", "spare_members"), 0)}
+"""Settings that exist no longer, by their table, with the value that had no effect."""
+
 COMMANDS = {"rollout": {"episodes": "groups"}}
 """Old names in the settings of a command, by the command."""
 
@@ -80,9 +83,12 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
         record: Nested settings, JSON-like.
         section: The new name of the table that contains the settings.
     """
+    without = REMOVED.get(section, {})
     of_command = COMMANDS.get(str(record.get("command")), {}) if not section else {}
     renamed = {
-        of_command.get(key) or new_name(key, section): value for key, value in record.items()
+        of_command.get(key) or new_name(key, section): value
+        for key, value in record.items()
+        if key not in without or value != without[key]
     }
     if str(renamed.get("env") or renamed.get("id")).startswith(_OWN_ENVIRONMENTS):
         for table in _TABLES_OF_ENV_OPTIONS:

@@ -32,7 +32,7 @@ OLD: dict[str, Any] = {
                 "group_size": 4,
                 "retries": 1,
                 "restarts": 3,
-                "selection": {"distinct": False},
+                "selection": {"distinct": False, "early_groups": 0, "spare_members": 2},
             },
             "optimisation": {"passes": 1, "minibatches": 2, "spike": None, "reference_every": 3},
         }
@@ -57,7 +57,7 @@ NEW: dict[str, Any] = {
                 "num_generations": 4,
                 "episode_retries": 1,
                 "engine_restarts": 3,
-                "selection": {"dynamic_sampling": False},
+                "selection": {"dynamic_sampling": False, "spare_members": 2},
             },
             "optimization": {
                 "num_epochs": 1,

@@ -50,7 +50,7 @@ class SampleOrder:
     The environment of a group is drawn by the weights of the mixture, or by pass rates. Step n uses
     the pass rates up to step ``n - ahead - 1``, so that the choice is the same for steps that are
     played in advance. A finite data set is read in epochs; an epoch contains each row once, in a
-    random order. Spare groups (`SelectionConfig.spare_groups`) draw their rows at random.
+    random order. Spare groups, which replace others, draw their rows at random.
 
     Args:
         mixture: The environments.
