@@ -217,11 +217,7 @@ def estimate_sigma(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _table_of(rewards: ArrayLike) -> NDArray[np.float64]:
-    """Return rewards as ``[responses, components]``.
-
-    Raises:
-        ConfigurationError: If they have another shape, are empty, or are not finite.
-    """
+    """Return rewards as ``[responses, components]``."""
     try:
         table = np.asarray(rewards, np.float64)
     except (TypeError, ValueError) as error:

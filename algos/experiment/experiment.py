@@ -212,11 +212,7 @@ class Experiment:
         return self.processes.in_first(lambda: count(on_cpu=on_cpu))
 
     def _weights(self, phase: str) -> Path:
-        """Return the folder of the weights after the last step of a finished phase.
-
-        Raises:
-            RunError: If the run has no checkpoint after this step.
-        """
+        """Return the folder of the weights after the last step of a finished phase."""
         last = self._last_checkpoint(phase)
         if not (last / "policy" / CHECKSUMS).exists():
             raise RunError(

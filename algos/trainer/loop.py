@@ -271,11 +271,7 @@ class TrainingLoop:
         return nullcontext([]) if self._processes.count == 1 else collected_interrupts()
 
     def _stop_together(self, received: Sequence[int]) -> None:
-        """Stop all processes at this point if any process has received an interrupt.
-
-        Raises:
-            KeyboardInterrupt: If a process has received an interrupt.
-        """
+        """Stop all processes at this point if any process has received an interrupt."""
         if any(self._processes.gather(bool(received))):
             raise KeyboardInterrupt
 

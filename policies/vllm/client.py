@@ -214,11 +214,7 @@ class ServerClient:
                 self._do(self._open())
 
     def _interrupt(self) -> None:
-        """Abort the turns in progress, and start no new ones.
-
-        Raises:
-            PolicyError: If the server does not abort them.
-        """
+        """Abort the turns in progress, and start no new ones."""
         self._do(self._shut())
         if self._leads:
             self._control.pause()
@@ -317,9 +313,6 @@ class ServerClient:
 
         Args:
             interrupted: Whether the turn was aborted, by this client or by others.
-
-        Raises:
-            PolicyError: If the server has other weights.
         """
         if interrupted and self._gate.is_set():  # this client did not abort the turn
             self._weights.record_interruption()

@@ -219,11 +219,7 @@ def _write(
 
 
 def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """Check that the engine read the same tokens as the trainer will.
-
-    Raises:
-        PolicyError: If the tokens differ; the message contains the first difference.
-    """
+    """Check that the engine read the same tokens as the trainer will."""
     if ours == theirs:
         return
     shorter = min(len(ours), len(theirs))

@@ -183,11 +183,7 @@ def _usage() -> str:
 
 
 def _command(name: str, words: Sequence[str]) -> Any:
-    """Return the command with its options parsed from `words`.
-
-    Raises:
-        UnknownNameError: If there is no such command; suggests the nearest.
-    """
+    """Return the command with its options parsed from `words`."""
     import tyro
 
     if name not in COMMANDS:
