@@ -61,8 +61,8 @@ WRITERS = {
     "algos/experiment/held_out_curves.py": "a picture at a path of `replacing`",
     "algos/experiment/training_curves.py": "a picture at a path of `replacing`",
     "algos/trainer/checkpoint.py": "in a new folder (`empty_folder`)",
-    "algos/trainer/lock.py": "checks the name of the lock",
-    "algos/trainer/tensor_files.py": "in a new folder, or at a path of `replacing`",
+    "algos/trainer/phase_folder.py": "checks the name of the lock",
+    "algos/trainer/optimizer_shards.py": "in a new folder, or at a path of `replacing`",
 }
 
 # ---------------------------------------------------------------------------------------- resolving

@@ -24,7 +24,7 @@ from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
-from ..trainer.resume import restore_logs
+from ..trainer.phase_folder import restore_logs
 from . import parts
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
 from .equal_time import seconds_of, steps_as_long

@@ -14,7 +14,7 @@ from visenv.types import Group
 
 from .credit import TrainingSegment
 from .distributed import DistributedContext
-from .tensor_files import save_tensors
+from .optimizer_shards import save_tensors
 
 Scored = Sequence[tuple[TrainingSegment, torch.Tensor]]
 

@@ -34,8 +34,8 @@ from .interrupt import collected_interrupts, uninterrupted
 from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
+from .phase_folder import logs_of, prepare_folder, require_folder
 from .reference import ReferencePolicy
-from .resume import logs_of, prepare_folder, require_folder
 from .sync import WeightSync
 from .update import Updater
 
