@@ -95,7 +95,7 @@ RESOLVERS = {
     "the episodes",
     "visenv/registration.py": "`require_trust`, tested with the episodes",
     "visenv/rewards/named.py": "`require_trust`, tested with the episodes",
-    "visenv/rollout/vector_hosts.py": "the spec of a person's pool, sent to a process of the run",
+    "visenv/rollout/subset_vector_env.py": "the spec of a person's pool, sent to a worker",
     "visenv/sandbox/fork_server.py": CONSTANT,
     "visenv/sandbox/guest/preload.py": CONSTANT,
     "visenv/sandbox/guest/program.py": "the program of a policy, inside the sandbox",
