@@ -53,7 +53,7 @@ WRITERS = {
     "policies/transformers/checkpoint.py": "checks the folder and all files in it",
     "policies/transformers/lora.py": "`save_model` checks the folder before",
     "policies/vllm/adapter.py": OWN_FOLDER,
-    "policies/vllm/address.py": "connects to a socket",
+    "policies/vllm/control.py": "connects to a socket",
     "policies/vllm/server.py": "a log with a random name",
     "policies/vllm/transfer.py": OWN_FOLDER,
     "policies/vllm/videos.py": "writes to memory",

@@ -1,7 +1,7 @@
 """Defines `ServerClient`: a client of vLLM's HTTP server and its token-in, token-out endpoint.
 
 An image or a video is sent once; after that its name is sent, until the server reports that it is
-no longer cached (`payload`).
+no longer cached (`request`).
 
 When weights change, turns in progress are aborted and return their tokens so far, as in
 `EngineThread`. No request is active during the change, so that each returned piece has one version.
@@ -24,8 +24,7 @@ from visenv.errors import PolicyError
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
-from .payload import decode, encode, shown
-from .request import EngineOutput, EngineRequest
+from .request import EngineOutput, EngineRequest, decode, encode, shown
 from .transfer import WeightTransfer
 from .weight_check import WeightCheck
 from .weights import WeightUpdate, compare
