@@ -43,7 +43,7 @@ from visenv.documents.document import Document
 from visenv.documents.library import FolderLibrary
 from visenv.documents.overview import overview
 from visenv.documents.page_store import PageStore
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.envs.arm.tools.pages import PageByQuery
 from visenv.retrieval.vectors import Vectors
 from visenv.tools.base import Store

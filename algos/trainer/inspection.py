@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from visenv.episodes import write_episodes
-from visenv.evaluation.finite import require_finite_reward
+from visenv.evaluation.values import require_finite_reward
 from visenv.files import output_folder, replacing
 from visenv.types import Group
 

@@ -20,7 +20,7 @@ from typing_extensions import override
 from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.document import Document
 from visenv.documents.page_store import PageStore
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.errors import ConfigurationError
 from visenv.retrieval.sealed_vectors import SealedVectors, read_manifest
 from visenv.retrieval.vectors import Vectors

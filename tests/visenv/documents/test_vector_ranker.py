@@ -11,7 +11,7 @@ import pytest
 
 from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.document import Document
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.errors import ConfigurationError, DataError
 from visenv.retrieval.sealed_vectors import SealedVectors, StoreSeal, write_seal
 from visenv.retrieval.vectors import Vectors

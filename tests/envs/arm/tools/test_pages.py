@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from tests.text_documents import TextDocument, page_color
-from visenv.documents.document import Document
-from visenv.documents.names import unknown_document
+from visenv.documents.document import Document, unknown_document
 from visenv.documents.stitch import stitch
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.tools.pages import PageByIndex, PageByQuery
