@@ -52,6 +52,7 @@ def test_checkpoint_with_old_names_is_continued(tmp_path: Path) -> None:
             config["optimisation"][old] = config["optimisation"].pop(new)
         rollouts["groups"] = rollouts.pop("prompts_per_step")
         rollouts["group_size"] = rollouts.pop("num_generations")
+        rollouts["selection"] |= {"spare_groups": 0, "early_groups": 0, "spare_members": 0}
         identity["algorithm"]["kl_weight"] = identity["algorithm"].pop("kl_coef")
         assert identity["episodes"]["from"] == "RolloutSource"
         identity["episodes"]["from"] = "Played"
